@@ -1,0 +1,386 @@
+"""Every error Strata raises at its users: one tree, each class with a stable code and, where there is one, a next step.
+
+    StrataError
+    ├─ InvalidArgument            the request itself is wrong; the same call will never succeed
+    │   └─ InvalidConfig          a setting is unknown or has a bad value; names the key, the value and what is allowed
+    ├─ NotFound                   the named thing does not exist (any more)
+    │   ├─ UnknownWorker          register first: the coordinator has no such worker
+    │   ├─ UnknownDataset         register the dataset before workers ask for its shards
+    │   ├─ UnknownTask
+    │   └─ CheckpointNotFound
+    ├─ Conflict                   it exists already, or differs from what exists
+    │   └─ DataDirInUse           another process owns the folder; says which
+    ├─ Refused                    valid, but the state does not allow it now
+    │   ├─ Fenced                 an older incarnation or generation: this process must stop
+    │   └─ Busy                   a bounded queue or budget is full
+    ├─ BarrierFailed              the barrier will not release
+    │   ├─ BarrierBroken          a member died; names who and why
+    │   └─ BarrierExpired         the deadline passed; names who is missing
+    ├─ DeadlineExceeded           no answer in time; the outcome is unknown, a retry is harmless
+    ├─ Unauthenticated            a token is needed and was missing or wrong
+    ├─ PermissionDenied           known, but not allowed to do this
+    ├─ Unavailable                the other side cannot be reached now; retry later
+    │   ├─ CoordinatorUnavailable
+    │   └─ ObservatoryUnavailable
+    ├─ StorageError               a checkpoint store failed
+    │   ├─ StorageAccessDenied
+    │   ├─ StorageNotFound        no such bucket, folder or object
+    │   ├─ StorageConflict        a create-once write lost its race
+    │   └─ StorageFull
+    ├─ CheckpointError            a checkpoint cannot be saved, or read back
+    │   ├─ CorruptCheckpoint      bytes do not match their hash; names rank, tensor and chunk
+    │   ├─ CheckpointAborted      a save was given up; names the ranks that did not vote
+    │   └─ UnsupportedState       a value that cannot be stored safely; names its key
+    ├─ DataError                  a data file cannot be read; names file and row
+    ├─ TaskFailed                 a task ended badly; carries its reason
+    ├─ MissingExtra               an optional library is not installed; names the extra
+    └─ Internal                   a bug in Strata: please report it
+
+A class says when to catch it. `code` is part of the public contract: it appears in REST errors and gRPC trailers.
+"""
+
+from http import HTTPStatus
+
+__all__ = [
+    "BarrierBroken",
+    "BarrierExpired",
+    "BarrierFailed",
+    "Busy",
+    "CheckpointAborted",
+    "CheckpointError",
+    "CheckpointNotFound",
+    "Conflict",
+    "CoordinatorUnavailable",
+    "CorruptCheckpoint",
+    "DataDirInUse",
+    "DataError",
+    "DeadlineExceeded",
+    "Fenced",
+    "Internal",
+    "InvalidArgument",
+    "InvalidConfig",
+    "MissingExtra",
+    "NotFound",
+    "ObservatoryUnavailable",
+    "PermissionDenied",
+    "Refused",
+    "StorageAccessDenied",
+    "StorageConflict",
+    "StorageError",
+    "StorageFull",
+    "StorageNotFound",
+    "StrataError",
+    "TaskFailed",
+    "Unauthenticated",
+    "Unavailable",
+    "UnknownDataset",
+    "UnknownTask",
+    "UnknownWorker",
+    "UnsupportedState",
+    "error_types",
+]
+
+
+class StrataError(Exception):
+    """The root: catch it to handle anything Strata may report. `message` says what happened, `hint` what to do next."""
+
+    code = "error"
+    http_status = HTTPStatus.INTERNAL_SERVER_ERROR
+    grpc_status = "UNKNOWN"
+    default_hint = ""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = self.default_hint if hint is None else hint
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InvalidArgument(StrataError):
+    """The request itself is wrong; repeating it cannot help."""
+
+    code = "invalid_argument"
+    http_status = HTTPStatus.BAD_REQUEST
+    grpc_status = "INVALID_ARGUMENT"
+
+
+class InvalidConfig(InvalidArgument):
+    """A setting is unknown or has a bad value. Raised at the start, before anything runs."""
+
+    code = "invalid_config"
+
+
+class NotFound(StrataError):
+    """The named thing does not exist, or no longer."""
+
+    code = "not_found"
+    http_status = HTTPStatus.NOT_FOUND
+    grpc_status = "NOT_FOUND"
+
+
+class UnknownWorker(NotFound):
+    """The coordinator has no such worker: register (again) and go on."""
+
+    code = "unknown_worker"
+    default_hint = "Register the worker first; after a coordinator reset every worker registers again."
+
+
+class UnknownDataset(NotFound):
+    """No dataset under that id."""
+
+    code = "unknown_dataset"
+    default_hint = "Ensure dataset_id is registered via the API/Dashboard before starting workers."
+
+
+class UnknownTask(NotFound):
+    """No task under that id."""
+
+    code = "unknown_task"
+    default_hint = "List what there is with `strata tasks`."
+
+
+class CheckpointNotFound(NotFound):
+    """No committed checkpoint under that step or id."""
+
+    code = "checkpoint_not_found"
+    default_hint = "List what there is with `strata checkpoints`, or GET /api/checkpoints."
+
+
+class Conflict(StrataError):
+    """It exists already, or differs from what exists under the same name."""
+
+    code = "conflict"
+    http_status = HTTPStatus.CONFLICT
+    grpc_status = "ALREADY_EXISTS"
+
+
+class DataDirInUse(Conflict):
+    """Another process owns the data folder."""
+
+    code = "data_dir_in_use"
+    default_hint = "Stop that process, or give this one its own --data-dir."
+
+
+class Refused(StrataError):
+    """A valid request that the present state does not allow."""
+
+    code = "refused"
+    http_status = HTTPStatus.CONFLICT
+    grpc_status = "FAILED_PRECONDITION"
+
+
+class Fenced(Refused):
+    """The caller is an older incarnation or generation: it must stop, its place is taken."""
+
+    code = "fenced"
+    default_hint = "This process was replaced while it was away. Stop it; the current one goes on."
+
+
+class Busy(Refused):
+    """A bounded queue or budget is full; the same call may succeed later."""
+
+    code = "busy"
+    http_status = HTTPStatus.TOO_MANY_REQUESTS
+    grpc_status = "RESOURCE_EXHAUSTED"
+
+
+class BarrierFailed(StrataError):
+    """The barrier will not release. Catch this to handle both ways it can fail."""
+
+    code = "barrier_failed"
+    http_status = HTTPStatus.CONFLICT
+    grpc_status = "ABORTED"
+
+    def __init__(self, message: str, *, missing: tuple[str, ...] = (), hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.missing = missing
+
+
+class BarrierBroken(BarrierFailed):
+    """A member died or left while others waited: `missing` names exactly the dead, the message says why."""
+
+    code = "barrier_broken"
+
+
+class BarrierExpired(BarrierFailed):
+    """The deadline passed with all missing members alive: `missing` names who did not come."""
+
+    code = "barrier_expired"
+    grpc_status = "DEADLINE_EXCEEDED"
+    http_status = HTTPStatus.GATEWAY_TIMEOUT
+
+
+class DeadlineExceeded(StrataError):
+    """No answer in time. The outcome is unknown; every Strata call may be repeated harmlessly."""
+
+    code = "deadline_exceeded"
+    http_status = HTTPStatus.GATEWAY_TIMEOUT
+    grpc_status = "DEADLINE_EXCEEDED"
+
+
+class Unauthenticated(StrataError):
+    """A token is needed and was missing or wrong."""
+
+    code = "unauthenticated"
+    http_status = HTTPStatus.UNAUTHORIZED
+    grpc_status = "UNAUTHENTICATED"
+    default_hint = "Set STRATA_TOKEN, or run where <data-dir>/token can be read."
+
+
+class PermissionDenied(StrataError):
+    """The caller is known but may not do this."""
+
+    code = "permission_denied"
+    http_status = HTTPStatus.FORBIDDEN
+    grpc_status = "PERMISSION_DENIED"
+
+
+class Unavailable(StrataError):
+    """The other side cannot be reached now; retrying later is right."""
+
+    code = "unavailable"
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
+    grpc_status = "UNAVAILABLE"
+
+
+class CoordinatorUnavailable(Unavailable):
+    """The coordinator does not answer."""
+
+    code = "coordinator_unavailable"
+    default_hint = "Check COORDINATOR_ADDR and ensure the gRPC port (50051) is open."
+
+
+class ObservatoryUnavailable(Unavailable):
+    """The HTTP API does not answer."""
+
+    code = "observatory_unavailable"
+    default_hint = "Ensure the Coordinator is running and the VITE_API_URL points to the correct address."
+
+
+class StorageError(StrataError):
+    """A checkpoint store failed in a way that has no class of its own."""
+
+    code = "storage_error"
+    http_status = HTTPStatus.BAD_GATEWAY
+    grpc_status = "UNAVAILABLE"
+
+
+class StorageAccessDenied(StorageError):
+    """The store knows us not, or forbids this."""
+
+    code = "storage_access_denied"
+    http_status = HTTPStatus.FORBIDDEN
+    grpc_status = "PERMISSION_DENIED"
+    default_hint = (
+        "Verify .env or IAM Role permissions: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, s3:GetObject, s3:ListBucket."
+    )
+
+
+class StorageNotFound(StorageError):
+    """No such bucket, folder or object."""
+
+    code = "storage_not_found"
+    http_status = HTTPStatus.NOT_FOUND
+    grpc_status = "NOT_FOUND"
+
+
+class StorageConflict(StorageError):
+    """A create-once write found the object already there: somebody else was first."""
+
+    code = "storage_conflict"
+    http_status = HTTPStatus.CONFLICT
+    grpc_status = "ALREADY_EXISTS"
+
+
+class StorageFull(StorageError):
+    """No space is left where the bytes should go."""
+
+    code = "storage_full"
+    http_status = HTTPStatus.INSUFFICIENT_STORAGE
+    grpc_status = "RESOURCE_EXHAUSTED"
+    default_hint = "Free space, lower keep_count, or point the checkpoint path to a larger store."
+
+
+class CheckpointError(StrataError):
+    """A checkpoint cannot be saved, or read back."""
+
+    code = "checkpoint_error"
+    grpc_status = "INTERNAL"
+
+
+class CorruptCheckpoint(CheckpointError):
+    """Bytes that do not match their hash, or a piece that is gone; the message names rank, tensor and chunk."""
+
+    code = "corrupt_checkpoint"
+    grpc_status = "DATA_LOSS"
+
+
+class CheckpointAborted(CheckpointError):
+    """A save was given up: `missing` names the ranks that did not vote in time or died."""
+
+    code = "checkpoint_aborted"
+    http_status = HTTPStatus.CONFLICT
+    grpc_status = "ABORTED"
+
+    def __init__(self, message: str, *, missing: tuple[int, ...] = (), hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.missing = missing
+
+
+class UnsupportedState(CheckpointError):
+    """A value that cannot be stored without pickle; the message names its key."""
+
+    code = "unsupported_state"
+    http_status = HTTPStatus.BAD_REQUEST
+    grpc_status = "INVALID_ARGUMENT"
+
+
+class DataError(StrataError):
+    """A data file cannot be read as it should: `file` and `row` say where."""
+
+    code = "data_error"
+    http_status = HTTPStatus.UNPROCESSABLE_ENTITY
+    grpc_status = "DATA_LOSS"
+
+    def __init__(self, message: str, *, file: str = "", row: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.file = file
+        self.row = row
+
+
+class TaskFailed(StrataError):
+    """A task ended badly; the message carries its reason."""
+
+    code = "task_failed"
+
+
+class MissingExtra(StrataError):
+    """An optional library is not installed; the hint is the command that installs it."""
+
+    code = "missing_extra"
+    http_status = HTTPStatus.NOT_IMPLEMENTED
+    grpc_status = "UNIMPLEMENTED"
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(f"{library} is not installed", hint=f"pip install 'strata-runtime[{extra}]'")
+
+
+class Internal(StrataError):
+    """A bug in Strata."""
+
+    code = "internal"
+    grpc_status = "INTERNAL"
+    default_hint = "This is a bug in Strata; please report it with the log."
+
+
+def error_types() -> dict[str, type[StrataError]]:
+    """Every class of the tree by its code: how an error is rebuilt on the other side of a wire."""
+    found: dict[str, type[StrataError]] = {}
+    pending: list[type[StrataError]] = [StrataError]
+    while pending:
+        cls = pending.pop()
+        found[cls.code] = cls
+        pending.extend(cls.__subclasses__())
+    return found
