@@ -1,0 +1,61 @@
+"""One checkpoint as everybody sees it: the SDK, the coordinator's catalog, REST and the dashboard."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from strata.errors import InvalidArgument
+from strata.types.names import check_name
+
+__all__ = ["CheckpointInfo", "CheckpointStatus"]
+
+_NO_METADATA: Mapping[str, object] = MappingProxyType({})
+
+
+class CheckpointStatus(StrEnum):
+    """Where a checkpoint stands. Only COMPLETED ones can be loaded; a FAILED one says why in `reason`."""
+
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointInfo:
+    """A checkpoint's public record; what is not known is None, never 0.
+
+    `path` is the folder (or URI) of the step, `created_at` Unix seconds, `duration_s` the time from the call to the commit,
+    `throughput` MB/s over that time, `verified` True or False once its bytes were checked against their hashes.
+    """
+
+    id: str
+    step: int
+    epoch: int
+    path: str
+    size_bytes: int
+    created_at: float
+    status: CheckpointStatus
+    worker_id: str | None = None
+    task_id: str | None = None
+    duration_s: float | None = None
+    throughput: float | None = None
+    verified: bool | None = None
+    pinned: bool = False
+    reason: str = ""
+    metadata: Mapping[str, object] = field(default=_NO_METADATA)
+
+    def __post_init__(self) -> None:
+        check_name("checkpoint id", self.id)
+        for name, value in (("step", self.step), ("epoch", self.epoch), ("size_bytes", self.size_bytes)):
+            if value < 0:
+                raise InvalidArgument(f"checkpoint {self.id}: {name} is {value}, it must be 0 or more")
+        for name, number in (
+            ("created_at", self.created_at),
+            ("duration_s", self.duration_s),
+            ("throughput", self.throughput),
+        ):
+            if number is not None and not (math.isfinite(number) and number >= 0):
+                raise InvalidArgument(f"checkpoint {self.id}: {name} is {number}, it must be finite and 0 or more")
+        object.__setattr__(self, "status", CheckpointStatus(self.status))
