@@ -1,0 +1,281 @@
+"""What happened: the durable, numbered facts of a cluster. The coordinator journals them before it answers; the
+observatory follows them to the same state. An event never changes its meaning; new needs get new kinds or new fields.
+"""
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+__all__ = [
+    "EVENT_KINDS",
+    "AgentJoined",
+    "AgentLost",
+    "BarrierBroke",
+    "BarrierReleased",
+    "CheckpointAborted",
+    "CheckpointBegun",
+    "CheckpointCommitted",
+    "CheckpointPrepared",
+    "CheckpointVoted",
+    "ClusterStarted",
+    "DatasetAttached",
+    "DatasetRegistered",
+    "Event",
+    "MembersLost",
+    "ShardsRebalanced",
+    "TaskChanged",
+    "TaskSubmitted",
+    "WorkerJoined",
+    "decode_event",
+    "encode_event",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """The root of all kinds; `kind` on the wire is the class's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStarted(Event):
+    """A coordinator took over: `term` counts its starts, `cluster_id` stays for the life of the data folder."""
+
+    cluster_id: str
+    term: int
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerJoined(Event):
+    """A worker took a rank of its group, new or again; whoever held the id or the rank before is fenced."""
+
+    worker_id: str
+    task_id: str
+    incarnation: str
+    rank: int
+    generation: int
+    hostname: str
+    port: int
+    gpu_count: int
+    memory_bytes: int
+    agent_id: str
+    metadata: dict[str, str]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembersLost(Event):
+    """Workers of one group died or left, in one step: `reasons` says why, worker by worker; `left` = of their own will."""
+
+    task_id: str
+    generation: int
+    worker_ids: tuple[str, ...]
+    reasons: tuple[str, ...]
+    left: bool
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentJoined(Event):
+    """A host offers its slots."""
+
+    agent_id: str
+    incarnation: str
+    hostname: str
+    address: str
+    slots: int
+    gpu_count: int
+    memory_bytes: int
+    version: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLost(Event):
+    """A host is gone: its lease ran out, or it said goodbye (`left`)."""
+
+    agent_id: str
+    reason: str
+    left: bool
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRegistered(Event):
+    """A dataset is known by its id; the same registration again changes nothing."""
+
+    dataset_id: str
+    path: str
+    format: str
+    total_samples: int
+    shard_size: int
+    shuffle: bool
+    seed: int
+    metadata: dict[str, str]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetAttached(Event):
+    """A group reads a dataset from now on: its shards are dealt to the group's members."""
+
+    task_id: str
+    dataset_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardsRebalanced(Event):
+    """The group's shards were dealt to its present members: `ranks` are the slots, `counts` their shards, summed over
+    the group's datasets."""
+
+    task_id: str
+    generation: int
+    ranks: tuple[int, ...]
+    counts: tuple[int, ...]
+    moved: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointBegun(Event):
+    """All `ranks` of one generation start to save one step."""
+
+    task_id: str
+    attempt: str
+    checkpoint_id: str
+    step: int
+    epoch: int
+    generation: int
+    ranks: tuple[int, ...]
+    storage_path: str
+    deadline_s: float
+    worker_id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointVoted(Event):
+    """One rank's bytes are durable."""
+
+    attempt: str
+    rank: int
+    manifest_key: str
+    manifest_hash: str
+    size_bytes: int
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointPrepared(Event):
+    """Every vote is in: `committer` (a rank) may publish COMMIT.json."""
+
+    attempt: str
+    committer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointCommitted(Event):
+    """A checkpoint exists. From the two-phase path, or notified by a plain worker (empty attempt)."""
+
+    checkpoint_id: str
+    task_id: str
+    attempt: str
+    worker_id: str
+    step: int
+    epoch: int
+    storage_path: str
+    size_bytes: int
+    type: int
+    duration_s: float | None
+    metadata: dict[str, str]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointAborted(Event):
+    """An attempt was given up; `missing` names the ranks whose bytes never became durable."""
+
+    attempt: str
+    reason: str
+    missing: tuple[int, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierReleased(Event):
+    """All members arrived, in this order. `request_ids` let a late retry get the same answer."""
+
+    task_id: str
+    barrier_id: str
+    step: int
+    round: int
+    generation: int
+    worker_ids: tuple[str, ...]
+    request_ids: tuple[str, ...]
+    absent: tuple[str, ...]
+    created_at: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierBroke(Event):
+    """It will not release: members died (`missing` names exactly them), or its deadline passed (`expired`)."""
+
+    task_id: str
+    barrier_id: str
+    step: int
+    round: int
+    generation: int
+    worker_ids: tuple[str, ...]
+    request_ids: tuple[str, ...]
+    missing: tuple[str, ...]
+    reason: str
+    expired: bool
+    total: int
+    created_at: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSubmitted(Event):
+    """A user's job is in the queue."""
+
+    task_id: str
+    request_id: str
+    name: str
+    type: str
+    dataset_id: str
+    worker_count: int
+    config_json: str
+    entrypoint: tuple[str, ...]
+    env: dict[str, str]
+    launcher: str
+    max_restarts: int
+    working_dir: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChanged(Event):
+    """A task's status, attempt or reason changed."""
+
+    task_id: str
+    status: str
+    attempt: int
+    reason: str
+    at: float
+
+
+EVENT_KINDS: dict[str, type[Event]] = {cls.__name__: cls for cls in Event.__subclasses__()}
+
+
+def encode_event(event: Event) -> bytes:
+    """The body as JSON; the kind travels beside it."""
+    body = {item.name: getattr(event, item.name) for item in fields(event)}
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_event(kind: str, body: bytes) -> Event:
+    """The inverse. Raises KeyError for a kind that this version does not know."""
+    cls = EVENT_KINDS[kind]
+    values: dict[str, Any] = json.loads(body)
+    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})

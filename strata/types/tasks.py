@@ -1,0 +1,61 @@
+"""Tasks: jobs that users submit. A task has attempts; its status and the reason for it are always known."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from strata.errors import InvalidArgument
+from strata.types.names import check_name
+
+__all__ = ["TaskSpec", "TaskStatus"]
+
+_MAX_CONFIG_BYTES = 256 * 1024
+_MAX_WORKERS = 16_384
+
+
+class TaskStatus(StrEnum):
+    """Where a task stands. The last three are final."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    RECOVERING = "recovering"
+    STOPPING = "stopping"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+    @property
+    def final(self) -> bool:
+        return self in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.STOPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """What a user asks for: the spec's CreateTaskRequest and our additions."""
+
+    name: str
+    type: str = "training"
+    dataset_id: str = ""
+    worker_count: int = 1
+    config: Mapping[str, Any] = field(default_factory=dict)
+    entrypoint: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    launcher: str = "local"
+    max_restarts: int = 3
+    working_dir: str = ""
+
+    def __post_init__(self) -> None:
+        check_name("task name", self.name)
+        check_name("task type", self.type)
+        check_name("launcher", self.launcher)
+        if self.dataset_id:
+            check_name("dataset_id", self.dataset_id)
+        if not 1 <= self.worker_count <= _MAX_WORKERS:
+            raise InvalidArgument(f"worker_count is {self.worker_count}, it must be between 1 and {_MAX_WORKERS}")
+        if self.max_restarts < 0:
+            raise InvalidArgument(f"max_restarts is {self.max_restarts}, it must be 0 or more")
+        size = len(json.dumps(dict(self.config)))
+        if size > _MAX_CONFIG_BYTES:
+            raise InvalidArgument(f"config has {size} bytes as JSON, {_MAX_CONFIG_BYTES} are allowed")
