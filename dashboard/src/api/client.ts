@@ -1,0 +1,83 @@
+/** fetch with typed errors. The only file that knows the base URL and the token. */
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly hint: string | null,
+  ) {
+    super(message);
+    this.name = "ApiError";
+  }
+}
+
+const TOKEN_KEY = "strata.token";
+
+export const apiBase: string = (import.meta.env["VITE_API_URL"] ?? "/api").replace(/\/+$/, "");
+/** Spec 5 serves the stream beside the API, not below it. */
+export const streamUrl: string = `${apiBase.replace(/\/api$/, "")}/stream`;
+
+export function readToken(): string {
+  return localStorage.getItem(TOKEN_KEY) ?? "";
+}
+
+export function saveToken(token: string): void {
+  if (token) localStorage.setItem(TOKEN_KEY, token);
+  else localStorage.removeItem(TOKEN_KEY);
+}
+
+export function toQuery(params: object): string {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(params)) {
+    if (value !== undefined && value !== null && value !== "") query.set(key, String(value));
+  }
+  const text = query.toString();
+  return text ? `?${text}` : "";
+}
+
+export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const headers: Record<string, string> = { Accept: "application/json" };
+  const token = readToken();
+  if (token) headers["Authorization"] = `Bearer ${token}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let response: Response;
+  try {
+    response = await fetch(`${apiBase}${path}`, {
+      method,
+      headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    });
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    throw new ApiError(0, "unreachable", "The server does not answer.", "Is `strata up` running on this address?");
+  }
+  if (!response.ok) throw await toError(response);
+  const type = response.headers.get("content-type") ?? "";
+  if (!type.includes("json")) {
+    throw new ApiError(response.status, "not_json", `The server has no ${path.split("?")[0]} yet.`, null);
+  }
+  return (await response.json()) as T;
+}
+
+export function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return call<T>("GET", path, undefined, signal);
+}
+
+async function toError(response: Response): Promise<ApiError> {
+  const fallback = `The server answered ${response.status} ${response.statusText}`.trim();
+  try {
+    const body = (await response.json()) as {
+      error?: { code?: string; message?: string; hint?: string };
+      detail?: unknown;
+    };
+    const { error } = body;
+    if (error)
+      return new ApiError(response.status, error.code ?? "error", error.message ?? fallback, error.hint ?? null);
+    if (typeof body.detail === "string") return new ApiError(response.status, "error", body.detail, null);
+  } catch {
+    // Not JSON: the status line is all there is to say.
+  }
+  return new ApiError(response.status, "error", fallback, null);
+}

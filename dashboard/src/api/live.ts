@@ -1,0 +1,60 @@
+/** The live source: contract §4 for requests, contract §5 for the stream. */
+import { ApiError, call, get, streamUrl, toQuery } from "./client";
+import type { DataSource, Link, Requests, Sink } from "./source";
+import { Stream } from "./stream";
+import type { Alert, Dashboard, Dataset, LogEntry, Preview, RunInfo, RunSeries, Shard, Status } from "./wire";
+
+const id = encodeURIComponent;
+
+/** Lists may arrive bare or wrapped under their own name; both are in use by clients of the spec. */
+function list<T>(answer: T[] | Record<string, T[]>, key: string): T[] {
+  return Array.isArray(answer) ? answer : (answer[key] ?? []);
+}
+
+async function getList<T>(path: string, key: string, signal?: AbortSignal): Promise<T[]> {
+  return list(await get<T[] | Record<string, T[]>>(path, signal), key);
+}
+
+const requests: Requests = {
+  status: (signal) => get<Status>("/status", signal),
+  dashboard: (signal) => get<Dashboard>("/dashboard", signal),
+  runs: (signal) => getList<RunInfo>("/runs", "runs", signal),
+  alerts: (signal) => getList<Alert>("/alerts", "alerts", signal),
+  logs: (query, signal) => getList<LogEntry>(`/logs${toQuery(query)}`, "logs", signal),
+  shards: (dataset, epoch, signal) =>
+    getList<Shard>(`/datasets/${id(dataset)}/shards${toQuery({ epoch })}`, "shards", signal),
+  preview: (dataset, worker, n, signal) =>
+    get<Preview>(`/datasets/${id(dataset)}/preview${toQuery({ worker_id: worker, n })}`, signal),
+  series: (run, query, signal) => getList<RunSeries>(`/metrics/${id(run)}${toQuery(query)}`, "series", signal),
+  createTask: (task) => call("POST", "/tasks", task),
+  stopTask: (task) => call("POST", `/tasks/${id(task)}/stop`),
+  registerDataset: (dataset) => call<Dataset>("POST", "/datasets", dataset),
+  editRun: (run, change) => call("PATCH", `/runs/${id(run)}`, change),
+  deleteRun: (run) => call("DELETE", `/runs/${id(run)}`),
+  pinCheckpoint: (checkpoint, pinned) => call("POST", `/checkpoints/${id(checkpoint)}/pin`, { pinned }),
+};
+
+async function diagnose(): Promise<Pick<Link, "state" | "detail">> {
+  try {
+    await requests.status();
+    return { state: "connecting", detail: "The server answers, but its event stream does not." };
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) {
+      return { state: "disconnected", detail: "The server wants a token: set it under Settings." };
+    }
+    if (error instanceof ApiError && error.status > 0) {
+      return { state: "disconnected", detail: `${error.message} (HTTP ${error.status}).` };
+    }
+    return { state: "disconnected", detail: "The server does not answer. Is `strata up` running?" };
+  }
+}
+
+export const liveSource: DataSource = {
+  kind: "live",
+  requests,
+  open(sink: Sink) {
+    const stream = new Stream({ url: streamUrl, sink, diagnose });
+    stream.start();
+    return () => stream.stop();
+  },
+};

@@ -1,0 +1,75 @@
+/** What the rest of the dashboard needs from a source of data. Two implementations: live.ts and demo/source.ts. */
+import type {
+  Alert,
+  CreateTask,
+  Dashboard,
+  Dataset,
+  LogEntry,
+  Preview,
+  RunInfo,
+  RunSeries,
+  Shard,
+  Status,
+  StreamEvent,
+} from "./wire";
+
+export type LinkState = "connecting" | "live" | "disconnected";
+
+export interface Link {
+  state: LinkState;
+  /** One sentence for a person: why, and what happens next. */
+  detail: string;
+  /** Unix ms of the next try, when one is planned. */
+  retryAt: number | null;
+}
+
+/** Where a source writes. Called in order, never concurrently. */
+export interface Sink {
+  event(event: StreamEvent): void;
+  link(link: Link): void;
+}
+
+export interface LogQuery {
+  limit?: number;
+  level?: string;
+  source?: string;
+  task_id?: string;
+  worker_id?: string;
+  q?: string;
+  /** Unix seconds, exclusive. */
+  before?: number;
+  after?: number;
+}
+
+export interface SeriesQuery {
+  metric?: string;
+  from_step?: number;
+  to_step?: number;
+  from_time?: number;
+  to_time?: number;
+  points?: number;
+}
+
+export interface Requests {
+  status(signal?: AbortSignal): Promise<Status>;
+  dashboard(signal?: AbortSignal): Promise<Dashboard>;
+  runs(signal?: AbortSignal): Promise<RunInfo[]>;
+  alerts(signal?: AbortSignal): Promise<Alert[]>;
+  logs(query: LogQuery, signal?: AbortSignal): Promise<LogEntry[]>;
+  shards(dataset: string, epoch: number | null, signal?: AbortSignal): Promise<Shard[]>;
+  preview(dataset: string, worker: string | null, n: number, signal?: AbortSignal): Promise<Preview>;
+  series(run: string, query: SeriesQuery, signal?: AbortSignal): Promise<RunSeries[]>;
+  createTask(task: CreateTask): Promise<{ task_id: string }>;
+  stopTask(id: string): Promise<void>;
+  registerDataset(dataset: { id: string; path: string; format: string; name?: string }): Promise<Dataset>;
+  editRun(run: string, change: { name?: string; notes?: string }): Promise<void>;
+  deleteRun(run: string): Promise<void>;
+  pinCheckpoint(id: string, pinned: boolean): Promise<void>;
+}
+
+export interface DataSource {
+  readonly kind: "live" | "demo";
+  readonly requests: Requests;
+  /** Starts the one stream; the returned function stops it. Never throws: trouble arrives as a link. */
+  open(sink: Sink): () => void;
+}

@@ -1,0 +1,294 @@
+/** The shapes on the wire: contract §4 (REST) and §5 (SSE), agreed with the observatory. Nothing here has behaviour. */
+
+export type Nullable<T> = T | null;
+
+export type WorkerStatus = "active" | "idle" | "checkpointing" | "recovering" | "failed";
+export type TaskStatus = "queued" | "running" | "recovering" | "stopping" | "completed" | "failed" | "stopped";
+export type CheckpointStatus = "in_progress" | "completed" | "failed";
+export type BarrierStatus = "waiting" | "complete" | "broken";
+export type LogLevel = "debug" | "info" | "warn" | "error";
+export type Severity = "info" | "warning" | "critical";
+
+export interface Status {
+  connected: boolean;
+  address: string;
+  uptime: Nullable<number>;
+  version: string;
+  storage_backend?: Nullable<string>;
+  metric_store?: Nullable<string>;
+  generation?: Nullable<number>;
+  started_at?: Nullable<number>;
+  started_at_ms?: Nullable<number>;
+}
+
+export interface GpuMetrics {
+  gpu_id: number;
+  utilization_percent: number;
+  memory_used_bytes: number;
+  memory_total_bytes: number;
+  temperature_celsius: Nullable<number>;
+}
+
+export interface Resources {
+  cpu_percent: Nullable<number>;
+  memory_used_bytes: Nullable<number>;
+  memory_total_bytes?: Nullable<number>;
+  gpu_metrics: GpuMetrics[];
+  disk_read_bytes: Nullable<number>;
+  disk_write_bytes: Nullable<number>;
+  network_rx_bytes: Nullable<number>;
+  network_tx_bytes: Nullable<number>;
+}
+
+export interface Worker {
+  id: string;
+  ip: string;
+  port: number;
+  status: WorkerStatus;
+  state?: string;
+  gpu_count: number;
+  last_heartbeat: Nullable<number>;
+  last_heartbeat_ms?: Nullable<number>;
+  assigned_shards: Nullable<number>;
+  current_epoch: Nullable<number>;
+  current_step: Nullable<number>;
+  current_task: Nullable<string>;
+  rank: Nullable<number>;
+  host: Nullable<string>;
+  resources: Nullable<Resources>;
+  reason?: Nullable<string>;
+  incarnation?: Nullable<string>;
+  generation?: Nullable<number>;
+}
+
+export interface Dataset {
+  id: string;
+  name: Nullable<string>;
+  total_samples: Nullable<number>;
+  shard_size: Nullable<number>;
+  shard_count: Nullable<number>;
+  format: string;
+  shuffle: boolean;
+  seed: Nullable<number>;
+  path: string;
+  registered_at: Nullable<number>;
+  epoch: Nullable<number>;
+  progress: Nullable<number>;
+}
+
+export interface Shard {
+  shard_id: number;
+  worker_id: Nullable<string>;
+  rank?: Nullable<number>;
+  start_index: number;
+  end_index: number;
+  progress: Nullable<number>;
+  epoch?: Nullable<number>;
+  file_paths?: string[];
+}
+
+/** A cell of a preview: a plain value, a numeric series, or an image as a data URL. */
+export type PreviewCell =
+  | Nullable<string | number | boolean>
+  | number[]
+  | { kind: "image"; src: string; alt?: string }
+  | { kind: "series"; values: number[] }
+  | { kind: "text"; text: string };
+
+export interface Preview {
+  dataset_id?: string;
+  worker_id?: Nullable<string>;
+  columns: ({ name: string; type?: string } | string)[];
+  rows: (PreviewCell[] | Record<string, PreviewCell>)[];
+  note?: Nullable<string>;
+}
+
+export interface Checkpoint {
+  id: string;
+  step: number;
+  epoch: Nullable<number>;
+  size: Nullable<number>;
+  path: string;
+  created_at: Nullable<number>;
+  created_at_ms?: Nullable<number>;
+  worker_id: Nullable<string>;
+  status: CheckpointStatus;
+  task_id?: Nullable<string>;
+  duration_s?: Nullable<number>;
+  /** MB/s */
+  throughput?: Nullable<number>;
+  verified?: Nullable<boolean>;
+  pinned?: Nullable<boolean>;
+  reason?: Nullable<string>;
+}
+
+export interface Barrier {
+  id: string;
+  name: string;
+  arrived: number;
+  total: number;
+  status: BarrierStatus;
+  created_at: Nullable<number>;
+  created_at_ms?: Nullable<number>;
+  missing: (string | { worker_id: string; rank?: Nullable<number>; last_heartbeat_ms?: Nullable<number> })[];
+  reason: Nullable<string>;
+  step?: Nullable<number>;
+  wait_ms?: Nullable<number>;
+}
+
+export interface SystemMetrics {
+  checkpoint_throughput: Nullable<number>;
+  coordinator_rps: Nullable<number>;
+  active_workers: Nullable<number>;
+  total_workers: Nullable<number>;
+  barrier_latency_p99: Nullable<number>;
+  shard_assignment_time: Nullable<number>;
+}
+
+export interface Task {
+  id: string;
+  name: string;
+  type: string;
+  status: TaskStatus;
+  worker_ids: string[];
+  dataset_id: Nullable<string>;
+  started_at: Nullable<number>;
+  started_at_ms?: Nullable<number>;
+  completed_at: Nullable<number>;
+  completed_at_ms?: Nullable<number>;
+  /** 0–100 */
+  progress: Nullable<number>;
+  config: Record<string, unknown>;
+  attempt?: Nullable<number>;
+  reason?: Nullable<string>;
+  worker_count?: Nullable<number>;
+  launcher?: Nullable<string>;
+}
+
+export interface CreateTask {
+  name: string;
+  type: string;
+  dataset_id: Nullable<string>;
+  worker_count: number;
+  config: Record<string, unknown>;
+  entrypoint?: string[];
+  env?: Record<string, string>;
+  launcher?: string;
+  max_restarts?: number;
+}
+
+export interface LogEntry {
+  id: string;
+  timestamp: number;
+  timestamp_ms?: number;
+  level: LogLevel;
+  message: string;
+  source: string;
+  task_id: Nullable<string>;
+  worker_id: Nullable<string>;
+  rank?: Nullable<number>;
+}
+
+export interface Alert {
+  id: string;
+  timestamp: number;
+  timestamp_ms: number;
+  kind: string;
+  severity: Severity;
+  message: string;
+  run_id: Nullable<string>;
+  task_id: Nullable<string>;
+  worker_id: Nullable<string>;
+  rank: Nullable<number>;
+  step: Nullable<number>;
+}
+
+export interface RunInfo {
+  run_id: string;
+  start_time: Nullable<number>;
+  start_time_ms?: Nullable<number>;
+  last_event_time: Nullable<number>;
+  last_event_time_ms?: Nullable<number>;
+  latest_step: Nullable<number>;
+  is_active: boolean;
+  num_series?: Nullable<number>;
+  num_points?: Nullable<number>;
+  task_id?: Nullable<string>;
+  config?: Nullable<Record<string, unknown>>;
+  name?: Nullable<string>;
+  notes?: Nullable<string>;
+}
+
+export interface SeriesIdentity {
+  run_id: string;
+  metric: string;
+  host: string;
+  rank: number;
+  device: number;
+}
+
+export interface SeriesHead extends SeriesIdentity {
+  id: number;
+  unit: string;
+}
+
+export interface SeriesColumns {
+  steps: number[];
+  /** unix ms */
+  times: number[];
+  /** null where the point was NaN or Inf */
+  values: Nullable<number>[];
+  min: Nullable<number>[];
+  max: Nullable<number>[];
+  /** NaN/Inf count behind each point */
+  bad: number[];
+}
+
+export interface SnapshotSeries extends SeriesHead, SeriesColumns {
+  total_points: number;
+  nan_count: number;
+}
+
+export interface Snapshot {
+  epoch: string;
+  runs: RunInfo[];
+  series: SnapshotSeries[];
+  reduced: boolean;
+}
+
+export interface Delta {
+  new_series: SeriesHead[];
+  points: [id: number, steps: number[], times: number[], values: Nullable<number>[]][];
+}
+
+export interface ClusterState {
+  workers?: Worker[];
+  tasks?: Task[];
+  datasets?: Dataset[];
+  checkpoints?: Checkpoint[];
+  barriers?: Barrier[];
+  metrics?: SystemMetrics;
+  coordinator?: Status;
+}
+
+export type StreamEvent =
+  | { type: "snapshot"; data: Snapshot }
+  | { type: "delta"; data: Delta }
+  | { type: "runs_meta"; data: { runs: RunInfo[] } }
+  | { type: "state"; data: ClusterState }
+  | { type: "log"; data: { logs: LogEntry[] } }
+  | { type: "alert"; data: { alerts: Alert[] } }
+  | { type: "resync"; data: { reason: string } };
+
+export type StreamEventType = StreamEvent["type"];
+
+export interface Dashboard extends ClusterState {
+  logs?: LogEntry[];
+}
+
+export interface RunSeries extends SeriesIdentity, Omit<SeriesColumns, "bad"> {
+  unit: string;
+  bad?: number[];
+  total_points: number;
+  nan_count: number;
+}

@@ -1,0 +1,46 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { Router, useLocation } from "wouter";
+import { useBrowserLocation } from "wouter/use-browser-location";
+import { startFeed } from "@/data/feed";
+import { pageOf } from "@/lib/routes";
+import { syncAddress, useView } from "@/stores/view";
+import { PageView } from "./pages";
+import { Rail } from "./rail";
+import { TopBar } from "./top-bar";
+
+const queries = new QueryClient({
+  defaultOptions: { queries: { retry: 1, staleTime: 2_000, refetchOnWindowFocus: false } },
+});
+
+function Shell() {
+  const [path] = useLocation();
+  const place = pageOf(path);
+  return (
+    <div className="flex h-dvh overflow-hidden">
+      <a href="#main" className="sr-only z-50 bg-surface p-2 focus:not-sr-only focus:fixed">
+        Skip to content
+      </a>
+      <Rail place={place} />
+      <div className="flex min-w-0 flex-1 flex-col">
+        <TopBar />
+        <main id="main" tabIndex={-1} className="min-h-0 flex-1 overflow-y-auto outline-none">
+          <PageView place={place} />
+        </main>
+      </div>
+    </div>
+  );
+}
+
+export function App() {
+  const demo = useView((view) => view.demo);
+  useEffect(() => syncAddress(), []);
+  useEffect(() => startFeed(demo), [demo]);
+  return (
+    <QueryClientProvider client={queries}>
+      <Router hook={useBrowserLocation}>
+        <Shell />
+      </Router>
+    </QueryClientProvider>
+  );
+}

@@ -1,0 +1,52 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { DEFAULT_VIEW, decodeView, encodeView, METRIC_TABS, RANGES, type View, X_KINDS } from "./view-codec";
+
+const views: fc.Arbitrary<View> = fc.record({
+  demo: fc.boolean(),
+  range: fc.constantFrom(...RANGES),
+  runs: fc.option(fc.array(fc.string({ minLength: 1 }), { maxLength: 5 }), { nil: null }),
+  x: fc.constantFrom(...X_KINDS),
+  logY: fc.boolean(),
+  smoothing: fc.integer({ min: 0, max: 999 }).map((n) => n / 1000),
+  ranks: fc.constantFrom("mean" as const, "all" as const),
+  tab: fc.constantFrom(...METRIC_TABS),
+  search: fc.string(),
+  focus: fc.string(),
+  clusterTab: fc.constant("workers" as const),
+  dataset: fc.constant(""),
+  level: fc.constant(""),
+  task: fc.constant(""),
+  worker: fc.constant(""),
+  logSearch: fc.constant(""),
+  at: fc.constant(""),
+});
+
+test("any view of the metrics page survives the address bar", () => {
+  fc.assert(
+    fc.property(views, (view) => {
+      expect(decodeView(encodeView(view, "metrics"), "metrics")).toEqual(view);
+    }),
+  );
+});
+
+test("defaults leave the address clean", () => {
+  expect(encodeView(DEFAULT_VIEW, "metrics")).toBe("");
+});
+
+test("an empty choice of runs is not the default choice", () => {
+  const none = encodeView({ ...DEFAULT_VIEW, runs: [] }, "runs");
+  expect(none).toBe("?runs=");
+  expect(decodeView(none, "runs").runs).toEqual([]);
+  expect(decodeView("", "runs").runs).toBeNull();
+});
+
+test("a page shows its own fields only, and keeps the others from before", () => {
+  const view: View = { ...DEFAULT_VIEW, search: "loss", logSearch: "error", range: "1h" };
+  expect(encodeView(view, "logs")).toBe("?t=1h&q=error");
+  expect(decodeView("?t=6h&q=nan", "logs", view)).toMatchObject({ range: "6h", search: "loss", logSearch: "nan" });
+});
+
+test.each(["?t=2h", "?x=banana", "?sm=7", "?sm=", "?tab=", "?log=yes"])("%s falls back to the default", (search) => {
+  expect(decodeView(search, "metrics")).toEqual(DEFAULT_VIEW);
+});

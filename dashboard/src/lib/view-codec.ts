@@ -1,0 +1,157 @@
+/** View state ↔ query string: short keys, defaults left out, unknown or broken values fall back to the default. */
+
+export const RANGES = ["1h", "6h", "24h", "7d", "all"] as const;
+export const X_KINDS = ["step", "rel", "wall"] as const;
+export const RANK_MODES = ["mean", "all"] as const;
+export const METRIC_TABS = ["training", "model", "system", "checkpoints", "progress"] as const;
+export const CLUSTER_TABS = ["workers", "shards", "barriers", "heatmap"] as const;
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+
+export type Range = (typeof RANGES)[number];
+export type XKind = (typeof X_KINDS)[number];
+export type RankMode = (typeof RANK_MODES)[number];
+export type MetricTab = (typeof METRIC_TABS)[number];
+export type ClusterTab = (typeof CLUSTER_TABS)[number];
+
+export interface View {
+  demo: boolean;
+  range: Range;
+  /** null = the newest runs; a list = exactly these. */
+  runs: string[] | null;
+  x: XKind;
+  logY: boolean;
+  smoothing: number;
+  ranks: RankMode;
+  tab: MetricTab;
+  search: string;
+  focus: string;
+  clusterTab: ClusterTab;
+  dataset: string;
+  level: string;
+  task: string;
+  worker: string;
+  logSearch: string;
+  at: string;
+}
+
+export const DEFAULT_VIEW: View = {
+  demo: false,
+  range: "all",
+  runs: null,
+  x: "step",
+  logY: false,
+  smoothing: 0,
+  ranks: "mean",
+  tab: "training",
+  search: "",
+  focus: "",
+  clusterTab: "workers",
+  dataset: "",
+  level: "",
+  task: "",
+  worker: "",
+  logSearch: "",
+  at: "",
+};
+
+interface Field<T> {
+  key: string;
+  /** Pages on whose address the field appears; null = all of them. */
+  pages: readonly string[] | null;
+  encode(value: T): string;
+  decode(text: string): T | undefined;
+}
+
+const METRICS = ["metrics"] as const;
+const LOGS = ["logs"] as const;
+
+function word<T extends string>(key: string, allowed: readonly T[], pages: Field<T>["pages"]): Field<T> {
+  return { key, pages, encode: (v) => v, decode: (text) => allowed.find((item) => item === text) };
+}
+function flag(key: string, pages: Field<boolean>["pages"]): Field<boolean> {
+  return {
+    key,
+    pages,
+    encode: (v) => (v ? "1" : "0"),
+    decode: (t) => (t === "1" ? true : t === "0" ? false : undefined),
+  };
+}
+function text(key: string, pages: Field<string>["pages"]): Field<string> {
+  return { key, pages, encode: (v) => v, decode: (t) => t };
+}
+
+const FIELDS: { [K in keyof View]: Field<View[K]> } = {
+  demo: flag("demo", null),
+  range: word("t", RANGES, null),
+  runs: {
+    key: "runs",
+    pages: null,
+    encode: (v) => (v ?? []).map(encodeURIComponent).join(","),
+    decode: (t) => (t === "" ? [] : t.split(",").map(decodeSafe)),
+  },
+  x: word("x", X_KINDS, METRICS),
+  logY: flag("log", METRICS),
+  smoothing: {
+    key: "sm",
+    pages: METRICS,
+    encode: (v) => String(Math.round(v * 1000) / 1000),
+    decode: (t) => {
+      const value = Number(t);
+      return t !== "" && value >= 0 && value <= 0.999 ? value : undefined;
+    },
+  },
+  ranks: word("ranks", RANK_MODES, METRICS),
+  tab: word("tab", METRIC_TABS, METRICS),
+  search: text("q", METRICS),
+  focus: text("m", METRICS),
+  clusterTab: word("view", CLUSTER_TABS, ["cluster"]),
+  dataset: text("ds", ["data", "cluster"]),
+  level: text("level", LOGS),
+  task: text("task", LOGS),
+  worker: text("worker", LOGS),
+  logSearch: text("q", LOGS),
+  at: text("at", LOGS),
+};
+
+const NAMES = Object.keys(FIELDS) as (keyof View)[];
+
+function decodeSafe(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function isShown(name: keyof View, page: string): boolean {
+  const { pages } = FIELDS[name];
+  return pages === null || pages.includes(page);
+}
+
+function isDefault(value: unknown, fallback: unknown): boolean {
+  return value === fallback;
+}
+
+export function encodeView(view: View, page: string): string {
+  const query = new URLSearchParams();
+  for (const name of NAMES) {
+    if (!isShown(name, page) || isDefault(view[name], DEFAULT_VIEW[name])) continue;
+    const field = FIELDS[name] as Field<unknown>;
+    query.set(field.key, field.encode(view[name]));
+  }
+  const text = query.toString();
+  return text ? `?${text}` : "";
+}
+
+/** Fields that the page does not show keep their value from `base`. */
+export function decodeView(search: string, page: string, base: View = DEFAULT_VIEW): View {
+  const query = new URLSearchParams(search);
+  const view: Record<string, unknown> = { ...base };
+  for (const name of NAMES) {
+    if (!isShown(name, page)) continue;
+    const field = FIELDS[name] as Field<unknown>;
+    const raw = query.get(field.key);
+    view[name] = (raw === null ? undefined : field.decode(raw)) ?? DEFAULT_VIEW[name];
+  }
+  return view as unknown as View;
+}

@@ -1,0 +1,51 @@
+/** Which runs exist, and which of them are shown. */
+import { create } from "zustand";
+import type { RunInfo } from "@/api/wire";
+import { runStyles } from "@/lib/colors";
+import { toMs } from "@/lib/format";
+import { useView } from "./view";
+
+interface Catalog {
+  /** Newest first. */
+  runs: RunInfo[];
+  /** False until the first snapshot: "no runs" and "not known yet" are different sentences. */
+  loaded: boolean;
+  /** The server sent some series with fewer points to stay inside its byte budget. */
+  reduced: boolean;
+}
+
+const DEFAULT_SHOWN = 5;
+
+export const useCatalog = create<Catalog>(() => ({ runs: [], loaded: false, reduced: false }));
+
+export function setRuns(runs: readonly RunInfo[]): void {
+  runStyles.seat(runs.map((run) => run.run_id));
+  const sorted = [...runs].sort((a, b) => startOf(b) - startOf(a) || a.run_id.localeCompare(b.run_id));
+  useCatalog.setState({ runs: sorted, loaded: true });
+}
+
+function startOf(run: RunInfo): number {
+  return toMs(run.start_time, run.start_time_ms) ?? 0;
+}
+
+/** Live runs first, then the newest, at most five: never all of them unasked. */
+export function defaultRuns(runs: readonly RunInfo[]): string[] {
+  const ordered = [...runs].sort((a, b) => Number(b.is_active) - Number(a.is_active));
+  return ordered.slice(0, DEFAULT_SHOWN).map((run) => run.run_id);
+}
+
+export function shownRuns(runs: readonly RunInfo[], wanted: readonly string[] | null): string[] {
+  if (wanted === null) return defaultRuns(runs);
+  const known = new Set(runs.map((run) => run.run_id));
+  return wanted.filter((id) => known.has(id));
+}
+
+export function toggleRun(id: string): void {
+  const shown = shownRuns(useCatalog.getState().runs, useView.getState().runs);
+  const runs = shown.includes(id) ? shown.filter((other) => other !== id) : [...shown, id];
+  useView.getState().set({ runs });
+}
+
+export function displayName(run: Pick<RunInfo, "run_id" | "name">): string {
+  return run.name || run.run_id;
+}

@@ -1,0 +1,31 @@
+/** Small hooks that several features share. */
+import { useEffect, useMemo, useState } from "react";
+import type { RunInfo } from "@/api/wire";
+import { shownRuns, useCatalog } from "./catalog";
+import { useView } from "./view";
+
+/** The ids of the runs on show, stable while the answer is the same. */
+export function useShownRuns(): string[] {
+  const runs = useCatalog((state) => state.runs);
+  const wanted = useView((state) => state.runs);
+  const key = shownRuns(runs, wanted).join("\n");
+  return useMemo(() => (key === "" ? [] : key.split("\n")), [key]);
+}
+
+/** The run that single-run pages talk about: the newest live one on show, else the newest. */
+export function useLeadRun(): RunInfo | null {
+  const runs = useCatalog((state) => state.runs);
+  const shown = useShownRuns();
+  const candidates = runs.filter((run) => shown.includes(run.run_id));
+  return candidates.find((run) => run.is_active) ?? candidates[0] ?? null;
+}
+
+/** The present, refreshed for ages on screen. */
+export function useNow(everyMs = 1000): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+}
