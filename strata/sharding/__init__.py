@@ -1,0 +1,36 @@
+"""Who reads which samples, and in which order: pure functions of numbers and names, over NumPy arrays.
+
+No asyncio, no threads, no files, no logging in here: the coordinator's state machine runs it, and so does every worker.
+"""
+
+from strata.sharding.cursor import QueueCursor, SyncCursor
+from strata.sharding.lanes import Lane, LaneLayout, OrderSpec, Window
+from strata.sharding.manager import RebalancePlan, ShardManager, ShardMove
+from strata.sharding.order import EpochOrder, SampleRefs, Tail, default_lanes
+from strata.sharding.permutation import Permutation
+from strata.sharding.ring import plan_ring
+from strata.sharding.sticky import plan_sticky
+from strata.sharding.table import Moves, Table
+from strata.sharding.weighted import plan_weighted
+
+__all__ = [
+    "EpochOrder",
+    "Lane",
+    "LaneLayout",
+    "Moves",
+    "OrderSpec",
+    "Permutation",
+    "QueueCursor",
+    "RebalancePlan",
+    "SampleRefs",
+    "ShardManager",
+    "ShardMove",
+    "SyncCursor",
+    "Table",
+    "Tail",
+    "Window",
+    "default_lanes",
+    "plan_ring",
+    "plan_sticky",
+    "plan_weighted",
+]

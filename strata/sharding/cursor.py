@@ -1,0 +1,150 @@
+"""The committed position in a dataset. It moves when a checkpoint commits, never when something is read.
+
+Synchronous jobs need one integer. Queue mode, for workers of uneven speed, keeps a bitmap of finished shards and a
+row for each open one. Both are plain JSON and hold no topology: any world size can go on from them.
+"""
+
+import base64
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strata.errors import Fenced, InvalidArgument, Refused
+
+__all__ = ["QueueCursor", "SyncCursor"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncCursor:
+    """`position` samples of `epoch` are in the committed model, in the order that `digest` names."""
+
+    digest: str
+    seed: int
+    epoch: int = 0
+    position: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("epoch", self.epoch), ("position", self.position)):
+            if value < 0:
+                raise InvalidArgument(f"{name} of a cursor cannot be negative: {value}")
+
+    def to_dict(self) -> dict[str, str | int]:
+        return {
+            "kind": "sync",
+            "digest": self.digest,
+            "seed": self.seed,
+            "epoch": self.epoch,
+            "position": self.position,
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> "SyncCursor":
+        if state.get("kind") != "sync":
+            raise InvalidArgument(f"not the state of a synchronous loader: kind is {state.get('kind')!r}")
+        try:
+            return cls(
+                digest=str(state["digest"]),
+                seed=int(state["seed"]),
+                epoch=int(state["epoch"]),
+                position=int(state["position"]),
+            )
+        except (KeyError, ValueError) as error:
+            raise InvalidArgument(f"the state of the loader is incomplete: {error!r}") from error
+
+    def check(self, digest: str) -> None:
+        """Refuses to go on in another order: samples would be lost or doubled without a word."""
+        if digest != self.digest:
+            raise Refused(
+                f"the saved position belongs to order {self.digest}, this loader reads order {digest}",
+                hint="Data files, seed, shuffle, lanes or window differ from the run that saved it: restore them.",
+            )
+
+
+class QueueCursor:
+    """Shards taken by whoever is free. Each row of each shard is committed exactly once, whoever dies in between.
+
+    A claim is a lease, not progress: only `commit` counts. A released shard starts again from its committed row.
+    """
+
+    def __init__(self, sizes: NDArray[np.int64], epoch: int = 0) -> None:
+        self.epoch = epoch
+        self._sizes = sizes
+        self._done = np.asarray(sizes) == 0
+        self._rows: dict[int, int] = {}
+        self._holders: dict[int, str] = {}
+        self._next = 0
+
+    @property
+    def num_committed(self) -> int:
+        return int(self._sizes[self._done].sum()) + sum(self._rows.values())
+
+    @property
+    def finished(self) -> bool:
+        return bool(self._done.all())
+
+    def claim(self, worker: str) -> tuple[int, int] | None:
+        """(shard, row to start from) for a worker, or None when no shard is free. Released shards go first."""
+        for shard in sorted(self._rows):
+            if shard not in self._holders:
+                self._holders[shard] = worker
+                return shard, self._rows[shard]
+        while self._next < len(self._done):
+            shard = self._next
+            self._next += 1
+            if not self._done[shard] and shard not in self._rows:
+                self._holders[shard] = worker
+                self._rows[shard] = 0
+                return shard, 0
+        return None
+
+    def commit(self, worker: str, shard: int, row: int) -> None:
+        """Rows of `shard` before `row` are in the committed model. Only the holder may say so, and never go back."""
+        holder = self._holders.get(shard)
+        if holder != worker:
+            raise Fenced(f"worker {worker!r} does not hold shard {shard}: {holder or 'nobody'} does")
+        if not self._rows[shard] <= row <= int(self._sizes[shard]):
+            raise InvalidArgument(
+                f"row {row} of shard {shard} is outside {self._rows[shard]}…{int(self._sizes[shard])}"
+            )
+        self._rows[shard] = row
+        if row == int(self._sizes[shard]):
+            self._done[shard] = True
+            del self._rows[shard], self._holders[shard]
+
+    def release(self, worker: str) -> list[int]:
+        """Takes back what a dead or leaving worker held."""
+        held = sorted(shard for shard, holder in self._holders.items() if holder == worker)
+        for shard in held:
+            del self._holders[shard]
+        return held
+
+    def to_dict(self) -> dict[str, Any]:
+        """Committed state only: claims are not in it, so after a restart every open shard is free again."""
+        bitmap = zlib.compress(np.packbits(self._done).tobytes(), 6)
+        return {
+            "kind": "queue",
+            "epoch": self.epoch,
+            "num_shards": len(self._done),
+            "done": base64.b64encode(bitmap).decode(),
+            "open": {str(shard): row for shard, row in sorted(self._rows.items()) if row},
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any], sizes: NDArray[np.int64]) -> "QueueCursor":
+        if state.get("kind") != "queue" or state.get("num_shards") != len(sizes):
+            raise InvalidArgument(
+                f"not the state of a queue over {len(sizes)} shards: "
+                f"kind {state.get('kind')!r}, shards {state.get('num_shards')!r}"
+            )
+        cursor = cls(sizes, int(state["epoch"]))
+        bits = np.frombuffer(zlib.decompress(base64.b64decode(state["done"])), dtype=np.uint8)
+        cursor._done = np.unpackbits(bits, count=len(sizes)).astype(bool)
+        cursor._rows = {int(shard): int(row) for shard, row in state["open"].items()}
+        opened = np.zeros(len(sizes), dtype=bool)
+        opened[list(cursor._rows)] = True
+        cursor._next = int(np.argmax(~cursor._done & ~opened)) if not (cursor._done | opened).all() else len(sizes)
+        return cursor
