@@ -1,0 +1,87 @@
+# Strata: everything a contributor types. Two commands are enough on a fresh machine: `make run` and `make test`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+NAME ?=
+TORCH := torch==2.13.0
+BROWSER_PACKAGES := chromium fonts-dejavu-core
+
+.PHONY: help setup run test check proto bench fresh test-torch dashboard browser node-modules constraints clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: setup ## set everything up, then the demo with its dashboard (ARGS="--kill")
+	@exec $(BIN)/strata demo $(ARGS)
+
+test: setup node-modules browser ## set everything up, then every test: dashboard, Python, browser (ARGS="-k name")
+	@cd dashboard && npm test
+	@$(BIN)/pytest -m "not torch" $(ARGS)
+
+check: setup node-modules ## lint, format, types, layers, generated stubs; changes nothing
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python scripts/proto.py --check
+	@cd dashboard && npm run lint
+	@$(BIN)/pytest -q tests/test_architecture.py
+
+proto: $(VENV)/.installed ## regenerate the gRPC stubs from proto/
+	@$(BIN)/python scripts/proto.py
+
+bench: setup ## benchmarks beside their peers, into benchmarks/results (NAME=sharding for one)
+	@$(BIN)/python -m benchmarks $(NAME) $(ARGS)
+
+fresh: ## rehearse the README's two commands: new clone, empty HOME, nothing installed
+	@python3 scripts/fresh.py $(ARGS)
+
+# Only what integrates with torch needs this. pytest's exit code 5 means that no such test exists yet.
+test-torch: setup ## install torch, then the tests that need it
+	@$(BIN)/pip show -q torch 2>/dev/null || $(BIN)/pip install -q -c constraints.txt $(TORCH)
+	@$(BIN)/pytest -m torch $(ARGS) || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
+
+# What is installed and built. pip runs again when its inputs change, the dashboard when its sources' hash does.
+setup: $(VENV)/.installed dashboard
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@if [ ! -x $(BIN)/python ]; then \
+	  for python in $(PYTHON) python3 python3.11 python3.12 python3.13; do \
+	    if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	      echo "setup: virtualenv of $$($$python --version)"; $$python -m venv $(VENV); break; fi; \
+	  done; \
+	fi
+	@[ -x $(BIN)/python ] || { echo "setup: Python 3.11 or newer with its venv module was not found (PYTHON=... names one)" >&2; exit 1; }
+	@echo "setup: installing Python packages"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[server,dev]'
+	@touch $@
+
+dashboard: $(VENV)/.installed ## build the dashboard, when its sources changed
+	@$(BIN)/python dashboard/build.py
+
+# The build leaves node_modules behind, unless a finished bundle made it unnecessary.
+node-modules: dashboard
+	@[ -d dashboard/node_modules ] || (cd dashboard && npm install --no-audit --no-fund)
+
+# The browser tests drive Debian's chromium; STRATA_CHROMIUM names another one.
+browser:
+	@if [ -n "$${STRATA_CHROMIUM:-}" ] || command -v chromium >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then \
+	  echo "test: chromium is missing; run: sudo apt-get install -y --no-install-recommends $(BROWSER_PACKAGES)" >&2; exit 1; \
+	fi; \
+	echo "setup: installing chromium"; export DEBIAN_FRONTEND=noninteractive; \
+	apt-get -qq -o DPkg::Lock::Timeout=300 update; \
+	apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $(BROWSER_PACKAGES) >/dev/null
+
+constraints: $(VENV)/.installed ## resolve the newest versions of every dependency into constraints.txt
+	@$(BIN)/python scripts/constraints.py
+
+clean: ## remove what was installed and built; .strata (your data) stays
+	@rm -rf $(VENV) dashboard/node_modules dashboard/dist strata/observatory/web build dist
+	@rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis test-results
