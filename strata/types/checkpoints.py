@@ -26,8 +26,8 @@ class CheckpointStatus(StrEnum):
 class CheckpointInfo:
     """A checkpoint's public record; what is not known is None, never 0.
 
-    `path` is the folder (or URI) of the step, `created_at` Unix seconds, `duration_s` the time from the call to the commit,
-    `throughput` MB/s over that time, `verified` True or False once its bytes were checked against their hashes.
+    `path` is the folder (or URI) of the step, `created_at` Unix seconds, `duration_s` the time from the call to the
+    commit, `throughput` MB/s over that time, `verified` True or False once its bytes were checked against their hashes.
     """
 
     id: str

@@ -1,0 +1,180 @@
+"""A store in a bucket of S3, Google Cloud Storage or Azure, through obstore: the only file that imports it.
+
+Uploads stream as multipart with per-part retries; payloads are unsigned because every chunk has our own hash (measured:
+signing costs 15 % of the throughput).
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from strata.errors import MissingExtra, StorageAccessDenied, StorageConflict, StorageError, StorageNotFound
+from strata.storage.base import Buffer, Listing, StoredObject, check_key
+from strata.storage.options import StorageOptions
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig
+    from obstore.store import ObjectStore as ObstoreStore
+
+__all__ = ["CloudStore", "open_cloud"]
+
+_SCHEMES = {"s3": "s3", "gcs": "gs", "azure": "az"}
+_BUCKET_GONE = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist")
+_DENIED = ("403 Forbidden", "401 Unauthorized", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied")
+_RANGE_PAST_END = "416 Range Not Satisfiable"
+
+
+def open_cloud(provider: str, bucket: str, prefix: str, options: StorageOptions) -> "CloudStore":
+    """Builds the client; the first request is made by the first call. `provider` is s3, gcs or azure."""
+    try:
+        from obstore import store as stores
+    except ImportError as error:
+        raise MissingExtra("obstore", "s3") from error
+    client: ClientConfig = {
+        "timeout": timedelta(seconds=options.request_timeout_s),
+        "allow_http": (options.endpoint_url or "").startswith("http://"),
+    }
+    retries: RetryConfig = {
+        "max_retries": options.max_retries,
+        "retry_timeout": timedelta(seconds=options.retry_timeout_s),
+        "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=10), "base": 2},
+    }
+    below = prefix or None
+    made: ObstoreStore
+    if provider == "s3":
+        made = stores.S3Store(
+            bucket, prefix=below, client_options=client, retry_config=retries, **_s3_settings(options)
+        )
+    elif provider == "gcs":
+        made = stores.GCSStore(bucket, prefix=below, client_options=client, retry_config=retries)
+    else:
+        made = stores.AzureStore(bucket, prefix=below, client_options=client, retry_config=retries)
+    return CloudStore(made, f"{_SCHEMES[provider]}://{bucket}" + (f"/{prefix}" if prefix else ""), options)
+
+
+def _s3_settings(options: StorageOptions) -> dict[str, Any]:
+    """Only what is set: an absent key leaves obstore's own chain (IAM role, web identity, container) in charge."""
+    settings = {
+        "region": options.region,
+        "access_key_id": options.access_key_id,
+        "secret_access_key": options.secret_access_key,
+        "session_token": options.session_token,
+        "endpoint": options.endpoint_url,
+        "unsigned_payload": True,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+class CloudStore:
+    """One bucket, or a prefix in it."""
+
+    def __init__(self, store: "ObstoreStore", uri: str, options: StorageOptions) -> None:
+        import obstore
+
+        self.uri = uri
+        self._client = obstore
+        self._store = store
+        self._options = options
+
+    def put(self, key: str, data: Buffer, *, create: bool = False) -> None:
+        with self._translated(check_key(key)):
+            self._client.put(self._store, key, data, mode="create" if create else "overwrite", use_multipart=False)
+
+    def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
+        options = self._options
+        with self._translated(check_key(key)):
+            self._client.put(
+                self._store,
+                key,
+                iter(chunks),
+                use_multipart=True,
+                chunk_size=options.part_size,
+                max_concurrency=options.max_inflight,
+            )
+
+    def get(self, key: str) -> bytes:
+        with self._translated(check_key(key)):
+            return bytes(self._client.get(self._store, key).bytes())
+
+    def read_into(self, key: str, offset: int, buffers: Sequence[memoryview]) -> int:
+        wanted = sum(len(buffer) for buffer in buffers)
+        check_key(key)
+        if wanted == 0:
+            return 0
+        try:
+            with self._translated(key):
+                data = memoryview(self._client.get_range(self._store, key, start=offset, length=wanted))
+        except StorageError as error:
+            if _RANGE_PAST_END in str(error.__cause__):
+                return 0
+            raise
+        done = 0
+        for buffer in buffers:
+            piece = data[done : done + len(buffer)]
+            buffer[: len(piece)] = piece
+            done += len(piece)
+        return done
+
+    def list(self, prefix: str = "") -> Listing:
+        check_key(prefix, folder=True)
+        folder = prefix.rstrip("/")
+        with self._translated(prefix):
+            found = self._client.list_with_delimiter(self._store, folder or None)
+        objects = [
+            StoredObject(key=entry["path"], size=entry["size"], modified_at=entry["last_modified"].timestamp())
+            for entry in found["objects"]
+            if entry["path"] != folder  # the empty marker that some tools and servers keep for a folder
+        ]
+        folders = sorted(f"{name.rstrip('/')}/" for name in found["common_prefixes"])
+        return Listing(objects=tuple(sorted(objects, key=lambda entry: entry.key)), folders=tuple(folders))
+
+    def delete(self, key: str) -> None:
+        check_key(key, folder=True)
+        with self._translated(key):
+            if not key.endswith("/"):
+                with contextlib.suppress(FileNotFoundError):
+                    self._client.delete(self._store, key)
+                return
+            for batch in self._client.list(self._store, key.rstrip("/"), chunk_size=1000):
+                self._client.delete(self._store, [entry["path"] for entry in batch])
+
+    @contextlib.contextmanager
+    def _translated(self, key: str) -> Iterator[None]:
+        """obstore's errors as ours. Some refusals come as its GenericError, so the text is read too."""
+        from obstore import exceptions
+
+        where = f"{self.uri}/{key}" if key else self.uri
+        try:
+            yield
+        except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
+            raise StorageConflict(f"{where} exists already") from error
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+            raise StorageAccessDenied(f"access denied to {where}: {_first_line(error)}") from error
+        except FileNotFoundError as error:
+            raise self._missing(where, str(error)) from error
+        except exceptions.BaseError as error:
+            text = str(error)
+            if any(mark in text for mark in _BUCKET_GONE):
+                raise self._missing(where, text) from error
+            if any(mark in text for mark in _DENIED):
+                raise StorageAccessDenied(f"access denied to {where}: {_first_line(error)}") from error
+            raise StorageError(f"{where}: {_first_line(error)}", hint=_ADVICE) from error
+
+    def _missing(self, where: str, text: str) -> StorageNotFound:
+        if any(mark in text for mark in _BUCKET_GONE):
+            bucket = self.uri.partition("://")[2].partition("/")[0]
+            hint = (
+                f"Create the bucket {bucket!r}, or set CHECKPOINT_BUCKET; check that AWS_REGION matches its location."
+            )
+            return StorageNotFound(f"no bucket for {where}", hint=hint)
+        return StorageNotFound(f"no object {where}")
+
+
+_ADVICE = "Check AWS_ENDPOINT_URL, and that AWS_REGION matches the location of the bucket."
+
+
+def _first_line(error: BaseException) -> str:
+    """obstore appends a debug dump of many lines; people need the first, without the XML."""
+    line = str(error).partition("\n")[0]
+    return line.partition(": <?xml")[0][:300]

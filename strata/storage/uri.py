@@ -1,0 +1,54 @@
+"""From an address that a user writes to the store behind it: a folder, s3://, gs://, az:// or memory://."""
+
+import os
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from strata.errors import InvalidArgument
+from strata.storage.base import ObjectStore
+from strata.storage.cloud import open_cloud
+from strata.storage.local import LocalStore
+from strata.storage.memory import MemoryStore
+from strata.storage.options import StorageOptions
+
+__all__ = ["default_path", "open_store"]
+
+_CLOUD = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "azure": "azure", "abfs": "azure"}
+
+
+def open_store(uri: str | os.PathLike[str], options: StorageOptions | None = None) -> ObjectStore:
+    """The store for a folder (`ckpt`, `/data/ckpt`, `file:///data/ckpt`) or `s3://bucket/prefix` and its like.
+
+    Nothing is contacted yet. `options` default to what the environment says.
+    """
+    text = os.fspath(uri)
+    if "://" not in text:
+        if not text:
+            raise InvalidArgument("the checkpoint path is empty", hint="Give a folder, or s3://bucket/prefix.")
+        return LocalStore(Path(text))
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        return LocalStore(Path(unquote(parts.path)))
+    if parts.scheme == "memory":
+        return MemoryStore(text)
+    provider = _CLOUD.get(parts.scheme)
+    if provider is None:
+        allowed = "a folder, file://, s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or memory://"
+        raise InvalidArgument(f"{text!r} is not a place for checkpoints", hint=f"Allowed: {allowed}.")
+    if not parts.netloc:
+        raise InvalidArgument(f"{text!r} names no bucket", hint=f"Write {parts.scheme}://bucket/prefix.")
+    settings = StorageOptions.from_environment(os.environ) if options is None else options
+    return open_cloud(provider, parts.netloc, parts.path.strip("/"), settings)
+
+
+def default_path(backend: str, bucket: str, folder: str) -> str:
+    """The address that STORAGE_BACKEND and CHECKPOINT_BUCKET mean: `local` keeps to `folder`, `s3` needs the bucket."""
+    if backend == "local":
+        return folder
+    if backend == "s3":
+        if not bucket:
+            raise InvalidArgument(
+                "STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set", hint="Set CHECKPOINT_BUCKET."
+            )
+        return bucket if "://" in bucket else f"s3://{bucket}"
+    raise InvalidArgument(f"STORAGE_BACKEND is {backend!r}; allowed are local and s3")

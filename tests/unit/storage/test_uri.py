@@ -1,0 +1,77 @@
+"""Addresses and options: what users write, what they get, and what they are told when it is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from strata.errors import InvalidArgument, InvalidConfig
+from strata.storage.local import LocalStore
+from strata.storage.memory import MemoryStore
+from strata.storage.options import StorageOptions
+from strata.storage.uri import default_path, open_store
+
+
+def test_folders_in_all_their_spellings(tmp_path: Path) -> None:
+    for address in (str(tmp_path), tmp_path, f"file://{tmp_path}"):
+        store = open_store(address)
+        assert isinstance(store, LocalStore)
+        assert store.root == tmp_path
+    assert isinstance(open_store("memory://x"), MemoryStore)
+
+
+@pytest.mark.parametrize(
+    ("address", "uri"),
+    [
+        ("s3://bucket/models", "s3://bucket/models"),
+        ("s3a://bucket/", "s3://bucket"),
+        ("gs://bucket/a/b/", "gs://bucket/a/b"),
+    ],
+)
+def test_buckets_are_opened_without_any_request(address: str, uri: str) -> None:
+    assert open_store(address, StorageOptions(region="eu-west-1")).uri == uri
+
+
+@pytest.mark.parametrize("address", ["", "ftp://host/x", "s3:///no-bucket"])
+def test_bad_addresses_are_refused_with_advice(address: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        open_store(address, StorageOptions())
+    assert caught.value.hint
+
+
+def test_options_come_from_the_environment_and_the_prefixed_twin_wins() -> None:
+    options = StorageOptions.from_environment(
+        {
+            "AWS_REGION": "us-west-2",
+            "STRATA_AWS_REGION": "eu-central-1",
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret-value",
+            "AWS_ENDPOINT_URL": "http://127.0.0.1:9000",
+        }
+    )
+    assert (options.region, options.access_key_id) == ("eu-central-1", "key")
+    assert "secret-value" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ({"part_size": 1024}, "1024"),
+        ({"max_inflight": 0}, "max_inflight is 0"),
+        ({"endpoint_url": "localhost:9000"}, "localhost:9000"),
+        ({"access_key_id": "key"}, "AWS_SECRET_ACCESS_KEY is not set"),
+        ({"max_retries": -1}, "-1"),
+        ({"request_timeout_s": 0.0}, "request_timeout_s is 0.0"),
+    ],
+)
+def test_bad_options_name_the_value(settings: dict[str, object], shown: str) -> None:
+    with pytest.raises(InvalidConfig, match=shown):
+        StorageOptions(**settings)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_backend_and_bucket_of_the_spec() -> None:
+    assert default_path("local", "", "/data/ckpt") == "/data/ckpt"
+    assert default_path("s3", "my-ml-checkpoints", "ignored") == "s3://my-ml-checkpoints"
+    assert default_path("s3", "s3://b/prefix", "ignored") == "s3://b/prefix"
+    for backend, bucket in (("s3", ""), ("tape", "b")):
+        with pytest.raises(InvalidArgument, match="STORAGE_BACKEND"):
+            default_path(backend, bucket, "")
