@@ -1,0 +1,58 @@
+"""Every failure as `{"error": {"code", "message", "hint"}}` with a fitting status; never a traceback or bare text."""
+
+import logging
+from collections.abc import Mapping
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from strata.errors import Internal, InvalidArgument, NotFound, StrataError
+
+__all__ = ["error_response", "install_error_handlers"]
+
+_log = logging.getLogger(__name__)
+
+
+def error_response(
+    error: StrataError, *, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The one form of an error over HTTP."""
+    body = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+    return Response(
+        orjson.dumps(body),
+        status_code=status or int(error.http_status),
+        media_type="application/json",
+        headers=dict(headers or {}),
+    )
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """StrataErrors, validation errors, unknown paths and bugs all leave through `error_response`."""
+
+    @app.exception_handler(StrataError)
+    async def on_strata_error(_: Request, error: StrataError) -> Response:
+        return error_response(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def on_invalid_request(_: Request, error: RequestValidationError) -> Response:
+        return error_response(InvalidArgument(_explain(error)), status=422)
+
+    @app.exception_handler(HTTPException)
+    async def on_http_error(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 404:
+            found = NotFound(f"there is nothing at {request.url.path}", hint="The API is described at /docs.")
+            return error_response(found)
+        return error_response(InvalidArgument(str(error.detail)), status=error.status_code, headers=error.headers)
+
+    @app.exception_handler(Exception)
+    async def on_bug(request: Request, error: Exception) -> Response:
+        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        return error_response(Internal(f"{type(error).__name__} while answering {request.url.path}"))
+
+
+def _explain(error: RequestValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+    return f"{where or 'the request'}: {first['msg']}"

@@ -1,0 +1,51 @@
+"""uvicorn inside our own loop: start returns when requests are answered, stop when the last one is done."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Generator
+
+import uvicorn
+from fastapi import FastAPI
+
+__all__ = ["HttpListener"]
+
+_DRAIN_S = 3
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield  # the composition root owns the signals
+
+
+class HttpListener:
+    """One uvicorn server on one socket that is bound already."""
+
+    def __init__(self, app: FastAPI, sock: socket.socket) -> None:
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=_DRAIN_S,
+        )
+        self._server = _Server(config)
+        self._socket = sock
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]), name="http")
+        while not self._server.started:
+            if self._task.done():
+                self._task.result()
+            await asyncio.sleep(0.005)
+
+    async def stop(self) -> None:
+        if self._task is None:
+            return
+        self._server.should_exit = True
+        await self._task
