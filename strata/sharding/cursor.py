@@ -72,7 +72,7 @@ class QueueCursor:
 
     def __init__(self, sizes: NDArray[np.int64], epoch: int = 0) -> None:
         self.epoch = epoch
-        self._sizes = sizes
+        self.sizes = sizes
         self._done = np.asarray(sizes) == 0
         self._rows: dict[int, int] = {}
         self._holders: dict[int, str] = {}
@@ -80,7 +80,7 @@ class QueueCursor:
 
     @property
     def num_committed(self) -> int:
-        return int(self._sizes[self._done].sum()) + sum(self._rows.values())
+        return int(self.sizes[self._done].sum()) + sum(self._rows.values())
 
     @property
     def finished(self) -> bool:
@@ -106,12 +106,10 @@ class QueueCursor:
         holder = self._holders.get(shard)
         if holder != worker:
             raise Fenced(f"worker {worker!r} does not hold shard {shard}: {holder or 'nobody'} does")
-        if not self._rows[shard] <= row <= int(self._sizes[shard]):
-            raise InvalidArgument(
-                f"row {row} of shard {shard} is outside {self._rows[shard]}…{int(self._sizes[shard])}"
-            )
+        if not self._rows[shard] <= row <= int(self.sizes[shard]):
+            raise InvalidArgument(f"row {row} of shard {shard} is outside {self._rows[shard]}…{int(self.sizes[shard])}")
         self._rows[shard] = row
-        if row == int(self._sizes[shard]):
+        if row == int(self.sizes[shard]):
             self._done[shard] = True
             del self._rows[shard], self._holders[shard]
 

@@ -52,17 +52,16 @@ class Window:
     shards: NDArray[np.int64]
     first: NDArray[np.int64]
     length: NDArray[np.int64]
-    key: int | None
+    shuffle: Permutation | None
 
     def permutation(self) -> NDArray[np.int64]:
-        size = self.stop - self.start
-        return np.arange(size, dtype=np.int64) if self.key is None else Permutation(size, self.key).all()
+        return np.arange(self.stop - self.start, dtype=np.int64) if self.shuffle is None else self.shuffle.all()
 
     def locate(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(index into `shards`, row of that shard) for lane positions inside this window."""
         local = positions - self.start
-        if self.key is not None:
-            local = Permutation(self.stop - self.start, self.key)(local)
+        if self.shuffle is not None:
+            local = self.shuffle(local)
         ends = np.cumsum(self.length)
         piece = np.searchsorted(ends, local, side="right")
         return piece, self.first[piece] + local - (ends - self.length)[piece]
@@ -71,7 +70,7 @@ class Window:
 class Lane:
     """One lane in one epoch: its pieces in this epoch's order, grouped into windows."""
 
-    __slots__ = ("_bounds", "_first", "_key", "_length", "_piece_bounds", "_shards", "num_samples", "number")
+    __slots__ = ("_bounds", "_first", "_key", "_length", "_open", "_piece_bounds", "_shards", "num_samples", "number")
 
     def __init__(self, number: int, pieces: "_Pieces", spec: OrderSpec, epoch: int) -> None:
         self.number = number
@@ -85,6 +84,7 @@ class Lane:
         count = len(self._shards)
         self._piece_bounds = np.unique(np.concatenate(([0], np.arange(head, count, spec.window), [count])))
         self._bounds = np.concatenate(([0], np.cumsum(self._length)))[self._piece_bounds]
+        self._open: Window | None = None
 
     @property
     def num_windows(self) -> int:
@@ -92,13 +92,14 @@ class Lane:
 
     def window(self, index: int) -> Window:
         pieces = slice(int(self._piece_bounds[index]), int(self._piece_bounds[index + 1]))
+        start, stop = int(self._bounds[index]), int(self._bounds[index + 1])
         return Window(
-            start=int(self._bounds[index]),
-            stop=int(self._bounds[index + 1]),
+            start=start,
+            stop=stop,
             shards=self._shards[pieces],
             first=self._first[pieces],
             length=self._length[pieces],
-            key=None if self._key is None else derive_key("window", self._key, index),
+            shuffle=None if self._key is None else Permutation(stop - start, derive_key("window", self._key, index)),
         )
 
     def window_at(self, position: int) -> int:
@@ -110,7 +111,9 @@ class Lane:
         shards, rows = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         stop = min(stop, self.num_samples)
         while start < stop:
-            window = self.window(self.window_at(start))
+            if self._open is None or not self._open.start <= start < self._open.stop:
+                self._open = self.window(self.window_at(start))
+            window = self._open
             upto = min(stop, window.stop)
             piece, row = window.locate(np.arange(start, upto, dtype=np.int64))
             shards.append(window.shards[piece])

@@ -62,6 +62,8 @@ class EpochOrder:
         self.global_batch = global_batch
         self.tail: Tail = tail
         self.per_lane = global_batch // layout.spec.num_lanes
+        self._epoch = 0
+        self._lanes: dict[int, Lane] = {}
 
     @property
     def spec(self) -> OrderSpec:
@@ -100,7 +102,12 @@ class EpochOrder:
         return left // self.global_batch if self.tail == "drop" else -(-left // self.global_batch)
 
     def lane(self, number: int, epoch: int) -> Lane:
-        return self.layout.lane(number, epoch)
+        """A lane of this epoch. Those of the last epoch asked for are kept: steps follow each other."""
+        if epoch != self._epoch:
+            self._epoch, self._lanes = epoch, {}
+        if number not in self._lanes:
+            self._lanes[number] = self.layout.lane(number, epoch)
+        return self._lanes[number]
 
     def batch(self, epoch: int, step: int, lanes: Iterable[int] | None = None) -> SampleRefs:
         """Global batch `step` of an epoch that began at 0, or the part of it in `lanes`."""
