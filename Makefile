@@ -13,7 +13,7 @@ NAME ?=
 TORCH := torch==2.13.0
 BROWSER_PACKAGES := chromium fonts-dejavu-core
 
-.PHONY: help setup run test check proto bench fresh test-torch dashboard browser node-modules constraints clean
+.PHONY: help setup run test check proto tree bench fresh test-torch dashboard browser node-modules constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ check: setup node-modules ## lint, format, types, layers, generated stubs; chang
 
 proto: $(VENV)/.installed ## regenerate the gRPC stubs from proto/
 	@$(BIN)/python scripts/proto.py
+
+tree: $(VENV)/.installed ## bring the tree in ARCHITECTURE.md up to date
+	@$(BIN)/python scripts/tree.py --write
 
 bench: setup ## benchmarks beside their peers, into benchmarks/results (NAME=sharding for one)
 	@$(BIN)/python -m benchmarks $(NAME) $(ARGS)
