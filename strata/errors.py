@@ -21,7 +21,8 @@
     ├─ PermissionDenied           known, but not allowed to do this
     ├─ Unavailable                the other side cannot be reached now; retry later
     │   ├─ CoordinatorUnavailable
-    │   └─ ObservatoryUnavailable
+    │   ├─ ObservatoryUnavailable
+    │   └─ StoreUnavailable       the metric store does not answer; what was acknowledged waits on disk
     ├─ StorageError               a checkpoint store failed
     │   ├─ StorageAccessDenied
     │   ├─ StorageNotFound        no such bucket, folder or object
@@ -69,6 +70,7 @@ __all__ = [
     "StorageError",
     "StorageFull",
     "StorageNotFound",
+    "StoreUnavailable",
     "StrataError",
     "TaskFailed",
     "Unauthenticated",
@@ -257,6 +259,13 @@ class ObservatoryUnavailable(Unavailable):
 
     code = "observatory_unavailable"
     default_hint = "Ensure the Coordinator is running and the VITE_API_URL points to the correct address."
+
+
+class StoreUnavailable(Unavailable):
+    """The metric store (ClickHouse, embedded or a server) does not answer. Points keep being accepted meanwhile."""
+
+    code = "store_unavailable"
+    default_hint = "Check CH_HOST and CH_PORT, or the observatory's log; buffered points are stored when it is back."
 
 
 class StorageError(StrataError):

@@ -64,7 +64,7 @@ def _owner(port: int) -> str:
     """`name (pid 123)`, or nothing when the system does not tell us (another user's process)."""
     try:
         for connection in psutil.net_connections("tcp"):
-            listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1] == port
+            listens = connection.status == psutil.CONN_LISTEN and getattr(connection.laddr, "port", None) == port
             if listens and connection.pid:
                 return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
     except (psutil.AccessDenied, psutil.NoSuchProcess):

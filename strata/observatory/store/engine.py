@@ -1,0 +1,54 @@
+"""clickhouse-connect, for the embedded engine and for a server alike: the one file that imports it.
+
+Blocking; runs only inside the store process. One engine belongs to one thread.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+
+from strata.errors import MissingExtra
+from strata.observatory.store.config import StoreConfig
+
+__all__ = ["Engine"]
+
+# One batch lands in one block per partition, its token names it, and views are told apart from their source.
+_INSERT = {"async_insert": 0, "deduplicate_blocks_in_dependent_materialized_views": 1}
+_READ = {"output_format_arrow_low_cardinality_as_dictionary": 0, "prefer_column_name_to_alias": 1}
+
+
+class Engine:
+    """A connection that takes Arrow tables in and gives Arrow tables back."""
+
+    def __init__(self, config: StoreConfig) -> None:
+        try:
+            import clickhouse_connect
+        except ImportError:
+            raise MissingExtra("clickhouse-connect", "server") from None
+        self._client: Any
+        if config.path is not None:
+            self._client = clickhouse_connect.get_client(interface="chdb", path=config.path)
+        else:
+            self._client = clickhouse_connect.get_client(
+                host=config.host,
+                port=config.port,
+                secure=config.secure,
+                username=config.user,
+                password=config.password,
+                connect_timeout=5,
+                send_receive_timeout=60,
+                autogenerate_session_id=False,
+            )
+
+    def command(self, sql: str) -> Any:
+        return self._client.command(sql)
+
+    def query(self, sql: str, parameters: dict[str, Any]) -> pa.Table:
+        return self._client.query_arrow(sql, parameters=parameters, settings=_READ)
+
+    def insert(self, table: str, rows: pa.Table, token: str) -> None:
+        """With the same token and rows, a second call changes nothing."""
+        self._client.insert_arrow(table, rows, settings={**_INSERT, "insert_deduplication_token": token})
+
+    def close(self) -> None:
+        self._client.close()

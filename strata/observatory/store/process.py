@@ -1,0 +1,155 @@
+"""The store process: sole owner of the embedded engine's folder, or the one client of a ClickHouse server.
+
+Started by exec with one end of a socket pair (never forked: chDB hangs in a fork). It lives as long as its parent: when
+the socket closes, it closes the engine in order and exits.
+"""
+
+import fcntl
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from strata.errors import DataDirInUse, Internal, StoreUnavailable, StrataError
+from strata.observatory.store.config import StoreConfig
+from strata.observatory.store.engine import Engine
+from strata.observatory.store.frames import from_ipc, pack, recv_frame, to_ipc
+from strata.observatory.store.schema import ensure_schema
+
+__all__ = ["main"]
+
+_READERS = 2
+_CLOSE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    header: dict[str, Any]
+    payload: bytearray
+
+
+class _Replies:
+    """Frames from several threads, one at a time."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._lock = threading.Lock()
+
+    def send(self, header: dict[str, Any], payload: bytes | memoryview = b"") -> None:
+        with self._lock:
+            for piece in pack(header, payload):
+                self._sock.sendall(piece)
+
+    def fail(self, number: int, error: Exception) -> None:
+        known = error if isinstance(error, StrataError) else _as_strata(error)
+        self.send({"id": number, "error": {"code": known.code, "message": known.message, "hint": known.hint}})
+
+
+def main(fd: int) -> int:
+    """Serves requests until the parent goes away."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides when we stop
+    sock = socket.socket(fileno=fd)
+    signal.signal(signal.SIGTERM, lambda *_: sock.shutdown(socket.SHUT_RD))
+    replies = _Replies(sock)
+    first = recv_frame(sock)
+    if first is None:
+        return 0
+    config = StoreConfig(**first[0]["config"])
+    try:
+        lock = _lock_folder(config)
+        engines = _open(config)
+    except Exception as error:
+        replies.fail(0, error)
+        return 1
+    replies.send({"id": 0, "pid": os.getpid()})
+    _serve(sock, replies, engines)
+    del lock
+    return 0
+
+
+def _open(config: StoreConfig) -> list[Engine]:
+    writer = Engine(config)
+    ensure_schema(writer.command, config.database, config.retention_days)
+    return [writer, *(Engine(config) for _ in range(_READERS))]
+
+
+def _serve(sock: socket.socket, replies: _Replies, engines: list[Engine]) -> None:
+    writes: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+    reads: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+    threads = [threading.Thread(target=_work, args=(engines[0], writes, replies))]
+    threads += [threading.Thread(target=_work, args=(engine, reads, replies)) for engine in engines[1:]]
+    for thread in threads:
+        thread.start()
+    while (frame := recv_frame(sock)) is not None:
+        request = _Request(*frame)
+        (reads if request.header["op"] == "query" else writes).put(request)
+    writes.put(None)
+    for _ in range(_READERS):
+        reads.put(None)
+    for thread in threads:
+        thread.join(_CLOSE_S)
+    if any(thread.is_alive() for thread in threads):
+        os._exit(2)  # closing chDB under a running query can crash; its data is safe on a hard exit
+    for engine in reversed(engines):
+        engine.close()
+
+
+def _work(engine: Engine, requests: "queue.SimpleQueue[_Request | None]", replies: _Replies) -> None:
+    while (request := requests.get()) is not None:
+        number = request.header["id"]
+        try:
+            replies.send({"id": number}, _answer(engine, request))
+        except BrokenPipeError:
+            return  # the parent is gone; the main thread sees it too
+        except Exception as error:
+            try:
+                replies.fail(number, error)
+            except BrokenPipeError:
+                return
+
+
+def _answer(engine: Engine, request: _Request) -> bytes | memoryview:
+    header = request.header
+    match header["op"]:
+        case "query":
+            return to_ipc(engine.query(header["sql"], header["parameters"]))
+        case "insert":
+            engine.insert(header["table"], from_ipc(request.payload), header["token"])
+        case "command":
+            engine.command(header["sql"])
+        case other:
+            raise Internal(f"the store process knows no operation {other!r}")
+    return b""
+
+
+def _lock_folder(config: StoreConfig) -> int | None:
+    """An advisory lock that dies with us; chDB's own refusal does not say who holds the folder."""
+    if config.path is None:
+        return None
+    file = Path(f"{config.path}.lock")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(fd, 32, 0).decode().strip() or "unknown"
+        raise DataDirInUse(f"{config.path} is used by process {owner}") from None
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, str(os.getpid()).encode(), 0)
+    return fd
+
+
+def _as_strata(error: Exception) -> StrataError:
+    text = str(error).splitlines()[0][:500] if str(error) else type(error).__name__
+    if type(error).__name__ in ("OperationalError", "ConnectionError", "ConnectionRefusedError"):
+        return StoreUnavailable(text)
+    return Internal(f"{type(error).__name__}: {text}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

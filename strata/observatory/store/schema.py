@@ -1,0 +1,201 @@
+"""The tables, created where rights allow and migrated by version. metric_points is exactly the public one: rows by
+anybody else are welcome, and nothing here adds a column to it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["TABLES", "ensure_schema", "statements"]
+
+# Blocks whose ids are remembered: a retry within the last so many inserts is recognised by its token.
+_WINDOW = 1000
+
+TABLES = ("metric_points", "series_rollup", "logs", "events", "checkpoints", "runs")
+
+_METRIC_POINTS = """
+CREATE TABLE IF NOT EXISTS {db}.metric_points
+(
+    event_time DateTime64(3) DEFAULT now64(3),
+    run_id     LowCardinality(String),
+    host       LowCardinality(String) DEFAULT '',
+    rank       UInt32 DEFAULT 0,
+    device     UInt16 DEFAULT 65535,
+    step       UInt64 DEFAULT 0,
+    metric     LowCardinality(String),
+    value      Float64,
+    unit       LowCardinality(String) DEFAULT '',
+    tags_json  String DEFAULT ''
+)
+ENGINE = MergeTree
+PARTITION BY toYYYYMM(event_time)
+ORDER BY (run_id, metric, host, rank, device, step, event_time)
+"""
+
+# One row per series once merged: what the runs list, the poll and last values read instead of the raw table.
+_ROLLUP = f"""
+CREATE TABLE IF NOT EXISTS {{db}}.series_rollup
+(
+    run_id     LowCardinality(String),
+    metric     LowCardinality(String),
+    host       LowCardinality(String),
+    rank       UInt32,
+    device     UInt16,
+    unit       SimpleAggregateFunction(anyLast, String),
+    num_points SimpleAggregateFunction(sum, UInt64),
+    num_bad    SimpleAggregateFunction(sum, UInt64),
+    min_step   SimpleAggregateFunction(min, UInt64),
+    max_step   SimpleAggregateFunction(max, UInt64),
+    first_time SimpleAggregateFunction(min, DateTime64(3)),
+    last_time  SimpleAggregateFunction(max, DateTime64(3)),
+    last_value AggregateFunction(argMax, Float64, Tuple(UInt64, DateTime64(3)))
+)
+ENGINE = AggregatingMergeTree
+ORDER BY (run_id, metric, host, rank, device)
+SETTINGS non_replicated_deduplication_window = {_WINDOW}
+"""
+
+_ROLLUP_SELECT = """
+SELECT run_id, metric, host, rank, device, anyLast(toString(p.unit)) AS unit, count() AS num_points,
+       countIf(NOT isFinite(p.value)) AS num_bad, min(p.step) AS min_step, max(p.step) AS max_step,
+       min(p.event_time) AS first_time, max(p.event_time) AS last_time,
+       argMaxState(p.value, (p.step, p.event_time)) AS last_value
+FROM {db}.metric_points AS p GROUP BY run_id, metric, host, rank, device
+"""
+
+_VIEW = "{db}.series_rollup_mv TO {db}.series_rollup"
+
+_LOGS = f"""
+CREATE TABLE IF NOT EXISTS {{db}}.logs
+(
+    event_time DateTime64(3),
+    id         String,
+    sequence   UInt64,
+    level      LowCardinality(String),
+    message    String CODEC(ZSTD(1)),
+    source     LowCardinality(String),
+    run_id     LowCardinality(String),
+    task_id    LowCardinality(String),
+    worker_id  LowCardinality(String),
+    host       LowCardinality(String),
+    rank       UInt32,
+    attempt    UInt32,
+    stream     LowCardinality(String),
+    INDEX task task_id TYPE set(64) GRANULARITY 4,
+    INDEX words message TYPE ngrambf_v1(4, 16384, 2, 0) GRANULARITY 1
+)
+ENGINE = MergeTree
+PARTITION BY toYYYYMM(event_time)
+ORDER BY (event_time, id)
+SETTINGS non_replicated_deduplication_window = {_WINDOW}
+"""
+
+_EVENTS = f"""
+CREATE TABLE IF NOT EXISTS {{db}}.events
+(
+    event_time DateTime64(3),
+    id         String,
+    kind       LowCardinality(String),
+    severity   LowCardinality(String),
+    message    String,
+    run_id     LowCardinality(String),
+    task_id    LowCardinality(String),
+    worker_id  LowCardinality(String),
+    attempt    UInt32,
+    rank       Nullable(UInt32),
+    step       Nullable(UInt64)
+)
+ENGINE = MergeTree
+PARTITION BY toYYYYMM(event_time)
+ORDER BY (event_time, id)
+SETTINGS non_replicated_deduplication_window = {_WINDOW}
+"""
+
+_CHECKPOINTS = f"""
+CREATE TABLE IF NOT EXISTS {{db}}.checkpoints
+(
+    event_time DateTime64(3),
+    id         String,
+    run_id     LowCardinality(String),
+    attempt    UInt32,
+    rank       UInt32,
+    worker_id  LowCardinality(String),
+    step       UInt64,
+    epoch      UInt64,
+    path       String,
+    size_bytes UInt64,
+    duration_s Nullable(Float64),
+    status     LowCardinality(String),
+    reason     String
+)
+ENGINE = ReplacingMergeTree(event_time)
+ORDER BY (run_id, step, id)
+SETTINGS non_replicated_deduplication_window = {_WINDOW}
+"""
+
+_RUNS = f"""
+CREATE TABLE IF NOT EXISTS {{db}}.runs
+(
+    run_id      String,
+    attempt     UInt32,
+    rank        UInt32,
+    step        UInt64,
+    event_time  DateTime64(3),
+    project     String,
+    name        String,
+    task_id     String,
+    config_json String,
+    status      LowCardinality(String),
+    started_at  DateTime64(3)
+)
+ENGINE = ReplacingMergeTree(event_time)
+ORDER BY run_id
+SETTINGS non_replicated_deduplication_window = {_WINDOW}
+"""
+
+_VERSION = """
+CREATE TABLE IF NOT EXISTS {db}.schema_version (version UInt32, applied_at DateTime64(3) DEFAULT now64(3))
+ENGINE = MergeTree ORDER BY version
+"""
+
+_WITH_TTL = ("metric_points", "logs", "events")
+
+
+def statements() -> list[tuple[int, list[str]]]:
+    """Every migration: its version and its statements, oldest first. Append; never edit one that was released."""
+    return [
+        (
+            1,
+            [
+                _METRIC_POINTS,
+                f"ALTER TABLE {{db}}.metric_points MODIFY SETTING non_replicated_deduplication_window = {_WINDOW}",
+                _LOGS,
+                _EVENTS,
+                _CHECKPOINTS,
+                _RUNS,
+                _ROLLUP,
+                # Rows that were there before us are counted once, then the view counts every new one.
+                "TRUNCATE TABLE {db}.series_rollup",
+                f"INSERT INTO {{db}}.series_rollup {_ROLLUP_SELECT}",
+                f"CREATE MATERIALIZED VIEW IF NOT EXISTS {_VIEW} AS {_ROLLUP_SELECT}",
+            ],
+        )
+    ]
+
+
+def ensure_schema(command: Callable[[str], Any], database: str, retention_days: int | None) -> int:
+    """Brings the database to the newest version through `command(sql)` and returns it."""
+    command(f"CREATE DATABASE IF NOT EXISTS {database}")
+    command(_VERSION.format(db=database))
+    # The name passed the pattern of Settings.ch_database, which is why it may stand in a statement.
+    current = int(command(f"SELECT max(version) FROM {database}.schema_version"))  # noqa: S608 - see above
+    for version, parts in statements():
+        if version > current:
+            for sql in parts:
+                command(sql.format(db=database))
+            command(f"INSERT INTO {database}.schema_version (version) VALUES ({version})")  # noqa: S608 - see above
+            current = version
+    if retention_days is not None:
+        for table in _WITH_TTL:
+            ttl = f"toDateTime(event_time) + INTERVAL {retention_days:d} DAY"
+            command(f"ALTER TABLE {database}.{table} MODIFY TTL {ttl} SETTINGS materialize_ttl_after_modify = 0")
+    return current

@@ -1,0 +1,185 @@
+"""The parent's side of the store process: starts it, speaks to it, and starts it again when it dies."""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from strata.errors import DataDirInUse, StoreUnavailable, StrataError, error_types
+from strata.observatory.store.config import StoreConfig
+from strata.observatory.store.frames import from_ipc, pack, read_frame, to_ipc
+
+__all__ = ["SupervisedStore"]
+
+_log = logging.getLogger(__name__)
+_BACKOFF_S = (0.1, 0.3, 1.0, 2.0, 5.0)
+_STOP_S = 15.0
+_READ_BUFFER = 1 << 20
+
+Answer = tuple[dict[str, Any], bytes]
+
+
+class SupervisedStore:
+    """A Store in a child process. Calls fail with StoreUnavailable while it is away; nothing is retried here."""
+
+    def __init__(self, config: StoreConfig) -> None:
+        self._config = config
+        self._ready = asyncio.Event()
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._writer: asyncio.StreamWriter | None = None
+        self._child: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+        self.restarts = 0
+        self.problem: str | None = "starting"
+
+    @property
+    def ready(self) -> bool:
+        return self._ready.is_set()
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.pid if self._child else None
+
+    async def wait_ready(self) -> None:
+        await self._ready.wait()
+
+    async def start(self) -> None:
+        """Returns at once; `wait_ready` waits for the engine."""
+        self._task = asyncio.create_task(self._supervise(), name="store")
+
+    async def stop(self) -> None:
+        """Lets running requests finish, closes the engine in order, and leaves no process behind."""
+        self._stopping = True
+        if self._writer is not None:
+            self._writer.close()
+        if self._child is not None and self._child.returncode is None:
+            try:
+                await asyncio.wait_for(self._child.wait(), _STOP_S)
+            except TimeoutError:
+                _log.warning("the store did not close within %.0f s and is killed", _STOP_S)
+                self._child.kill()
+                await self._child.wait()
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        header = {
+            "op": "query",
+            "sql": sql.replace("{db}", self._config.database),
+            "parameters": dict(parameters or {}),
+        }
+        _, payload = await self._ask(header)
+        return from_ipc(payload)
+
+    async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
+        header = {"op": "insert", "table": f"{self._config.database}.{table}", "token": token}
+        await self._ask(header, to_ipc(rows))
+
+    async def command(self, sql: str) -> None:
+        await self._ask({"op": "command", "sql": sql.replace("{db}", self._config.database)})
+
+    async def _ask(self, header: dict[str, Any], payload: bytes | memoryview = b"") -> Answer:
+        writer = self._writer
+        if writer is None or not self.ready:
+            raise StoreUnavailable(f"the metric store is not available ({self.problem})")
+        number = next(self._numbers)
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        try:
+            for piece in pack({**header, "id": number}, payload):
+                writer.write(piece)
+            await writer.drain()
+            return await future
+        except (ConnectionError, RuntimeError) as error:
+            raise StoreUnavailable(f"the metric store went away ({error})") from None
+        finally:
+            self._waiting.pop(number, None)
+
+    async def _supervise(self) -> None:
+        failures = 0
+        while not self._stopping:
+            lived = await self._run_once()
+            if self._stopping:
+                return
+            failures = 0 if lived else failures + 1
+            self.restarts += 1
+            await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+
+    async def _run_once(self) -> bool:
+        """One life of the child; whether it was ever ready."""
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "strata.observatory.store.process", str(theirs.fileno())]
+        try:
+            self._child = await asyncio.create_subprocess_exec(
+                *command, pass_fds=[theirs.fileno()], stdin=asyncio.subprocess.DEVNULL
+            )
+        finally:
+            theirs.close()
+        reader, self._writer = await asyncio.open_connection(sock=ours, limit=_READ_BUFFER)
+        try:
+            await self._greet(reader, self._writer)
+            await self._read(reader)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the child is gone; its exit code follows
+        except DataDirInUse as error:
+            self.problem = error.message  # an owner that is about to leave, or one that stays: say who, keep trying
+            _log.warning("%s", error.message)
+        except StrataError as error:
+            self.problem = error.message
+            _log.error("the metric store cannot be opened: %s", error.message)
+        return await self._bury()
+
+    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for piece in pack({"config": self._config.to_dict()}):
+            writer.write(piece)
+        header, _ = await read_frame(reader)
+        if "error" in header:
+            raise _rebuilt(header["error"])
+        self.problem = None
+        self._ready.set()
+        _log.info("metric store ready (%s)", self._config.label)
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        while True:
+            header, payload = await read_frame(reader)
+            future = self._waiting.pop(header["id"], None)
+            if future is None or future.done():
+                continue  # who asked has given up
+            if "error" in header:
+                future.set_exception(_rebuilt(header["error"]))
+            else:
+                future.set_result((header, payload))
+
+    async def _bury(self) -> bool:
+        lived = self.ready
+        self._ready.clear()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        assert self._child is not None
+        code = await self._child.wait()
+        if lived and not self._stopping:
+            self.problem = f"its process ended with code {code}"
+            _log.warning("the store process ended with code %s; starting it again", code)
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(StoreUnavailable("the metric store went away before it answered"))
+        self._waiting.clear()
+        return lived
+
+
+def _rebuilt(error: dict[str, str]) -> StrataError:
+    cls = error_types().get(error["code"], StoreUnavailable)
+    rebuilt = StrataError.__new__(cls)
+    StrataError.__init__(rebuilt, error["message"], hint=error["hint"])
+    return rebuilt
