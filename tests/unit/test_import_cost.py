@@ -1,0 +1,38 @@
+"""What a training process loads: importing the SDK must not pull in a server, a database engine or a framework.
+
+How long the import takes is measured by `benchmarks/importtime.py`.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "chdb",
+    "clickhouse_connect",
+    "pyarrow",
+    "pandas",
+    "torch",
+    "ray",
+    "kubernetes",
+)
+SDK = ("strata", "strata.worker", "strata.client", "strata.checkpoint", "strata.data", "strata.sharding", "dtruntime")
+
+
+def loaded_by(module: str) -> set[str]:
+    code = f"import {module}, sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(shown.stdout.split())
+
+
+@pytest.mark.parametrize("module", SDK)
+def test_the_sdk_loads_nothing_heavy(module: str) -> None:
+    assert loaded_by(module) & set(HEAVY) == set()
+
+
+def test_the_check_sees_what_is_loaded() -> None:
+    assert "fastapi" in loaded_by("fastapi")
