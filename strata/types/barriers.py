@@ -29,7 +29,7 @@ class BarrierKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarrierArrival:
-    """One member's arrival. `request_id` is the same for every retry; `expected` 0 means all live members of the group."""
+    """One member's arrival. `request_id` is the same for every retry; `expected` 0 means the whole group."""
 
     worker_id: str
     barrier_id: str

@@ -65,7 +65,7 @@ class WorkerJoined(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembersLost(Event):
-    """Workers of one group died or left, in one step: `reasons` says why, worker by worker; `left` = of their own will."""
+    """Workers of one group died, or left of their own will (`left`), in one step; `reasons` says why, one by one."""
 
     task_id: str
     generation: int
@@ -112,6 +112,8 @@ class DatasetRegistered(Event):
     shuffle: bool
     seed: int
     metadata: dict[str, str]
+    file_paths: tuple[str, ...]
+    file_samples: tuple[int, ...]
     at: float
 
 
@@ -125,14 +127,11 @@ class DatasetAttached(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardsRebalanced(Event):
-    """The group's shards were dealt to its present members: `ranks` are the slots, `counts` their shards, summed over
-    the group's datasets."""
+    """The group's shards were dealt to the holders of these ranks. Who owns what follows from the earlier events."""
 
     task_id: str
     generation: int
     ranks: tuple[int, ...]
-    counts: tuple[int, ...]
-    moved: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from strata.protocol.generated import coordinator_pb2 as strata_dot_protocol_dot_generated_dot_coordinator__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'strata/protocol/generated/control.proto\x12\x0estrata.control\x1a+strata/protocol/generated/coordinator.proto\"4\n\x0cWatchRequest\x12\x10\n\x08\x66rom_seq\x18\x01 \x01(\x03\x12\x12\n\ncluster_id\x18\x02 \x01(\t\"\x11\n\x0fGetStateRequest\"\xa2\x01\n\x0bStateUpdate\x12\x31\n\x08snapshot\x18\x01 \x01(\x0b\x32\x1d.strata.control.StateSnapshotH\x00\x12,\n\x06\x65vents\x18\x02 \x01(\x0b\x32\x1a.strata.control.EventBatchH\x00\x12(\n\x06vitals\x18\x03 \x01(\x0b\x32\x16.strata.control.VitalsH\x00\x42\x08\n\x06update\"f\n\rStateSnapshot\x12\x0b\n\x03seq\x18\x01 \x01(\x03\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x0c\n\x04term\x18\x03 \x01(\x03\x12\x12\n\nstarted_at\x18\x04 \x01(\x01\x12\x12\n\nstate_json\x18\x05 \x01(\x0c\"3\n\nEventBatch\x12%\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x15.strata.control.Event\"A\n\x05\x45vent\x12\x0b\n\x03seq\x18\x01 \x01(\x03\x12\n\n\x02\x61t\x18\x02 \x01(\x01\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x11\n\tbody_json\x18\x04 \x01(\x0c\"\x9d\x01\n\x06Vitals\x12-\n\x07workers\x18\x01 \x03(\x0b\x32\x1c.strata.control.WorkerVitals\x12/\n\x08\x62\x61rriers\x18\x02 \x03(\x0b\x32\x1d.strata.control.BarrierVitals\x12\x33\n\x07\x66igures\x18\x03 \x01(\x0b\x32\".strata.control.CoordinatorFigures\"\xa2\x01\n\x0cWorkerVitals\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x16\n\x0elast_heartbeat\x18\x02 \x01(\x01\x12\r\n\x05state\x18\x03 \x01(\t\x12)\n\x06status\x18\x04 \x01(\x0b\x32\x19.coordinator.WorkerStatus\x12-\n\tresources\x18\x05 \x01(\x0b\x32\x1a.coordinator.ResourceUsage\"\x96\x01\n\rBarrierVitals\x12\x12\n\nbarrier_id\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\t\x12\x0c\n\x04step\x18\x03 \x01(\x03\x12\x0f\n\x07\x61rrived\x18\x04 \x01(\x03\x12\r\n\x05total\x18\x05 \x01(\x03\x12\x12\n\ncreated_at\x18\x06 \x01(\x01\x12\x0f\n\x07missing\x18\x07 \x03(\t\x12\r\n\x05round\x18\x08 \x01(\x03\"\xa8\x05\n\x12\x43oordinatorFigures\x12\x10\n\x08window_s\x18\x01 \x01(\x01\x12\x1b\n\x0erequests_per_s\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12#\n\x16\x62\x61rrier_latency_p99_ms\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12 \n\x13\x62\x61rrier_wait_p99_ms\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12 \n\x13shard_assignment_ms\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12 \n\x13\x63heckpoint_mb_per_s\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12\"\n\x15journal_commit_p99_ms\x18\x07 \x01(\x01H\x05\x88\x01\x01\x12\x18\n\x0bloop_lag_ms\x18\x08 \x01(\x01H\x06\x88\x01\x01\x12\x16\n\x0erequests_total\x18\t \x01(\x03\x12\x10\n\x08uptime_s\x18\n \x01(\x01\x12T\n\x12requests_by_method\x18\x0b \x03(\x0b\x32\x38.strata.control.CoordinatorFigures.RequestsByMethodEntry\x12\x1f\n\x17\x62\x61rrier_latency_buckets\x18\x0c \x03(\x03\x12 \n\x18\x62\x61rrier_bucket_bounds_ms\x18\r \x03(\x01\x1a\x37\n\x15RequestsByMethodEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x11\n\x0f_requests_per_sB\x19\n\x17_barrier_latency_p99_msB\x16\n\x14_barrier_wait_p99_msB\x16\n\x14_shard_assignment_msB\x16\n\x14_checkpoint_mb_per_sB\x18\n\x16_journal_commit_p99_msB\x0e\n\x0c_loop_lag_ms\"\xa6\x02\n\x08TaskSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x12\n\ndataset_id\x18\x03 \x01(\t\x12\x14\n\x0cworker_count\x18\x04 \x01(\x05\x12\x13\n\x0b\x63onfig_json\x18\x05 \x01(\t\x12\x12\n\nentrypoint\x18\x06 \x03(\t\x12.\n\x03\x65nv\x18\x07 \x03(\x0b\x32!.strata.control.TaskSpec.EnvEntry\x12\x10\n\x08launcher\x18\x08 \x01(\t\x12\x14\n\x0cmax_restarts\x18\t \x01(\x05\x12\x12\n\nrequest_id\x18\n \x01(\t\x12\x13\n\x0bworking_dir\x18\x0b \x01(\t\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"*\n\x07TaskRef\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"*\n\x07TaskAck\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t2\x9f\x02\n\x07\x43ontrol\x12I\n\nWatchState\x12\x1c.strata.control.WatchRequest\x1a\x1b.strata.control.StateUpdate0\x01\x12J\n\x08GetState\x12\x1f.strata.control.GetStateRequest\x1a\x1d.strata.control.StateSnapshot\x12?\n\nSubmitTask\x12\x18.strata.control.TaskSpec\x1a\x17.strata.control.TaskAck\x12<\n\x08StopTask\x12\x17.strata.control.TaskRef\x1a\x17.strata.control.TaskAckb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'strata/protocol/generated/control.proto\x12\x0estrata.control\x1a+strata/protocol/generated/coordinator.proto\"4\n\x0cWatchRequest\x12\x10\n\x08\x66rom_seq\x18\x01 \x01(\x03\x12\x12\n\ncluster_id\x18\x02 \x01(\t\"\x11\n\x0fGetStateRequest\"\xa2\x01\n\x0bStateUpdate\x12\x31\n\x08snapshot\x18\x01 \x01(\x0b\x32\x1d.strata.control.StateSnapshotH\x00\x12,\n\x06\x65vents\x18\x02 \x01(\x0b\x32\x1a.strata.control.EventBatchH\x00\x12(\n\x06vitals\x18\x03 \x01(\x0b\x32\x16.strata.control.VitalsH\x00\x42\x08\n\x06update\"f\n\rStateSnapshot\x12\x0b\n\x03seq\x18\x01 \x01(\x03\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x0c\n\x04term\x18\x03 \x01(\x03\x12\x12\n\nstarted_at\x18\x04 \x01(\x01\x12\x12\n\nstate_json\x18\x05 \x01(\x0c\"3\n\nEventBatch\x12%\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x15.strata.control.Event\"A\n\x05\x45vent\x12\x0b\n\x03seq\x18\x01 \x01(\x03\x12\n\n\x02\x61t\x18\x02 \x01(\x01\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x11\n\tbody_json\x18\x04 \x01(\x0c\"\x9d\x01\n\x06Vitals\x12-\n\x07workers\x18\x01 \x03(\x0b\x32\x1c.strata.control.WorkerVitals\x12/\n\x08\x62\x61rriers\x18\x02 \x03(\x0b\x32\x1d.strata.control.BarrierVitals\x12\x33\n\x07\x66igures\x18\x03 \x01(\x0b\x32\".strata.control.CoordinatorFigures\"\xbb\x01\n\x0cWorkerVitals\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x16\n\x0elast_heartbeat\x18\x02 \x01(\x01\x12\r\n\x05state\x18\x03 \x01(\t\x12)\n\x06status\x18\x04 \x01(\x0b\x32\x19.coordinator.WorkerStatus\x12-\n\tresources\x18\x05 \x01(\x0b\x32\x1a.coordinator.ResourceUsage\x12\x17\n\x0f\x61ssigned_shards\x18\x06 \x01(\x03\"\x96\x01\n\rBarrierVitals\x12\x12\n\nbarrier_id\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\t\x12\x0c\n\x04step\x18\x03 \x01(\x03\x12\x0f\n\x07\x61rrived\x18\x04 \x01(\x03\x12\r\n\x05total\x18\x05 \x01(\x03\x12\x12\n\ncreated_at\x18\x06 \x01(\x01\x12\x0f\n\x07missing\x18\x07 \x03(\t\x12\r\n\x05round\x18\x08 \x01(\x03\"\xa8\x05\n\x12\x43oordinatorFigures\x12\x10\n\x08window_s\x18\x01 \x01(\x01\x12\x1b\n\x0erequests_per_s\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12#\n\x16\x62\x61rrier_latency_p99_ms\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12 \n\x13\x62\x61rrier_wait_p99_ms\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12 \n\x13shard_assignment_ms\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12 \n\x13\x63heckpoint_mb_per_s\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12\"\n\x15journal_commit_p99_ms\x18\x07 \x01(\x01H\x05\x88\x01\x01\x12\x18\n\x0bloop_lag_ms\x18\x08 \x01(\x01H\x06\x88\x01\x01\x12\x16\n\x0erequests_total\x18\t \x01(\x03\x12\x10\n\x08uptime_s\x18\n \x01(\x01\x12T\n\x12requests_by_method\x18\x0b \x03(\x0b\x32\x38.strata.control.CoordinatorFigures.RequestsByMethodEntry\x12\x1f\n\x17\x62\x61rrier_latency_buckets\x18\x0c \x03(\x03\x12 \n\x18\x62\x61rrier_bucket_bounds_ms\x18\r \x03(\x01\x1a\x37\n\x15RequestsByMethodEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x11\n\x0f_requests_per_sB\x19\n\x17_barrier_latency_p99_msB\x16\n\x14_barrier_wait_p99_msB\x16\n\x14_shard_assignment_msB\x16\n\x14_checkpoint_mb_per_sB\x18\n\x16_journal_commit_p99_msB\x0e\n\x0c_loop_lag_ms\"8\n\x11ShardTableRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\t\"n\n\nShardTable\x12\x0f\n\x07workers\x18\x01 \x03(\t\x12\x12\n\x06owners\x18\x02 \x03(\x11\x42\x02\x10\x01\x12\x17\n\x0bstart_index\x18\x03 \x03(\x03\x42\x02\x10\x01\x12\x12\n\ngeneration\x18\x04 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\"\xa6\x02\n\x08TaskSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x12\n\ndataset_id\x18\x03 \x01(\t\x12\x14\n\x0cworker_count\x18\x04 \x01(\x05\x12\x13\n\x0b\x63onfig_json\x18\x05 \x01(\t\x12\x12\n\nentrypoint\x18\x06 \x03(\t\x12.\n\x03\x65nv\x18\x07 \x03(\x0b\x32!.strata.control.TaskSpec.EnvEntry\x12\x10\n\x08launcher\x18\x08 \x01(\t\x12\x14\n\x0cmax_restarts\x18\t \x01(\x05\x12\x12\n\nrequest_id\x18\n \x01(\t\x12\x13\n\x0bworking_dir\x18\x0b \x01(\t\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"*\n\x07TaskRef\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"*\n\x07TaskAck\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t2\xef\x02\n\x07\x43ontrol\x12I\n\nWatchState\x12\x1c.strata.control.WatchRequest\x1a\x1b.strata.control.StateUpdate0\x01\x12J\n\x08GetState\x12\x1f.strata.control.GetStateRequest\x1a\x1d.strata.control.StateSnapshot\x12N\n\rGetShardTable\x12!.strata.control.ShardTableRequest\x1a\x1a.strata.control.ShardTable\x12?\n\nSubmitTask\x12\x18.strata.control.TaskSpec\x1a\x17.strata.control.TaskAck\x12<\n\x08StopTask\x12\x17.strata.control.TaskRef\x1a\x17.strata.control.TaskAckb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,6 +34,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_COORDINATORFIGURES_REQUESTSBYMETHODENTRY']._loaded_options = None
   _globals['_COORDINATORFIGURES_REQUESTSBYMETHODENTRY']._serialized_options = b'8\001'
+  _globals['_SHARDTABLE'].fields_by_name['owners']._loaded_options = None
+  _globals['_SHARDTABLE'].fields_by_name['owners']._serialized_options = b'\020\001'
+  _globals['_SHARDTABLE'].fields_by_name['start_index']._loaded_options = None
+  _globals['_SHARDTABLE'].fields_by_name['start_index']._serialized_options = b'\020\001'
   _globals['_TASKSPEC_ENVENTRY']._loaded_options = None
   _globals['_TASKSPEC_ENVENTRY']._serialized_options = b'8\001'
   _globals['_WATCHREQUEST']._serialized_start=104
@@ -51,21 +55,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VITALS']._serialized_start=567
   _globals['_VITALS']._serialized_end=724
   _globals['_WORKERVITALS']._serialized_start=727
-  _globals['_WORKERVITALS']._serialized_end=889
-  _globals['_BARRIERVITALS']._serialized_start=892
-  _globals['_BARRIERVITALS']._serialized_end=1042
-  _globals['_COORDINATORFIGURES']._serialized_start=1045
-  _globals['_COORDINATORFIGURES']._serialized_end=1725
-  _globals['_COORDINATORFIGURES_REQUESTSBYMETHODENTRY']._serialized_start=1510
-  _globals['_COORDINATORFIGURES_REQUESTSBYMETHODENTRY']._serialized_end=1565
-  _globals['_TASKSPEC']._serialized_start=1728
-  _globals['_TASKSPEC']._serialized_end=2022
-  _globals['_TASKSPEC_ENVENTRY']._serialized_start=1980
-  _globals['_TASKSPEC_ENVENTRY']._serialized_end=2022
-  _globals['_TASKREF']._serialized_start=2024
-  _globals['_TASKREF']._serialized_end=2066
-  _globals['_TASKACK']._serialized_start=2068
-  _globals['_TASKACK']._serialized_end=2110
-  _globals['_CONTROL']._serialized_start=2113
-  _globals['_CONTROL']._serialized_end=2400
+  _globals['_WORKERVITALS']._serialized_end=914
+  _globals['_BARRIERVITALS']._serialized_start=917
+  _globals['_BARRIERVITALS']._serialized_end=1067
+  _globals['_COORDINATORFIGURES']._serialized_start=1070
+  _globals['_COORDINATORFIGURES']._serialized_end=1750
+  _globals['_COORDINATORFIGURES_REQUESTSBYMETHODENTRY']._serialized_start=1535
+  _globals['_COORDINATORFIGURES_REQUESTSBYMETHODENTRY']._serialized_end=1590
+  _globals['_SHARDTABLEREQUEST']._serialized_start=1752
+  _globals['_SHARDTABLEREQUEST']._serialized_end=1808
+  _globals['_SHARDTABLE']._serialized_start=1810
+  _globals['_SHARDTABLE']._serialized_end=1920
+  _globals['_TASKSPEC']._serialized_start=1923
+  _globals['_TASKSPEC']._serialized_end=2217
+  _globals['_TASKSPEC_ENVENTRY']._serialized_start=2175
+  _globals['_TASKSPEC_ENVENTRY']._serialized_end=2217
+  _globals['_TASKREF']._serialized_start=2219
+  _globals['_TASKREF']._serialized_end=2261
+  _globals['_TASKACK']._serialized_start=2263
+  _globals['_TASKACK']._serialized_end=2305
+  _globals['_CONTROL']._serialized_start=2308
+  _globals['_CONTROL']._serialized_end=2675
 # @@protoc_insertion_point(module_scope)

@@ -210,11 +210,13 @@ class WorkerVitals(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     RESOURCES_FIELD_NUMBER: _builtins.int
+    ASSIGNED_SHARDS_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     last_heartbeat: _builtins.float
     """Unix seconds at the coordinator"""
     state: _builtins.str
     """of membership: ready, suspect, …"""
+    assigned_shards: _builtins.int
     @_builtins.property
     def status(self) -> _coordinator_pb2.WorkerStatus: ...
     @_builtins.property
@@ -227,10 +229,11 @@ class WorkerVitals(_message.Message):
         state: _builtins.str = ...,
         status: _coordinator_pb2.WorkerStatus | None = ...,
         resources: _coordinator_pb2.ResourceUsage | None = ...,
+        assigned_shards: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["resources", b"resources", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["last_heartbeat", b"last_heartbeat", "resources", b"resources", "state", b"state", "status", b"status", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assigned_shards", b"assigned_shards", "last_heartbeat", b"last_heartbeat", "resources", b"resources", "state", b"state", "status", b"status", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -383,6 +386,67 @@ class CoordinatorFigures(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__shard_assignment_ms) -> _WhichOneofReturnType__shard_assignment_ms | None: ...
 
 Global___CoordinatorFigures: _TypeAlias = CoordinatorFigures  # noqa: Y015
+
+@_typing.final
+class ShardTableRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATASET_ID_FIELD_NUMBER: _builtins.int
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    dataset_id: _builtins.str
+    task_id: _builtins.str
+    """empty = the group of plain workers"""
+    def __init__(
+        self,
+        *,
+        dataset_id: _builtins.str = ...,
+        task_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "task_id", b"task_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShardTableRequest: _TypeAlias = ShardTableRequest  # noqa: Y015
+
+@_typing.final
+class ShardTable(_message.Message):
+    """Who owns every shard: owners[shard] indexes workers, -1 = nobody."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKERS_FIELD_NUMBER: _builtins.int
+    OWNERS_FIELD_NUMBER: _builtins.int
+    START_INDEX_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    digest: _builtins.str
+    @_builtins.property
+    def workers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def owners(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def start_index(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of each shard, and the end of the last"""
+
+    def __init__(
+        self,
+        *,
+        workers: _abc.Iterable[_builtins.str] | None = ...,
+        owners: _abc.Iterable[_builtins.int] | None = ...,
+        start_index: _abc.Iterable[_builtins.int] | None = ...,
+        generation: _builtins.int = ...,
+        digest: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "generation", b"generation", "owners", b"owners", "start_index", b"start_index", "workers", b"workers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShardTable: _TypeAlias = ShardTable  # noqa: Y015
 
 @_typing.final
 class TaskSpec(_message.Message):

@@ -44,6 +44,11 @@ class ControlStub:
                 request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.GetStateRequest.SerializeToString,
                 response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.StateSnapshot.FromString,
                 _registered_method=True)
+        self.GetShardTable = channel.unary_unary(
+                '/strata.control.Control/GetShardTable',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.ShardTableRequest.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.ShardTable.FromString,
+                _registered_method=True)
         self.SubmitTask = channel.unary_unary(
                 '/strata.control.Control/SubmitTask',
                 request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskSpec.SerializeToString,
@@ -73,6 +78,12 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetShardTable(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SubmitTask(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -97,6 +108,11 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.GetState,
                     request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.GetStateRequest.FromString,
                     response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.StateSnapshot.SerializeToString,
+            ),
+            'GetShardTable': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetShardTable,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.ShardTableRequest.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.ShardTable.SerializeToString,
             ),
             'SubmitTask': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitTask,
@@ -163,6 +179,33 @@ class Control:
             '/strata.control.Control/GetState',
             strata_dot_protocol_dot_generated_dot_control__pb2.GetStateRequest.SerializeToString,
             strata_dot_protocol_dot_generated_dot_control__pb2.StateSnapshot.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetShardTable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/GetShardTable',
+            strata_dot_protocol_dot_generated_dot_control__pb2.ShardTableRequest.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.ShardTable.FromString,
             options,
             channel_credentials,
             insecure,

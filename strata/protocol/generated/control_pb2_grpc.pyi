@@ -36,6 +36,7 @@ class ControlStub:
     the coordinator still remembers (same cluster_id) the snapshot is left out and the stream goes on where it broke.
     """
     GetState: _grpc.UnaryUnaryMultiCallable[_control_pb2.GetStateRequest, _control_pb2.StateSnapshot]
+    GetShardTable: _grpc.UnaryUnaryMultiCallable[_control_pb2.ShardTableRequest, _control_pb2.ShardTable]
     SubmitTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskSpec, _control_pb2.TaskAck]
     StopTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]
 
@@ -47,6 +48,7 @@ class ControlAsyncStub(ControlStub):
     the coordinator still remembers (same cluster_id) the snapshot is left out and the stream goes on where it broke.
     """
     GetState: _aio.UnaryUnaryMultiCallable[_control_pb2.GetStateRequest, _control_pb2.StateSnapshot]  # type: ignore[assignment]
+    GetShardTable: _aio.UnaryUnaryMultiCallable[_control_pb2.ShardTableRequest, _control_pb2.ShardTable]  # type: ignore[assignment]
     SubmitTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskSpec, _control_pb2.TaskAck]  # type: ignore[assignment]
     StopTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]  # type: ignore[assignment]
 
@@ -67,6 +69,13 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
         request: _control_pb2.GetStateRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.StateSnapshot, _abc.Awaitable[_control_pb2.StateSnapshot]]: ...
+
+    @_abc_1.abstractmethod
+    def GetShardTable(
+        self,
+        request: _control_pb2.ShardTableRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.ShardTable, _abc.Awaitable[_control_pb2.ShardTable]]: ...
 
     @_abc_1.abstractmethod
     def SubmitTask(

@@ -888,6 +888,7 @@ class DatasetInfo(_message.Message):
     SHUFFLE_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
     dataset_id: _builtins.str
     path: _builtins.str
     format: _builtins.str
@@ -897,6 +898,10 @@ class DatasetInfo(_message.Message):
     seed: _builtins.int
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___DataFile]:
+        """with them, an assignment names only the files its range touches"""
+
     def __init__(
         self,
         *,
@@ -908,14 +913,37 @@ class DatasetInfo(_message.Message):
         shuffle: _builtins.bool = ...,
         seed: _builtins.int = ...,
         metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        files: _abc.Iterable[Global___DataFile] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "format", b"format", "metadata", b"metadata", "path", b"path", "seed", b"seed", "shard_size", b"shard_size", "shuffle", b"shuffle", "total_samples", b"total_samples"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "files", b"files", "format", b"format", "metadata", b"metadata", "path", b"path", "seed", b"seed", "shard_size", b"shard_size", "shuffle", b"shuffle", "total_samples", b"total_samples"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DatasetInfo: _TypeAlias = DatasetInfo  # noqa: Y015
+
+@_typing.final
+class DataFile(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    NUM_SAMPLES_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    num_samples: _builtins.int
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        num_samples: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["num_samples", b"num_samples", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DataFile: _TypeAlias = DataFile  # noqa: Y015
 
 @_typing.final
 class DatasetAck(_message.Message):

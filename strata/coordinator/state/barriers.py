@@ -1,0 +1,317 @@
+"""Barriers: sets of members that wait for each other. Pure; arrivals are volatile (clients repeat them after a
+restart), outcomes are events, kept for late retries.
+
+An arrival is a set insert, so a retry is harmless. A death breaks the barrier at once for everybody, naming the dead.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from strata.coordinator.state.membership import Membership, Worker
+from strata.coordinator.state.now import Now
+from strata.errors import BarrierBroken, BarrierExpired, InvalidArgument
+from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy, BarrierResult
+from strata.types.events import BarrierBroke, BarrierReleased, MembersLost, decode_event, encode_event
+
+__all__ = ["Barriers", "OpenBarrier", "Outcome", "outcome_for"]
+
+Outcome = BarrierReleased | BarrierBroke
+
+_KEEP_S = 600.0
+_KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when steps are short and groups large
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenBarrier:
+    """One round that waits. `members` is the explicit set, or None when only their number is known (`expected`)."""
+
+    key: BarrierKey
+    round: int
+    members: set[str] | None
+    expected: int
+    asked: int
+    policy: BarrierPolicy
+    created_at: float
+    created_mono: float
+    deadline: float
+    arrivals: dict[str, str] = field(default_factory=dict)  # worker → request id, in order of arrival
+    absent: list[str] = field(default_factory=list)
+    last_arrival: float = 0.0
+
+    @property
+    def total(self) -> int:
+        return self.expected if self.members is None else len(self.members)
+
+    @property
+    def complete(self) -> bool:
+        if self.members is None:
+            return len(self.arrivals) >= self.expected
+        return self.members <= self.arrivals.keys()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    """An outcome and who has not fetched it: a plain client that has it and comes again means a new round."""
+
+    event: Outcome
+    uncollected: set[str]
+    at: float
+
+
+class Barriers:
+    """All barriers of the cluster; `timeout_s` bounds those whose members name no deadline of their own."""
+
+    def __init__(self, membership: Membership, timeout_s: float) -> None:
+        self._membership = membership
+        self._timeout_s = timeout_s
+        self.open: dict[BarrierKey, OpenBarrier] = {}
+        self._kept: OrderedDict[BarrierKey, _Kept] = OrderedDict()
+        self._entries = 0
+
+    # --- arriving
+
+    def arrive(self, arrival: BarrierArrival, worker: Worker, now: Now) -> tuple[BarrierKey, Outcome | None, bool]:
+        """Inserts the arrival. Returns the key, the outcome if there is one, and whether that outcome is new (to be
+        journaled) or one that was decided before and is only repeated."""
+        key = BarrierKey(worker.task_id, arrival.barrier_id, arrival.step)
+        earlier = self._earlier_outcome(key, arrival)
+        if earlier is not None:
+            return key, earlier, False
+        barrier = self.open.get(key) or self._create(key, arrival, now)
+        self._check_same(barrier, arrival)
+        if barrier.members is not None:
+            barrier.members.add(worker.worker_id)
+        barrier.arrivals[worker.worker_id] = arrival.request_id
+        barrier.last_arrival = now.monotonic
+        self.open[key] = barrier
+        return key, self._release(barrier, now) if barrier.complete else None, True
+
+    def _earlier_outcome(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        event = kept.event
+        if arrival.request_id:
+            asked = dict(zip(event.worker_ids, event.request_ids, strict=True)).get(arrival.worker_id)
+            return event if asked == arrival.request_id else None
+        if arrival.worker_id in kept.uncollected:
+            kept.uncollected.discard(arrival.worker_id)
+            return event
+        return None
+
+    def _create(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
+        alive = {worker.worker_id for worker in self._membership.alive_in(key.task_id)}
+        expected = arrival.expected or self._membership.world_size(key.task_id)
+        kept = self._kept.get(key)
+        return OpenBarrier(
+            key=key,
+            round=kept.event.round + 1 if kept else 1,
+            members=alive if len(alive) == expected else None,
+            expected=expected,
+            asked=expected,
+            policy=arrival.policy,
+            created_at=now.wall,
+            created_mono=now.monotonic,
+            deadline=now.monotonic + (arrival.timeout_s or self._timeout_s),
+        )
+
+    def _check_same(self, barrier: OpenBarrier, arrival: BarrierArrival) -> None:
+        if arrival.expected and arrival.expected != barrier.asked:
+            raise InvalidArgument(
+                f"barrier {barrier.key.barrier_id!r} was opened for {barrier.asked} participants, "
+                f"worker {arrival.worker_id} says {arrival.expected}",
+                hint="All members of a barrier must name the same expected_participants.",
+            )
+        if arrival.policy is not barrier.policy:
+            raise InvalidArgument(
+                f"barrier {barrier.key.barrier_id!r} was opened with policy {barrier.policy}, "
+                f"worker {arrival.worker_id} says {arrival.policy}"
+            )
+
+    def withdraw(self, key: BarrierKey, worker_id: str) -> None:
+        """A waiter gave up before there was an outcome: it no longer counts as arrived."""
+        barrier = self.open.get(key)
+        if barrier is None or worker_id not in barrier.arrivals:
+            return
+        del barrier.arrivals[worker_id]
+        if not barrier.arrivals:
+            del self.open[key]
+
+    def collected(self, key: BarrierKey, worker_id: str) -> None:
+        """The member was sent its answer."""
+        kept = self._kept.get(key)
+        if kept is not None:
+            kept.uncollected.discard(worker_id)
+
+    # --- deciding
+
+    def plan_loss(self, lost: MembersLost, now: Now) -> list[Outcome]:
+        """What the deaths mean for every barrier that waits in that group."""
+        outcomes: list[Outcome] = []
+        reasons = dict(zip(lost.worker_ids, lost.reasons, strict=True))
+        for barrier in [item for item in self.open.values() if item.key.task_id == lost.task_id]:
+            dead = self._involved(barrier, lost.worker_ids)
+            if not dead:
+                continue
+            if barrier.policy is BarrierPolicy.FAIL:
+                outcomes.append(self._break(barrier, dead, _deaths(dead, reasons, self._membership), now))
+            elif barrier.policy is BarrierPolicy.SHRINK:
+                outcomes.extend(self._shrink(barrier, dead, now))
+            else:
+                for worker_id in dead:
+                    barrier.arrivals.pop(worker_id, None)
+        return outcomes
+
+    def _involved(self, barrier: OpenBarrier, lost: Iterable[str]) -> list[str]:
+        """The dead that this barrier cannot do without: its members, or, when only their number is known, those who
+        had arrived, and all of them once too few are left to reach it."""
+        if barrier.members is not None:
+            return [worker_id for worker_id in lost if worker_id in barrier.members]
+        arrived = [worker_id for worker_id in lost if worker_id in barrier.arrivals]
+        left = len(self._membership.alive_in(barrier.key.task_id)) - len(list(lost))
+        return list(lost) if left < barrier.expected else arrived
+
+    def _shrink(self, barrier: OpenBarrier, dead: list[str], now: Now) -> list[Outcome]:
+        for worker_id in dead:
+            barrier.arrivals.pop(worker_id, None)
+            if barrier.members is not None:
+                barrier.members.discard(worker_id)
+        barrier.expected -= len(dead)
+        barrier.absent.extend(dead)
+        if not barrier.arrivals:
+            del self.open[barrier.key]
+            return []
+        return [self._release(barrier, now)] if barrier.complete else []
+
+    def replaced(self, task_id: str, before: str, after: str) -> None:
+        """A replacement took a dead member's rank: barriers that wait for it now wait for the newcomer."""
+        for barrier in self.open.values():
+            if barrier.key.task_id == task_id and barrier.members is not None and before in barrier.members:
+                barrier.members.discard(before)
+                barrier.members.add(after)
+
+    def plan_expiry(self, now: Now) -> list[Outcome]:
+        """Barriers whose deadline has passed, each naming who did not come and how long they have been silent."""
+        late = [barrier for barrier in self.open.values() if barrier.deadline <= now.monotonic]
+        return [self._expire(barrier, now) for barrier in late]
+
+    def missing(self, barrier: OpenBarrier) -> list[str]:
+        """Members, or else live workers of the group, that have not arrived."""
+        wanted = barrier.members
+        if wanted is None:
+            wanted = {worker.worker_id for worker in self._membership.alive_in(barrier.key.task_id)}
+        return sorted(wanted - barrier.arrivals.keys())
+
+    def _expire(self, barrier: OpenBarrier, now: Now) -> BarrierBroke:
+        missing = self.missing(barrier)
+        waited = now.monotonic - barrier.created_mono
+        who = ", ".join(self._describe(worker_id, now) for worker_id in missing) or "members that never registered"
+        reason = f"{len(barrier.arrivals)} of {barrier.total} arrived in {waited:.1f} s; missing: {who}"
+        return self._broke(barrier, missing, reason, now, expired=True)
+
+    def _describe(self, worker_id: str, now: Now) -> str:
+        worker = self._membership.workers.get(worker_id)
+        if worker is None:
+            return worker_id
+        return f"{worker.label}, last heartbeat {now.monotonic - worker.seen_at:.1f} s ago"
+
+    def _release(self, barrier: OpenBarrier, now: Now) -> BarrierReleased:
+        return BarrierReleased(
+            task_id=barrier.key.task_id,
+            barrier_id=barrier.key.barrier_id,
+            step=barrier.key.step,
+            round=barrier.round,
+            generation=self._membership.groups[barrier.key.task_id].generation,
+            worker_ids=tuple(barrier.arrivals),
+            request_ids=tuple(barrier.arrivals.values()),
+            absent=tuple(barrier.absent),
+            created_at=barrier.created_at,
+            at=now.wall,
+        )
+
+    def _break(self, barrier: OpenBarrier, dead: list[str], reason: str, now: Now) -> BarrierBroke:
+        return self._broke(barrier, dead, reason, now, expired=False)
+
+    def _broke(self, barrier: OpenBarrier, missing: list[str], reason: str, now: Now, *, expired: bool) -> BarrierBroke:
+        return BarrierBroke(
+            task_id=barrier.key.task_id,
+            barrier_id=barrier.key.barrier_id,
+            step=barrier.key.step,
+            round=barrier.round,
+            generation=self._membership.groups[barrier.key.task_id].generation,
+            worker_ids=tuple(barrier.arrivals),
+            request_ids=tuple(barrier.arrivals.values()),
+            missing=tuple(missing),
+            reason=reason,
+            expired=expired,
+            total=barrier.total,
+            created_at=barrier.created_at,
+            at=now.wall,
+        )
+
+    # --- evolving
+
+    def on_outcome(self, event: Outcome, now: Now) -> None:
+        key = BarrierKey(event.task_id, event.barrier_id, event.step)
+        self.open.pop(key, None)
+        waiting = set(event.worker_ids)
+        if isinstance(event, BarrierBroke) and event.expired:
+            waiting.update(event.missing)  # they may still come, and must hear that it is over
+        self._drop(key)
+        self._kept[key] = _Kept(event=event, uncollected=waiting, at=now.monotonic)
+        self._entries += _size(event)
+        while self._entries > _KEEP_ENTRIES:
+            self._drop(next(iter(self._kept)))
+
+    def forget_old(self, now: Now) -> None:
+        while self._kept:
+            key, kept = next(iter(self._kept.items()))
+            if now.monotonic - kept.at < _KEEP_S:
+                return
+            self._drop(key)
+
+    def _drop(self, key: BarrierKey) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self._entries -= _size(kept.event)
+
+    # --- snapshots
+
+    def dump(self) -> list[dict[str, Any]]:
+        return [
+            {"kind": type(kept.event).__name__, "body": encode_event(kept.event).decode()}
+            for kept in self._kept.values()
+        ]
+
+    def load(self, dumped: list[dict[str, Any]], now: Now) -> None:
+        for item in dumped:
+            event = decode_event(item["kind"], item["body"].encode())
+            assert isinstance(event, BarrierReleased | BarrierBroke), event
+            self.on_outcome(event, now)
+
+
+def outcome_for(event: Outcome, worker_id: str) -> BarrierResult:
+    """What one member is told: its result, or the error that says who is missing and why."""
+    if isinstance(event, BarrierReleased):
+        order = event.worker_ids.index(worker_id) + 1
+        return BarrierResult(
+            barrier_id=event.barrier_id,
+            participants=len(event.worker_ids),
+            arrival_order=order,
+            generation=event.generation,
+            absent=event.absent,
+        )
+    cls = BarrierExpired if event.expired else BarrierBroken
+    verb = "expired" if event.expired else "is broken"
+    raise cls(f"barrier {event.barrier_id!r} {verb}: {event.reason}", missing=event.missing)
+
+
+def _size(event: Outcome) -> int:
+    return len(event.worker_ids) + 1
+
+
+def _deaths(dead: list[str], reasons: dict[str, str], membership: Membership) -> str:
+    named = (membership.workers[worker_id].label for worker_id in dead)
+    return "; ".join(f"{label}: {reasons[worker_id]}" for label, worker_id in zip(named, dead, strict=True))

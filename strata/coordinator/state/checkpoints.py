@@ -1,0 +1,352 @@
+"""The catalog of checkpoints and the two-phase commit of those that many ranks write. Pure; it knows names, sizes and
+votes, never bytes.
+
+An attempt belongs to one generation. Once every rank has voted it is prepared: every byte is durable, and the committer
+may create COMMIT.json, which alone decides. A death before that aborts the attempt and names who did not vote; a death
+after it only passes the pen to another rank.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from strata.coordinator.state.membership import Membership, Worker
+from strata.coordinator.state.now import Now
+from strata.errors import CheckpointAborted as Aborted
+from strata.errors import CheckpointNotFound, InvalidArgument, Refused
+from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
+from strata.types.events import (
+    CheckpointAborted,
+    CheckpointBegun,
+    CheckpointCommitted,
+    CheckpointPrepared,
+    CheckpointVoted,
+    MembersLost,
+)
+
+__all__ = ["Attempt", "Checkpoints", "Verdict", "Vote"]
+
+_KEEP_RECORDS = 2_000
+_KEEP_ATTEMPTS = 200
+
+
+class Verdict(StrEnum):
+    """Where an attempt stands."""
+
+    UNDECIDED = "undecided"
+    PREPARED = "prepared"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """One rank's word that its bytes are durable."""
+
+    manifest_key: str
+    manifest_hash: str
+    size_bytes: int
+    duration_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One try to save one step. `deadline` is on the monotonic clock and fresh after a restart."""
+
+    attempt: str
+    checkpoint_id: str
+    task_id: str
+    step: int
+    epoch: int
+    generation: int
+    ranks: tuple[int, ...]
+    storage_path: str
+    deadline_s: float
+    worker_id: str
+    begun_at: float
+    deadline: float
+    votes: dict[int, Vote] = field(default_factory=dict)
+    verdict: Verdict = Verdict.UNDECIDED
+    committer: int = -1
+    reason: str = ""
+    missing: tuple[int, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        return self.verdict in (Verdict.UNDECIDED, Verdict.PREPARED)
+
+    def unvoted(self) -> tuple[int, ...]:
+        return tuple(rank for rank in self.ranks if rank not in self.votes)
+
+
+class Checkpoints:
+    """Every checkpoint the cluster has heard of, newest last, and the attempts under way."""
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+        self.records: dict[str, CheckpointInfo] = {}
+        self.attempts: dict[str, Attempt] = {}
+        self._begun = 0
+
+    # --- reading
+
+    def attempt(self, attempt: str) -> Attempt:
+        found = self.attempts.get(attempt)
+        if found is None:
+            raise CheckpointNotFound(f"no checkpoint attempt {attempt!r} is known")
+        return found
+
+    def latest(self, task_id: str) -> CheckpointInfo | None:
+        """The completed checkpoint with the highest step of a task."""
+        done = (record for record in self.records.values() if record.status is CheckpointStatus.COMPLETED)
+        return max(
+            (record for record in done if (record.task_id or "") == task_id),
+            key=lambda record: (record.step, record.created_at),
+            default=None,
+        )
+
+    # --- deciding
+
+    def plan_begin(
+        self, worker: Worker, *, step: int, epoch: int, storage_path: str, deadline_s: float, now: Now
+    ) -> CheckpointBegun | Attempt:
+        """A new attempt, or the one that the other ranks of this generation have begun for this step."""
+        group = self._membership.groups[worker.task_id]
+        for known in reversed(self.attempts.values()):
+            if known.task_id == worker.task_id and known.step == step and known.verdict is not Verdict.ABORTED:
+                return known
+        ranks = (
+            range(group.size) if group.size is not None else [w.rank for w in self._membership.alive_in(worker.task_id)]
+        )
+        number = self._begun + 1
+        return CheckpointBegun(
+            task_id=worker.task_id,
+            attempt=f"g{group.generation}-{number}",
+            checkpoint_id=f"{worker.task_id or 'plain'}-step-{step}-{number}",
+            step=step,
+            epoch=epoch,
+            generation=group.generation,
+            ranks=tuple(ranks),
+            storage_path=storage_path,
+            deadline_s=deadline_s,
+            worker_id=worker.worker_id,
+            at=now.wall,
+        )
+
+    def plan_vote(self, worker: Worker, attempt: str, rank: int, vote: Vote) -> CheckpointVoted | None:
+        """None when this rank has voted so already."""
+        known = self.attempt(attempt)
+        if known.task_id != worker.task_id or rank != worker.rank or rank not in known.ranks:
+            raise InvalidArgument(f"worker {worker.label} cannot vote as rank {rank} in attempt {attempt}")
+        self._raise_if_aborted(known)
+        earlier = known.votes.get(rank)
+        if earlier is not None:
+            if earlier.manifest_hash != vote.manifest_hash:
+                raise Refused(f"rank {rank} has voted in attempt {attempt} with another manifest")
+            return None
+        return CheckpointVoted(
+            attempt=attempt,
+            rank=rank,
+            manifest_key=vote.manifest_key,
+            manifest_hash=vote.manifest_hash,
+            size_bytes=vote.size_bytes,
+            duration_s=vote.duration_s,
+        )
+
+    def plan_prepared(self, attempt: str) -> CheckpointPrepared | None:
+        """When every vote is in: the lowest live rank writes COMMIT.json."""
+        known = self.attempt(attempt)
+        if known.verdict is not Verdict.UNDECIDED or known.unvoted():
+            return None
+        return CheckpointPrepared(attempt=attempt, committer=self._pick_committer(known, ()))
+
+    def plan_commit(
+        self, worker: Worker, attempt: str, metadata: dict[str, str], now: Now
+    ) -> CheckpointCommitted | None:
+        """None when it is committed already."""
+        known = self.attempt(attempt)
+        self._raise_if_aborted(known)
+        if known.verdict is Verdict.COMMITTED:
+            return None
+        if known.verdict is not Verdict.PREPARED:
+            raise Refused(f"attempt {attempt} cannot be committed, ranks {list(known.unvoted())} have not voted")
+        if known.task_id != worker.task_id:
+            raise InvalidArgument(f"worker {worker.worker_id} does not belong to attempt {attempt}")
+        return CheckpointCommitted(
+            checkpoint_id=known.checkpoint_id,
+            task_id=known.task_id,
+            attempt=attempt,
+            worker_id=worker.worker_id,
+            step=known.step,
+            epoch=known.epoch,
+            storage_path=known.storage_path,
+            size_bytes=sum(vote.size_bytes for vote in known.votes.values()),
+            type=0,
+            duration_s=max(vote.duration_s for vote in known.votes.values()),
+            metadata=metadata,
+            at=now.wall,
+        )
+
+    def plan_loss(self, lost: MembersLost, now: Now) -> list[CheckpointAborted | CheckpointPrepared]:
+        """What the deaths mean for the attempts of that group."""
+        dead = {self._membership.workers[worker_id].rank: worker_id for worker_id in lost.worker_ids}
+        reasons = dict(zip(lost.worker_ids, lost.reasons, strict=True))
+        planned: list[CheckpointAborted | CheckpointPrepared] = []
+        for attempt in self.attempts.values():
+            involved = [rank for rank in attempt.ranks if rank in dead]
+            if attempt.task_id != lost.task_id or not attempt.open or not involved:
+                continue
+            if attempt.verdict is Verdict.UNDECIDED:
+                why = "; ".join(f"rank {rank} ({dead[rank]}): {reasons[dead[rank]]}" for rank in involved)
+                planned.append(_abort(attempt, why, now))
+            elif attempt.committer in dead:
+                heir = self._pick_committer(attempt, dead)
+                if heir < 0:
+                    planned.append(_abort(attempt, "every rank died before COMMIT.json was reported", now))
+                else:
+                    planned.append(CheckpointPrepared(attempt=attempt.attempt, committer=heir))
+        return planned
+
+    def plan_expiry(self, now: Now) -> list[CheckpointAborted]:
+        """Attempts whose deadline has passed before every rank voted."""
+        late = [item for item in self.attempts.values() if item.open and item.deadline <= now.monotonic]
+        return [_abort(item, f"not complete within {item.deadline_s:g} s", now) for item in late]
+
+    def _pick_committer(self, attempt: Attempt, dead: Iterable[int]) -> int:
+        alive = {worker.rank for worker in self._membership.alive_in(attempt.task_id)} - set(dead)
+        return min((rank for rank in attempt.ranks if rank in alive), default=-1)
+
+    def _raise_if_aborted(self, attempt: Attempt) -> None:
+        if attempt.verdict is Verdict.ABORTED:
+            raise Aborted(f"checkpoint of step {attempt.step} was aborted: {attempt.reason}", missing=attempt.missing)
+
+    # --- evolving
+
+    def on_begun(self, event: CheckpointBegun, now: Now) -> None:
+        self._begun += 1
+        self.attempts[event.attempt] = Attempt(
+            attempt=event.attempt,
+            checkpoint_id=event.checkpoint_id,
+            task_id=event.task_id,
+            step=event.step,
+            epoch=event.epoch,
+            generation=event.generation,
+            ranks=event.ranks,
+            storage_path=event.storage_path,
+            deadline_s=event.deadline_s,
+            worker_id=event.worker_id,
+            begun_at=event.at,
+            deadline=now.monotonic + event.deadline_s,
+        )
+        self._record(self.attempts[event.attempt], CheckpointStatus.IN_PROGRESS)
+        closed = [name for name, item in self.attempts.items() if not item.open]
+        for name in closed[: max(0, len(closed) - _KEEP_ATTEMPTS)]:
+            del self.attempts[name]
+
+    def on_voted(self, event: CheckpointVoted) -> None:
+        attempt = self.attempts[event.attempt]
+        attempt.votes[event.rank] = Vote(
+            manifest_key=event.manifest_key,
+            manifest_hash=event.manifest_hash,
+            size_bytes=event.size_bytes,
+            duration_s=event.duration_s,
+        )
+        self._record(attempt, CheckpointStatus.IN_PROGRESS)
+
+    def on_prepared(self, event: CheckpointPrepared) -> None:
+        attempt = self.attempts[event.attempt]
+        attempt.verdict = Verdict.PREPARED
+        attempt.committer = event.committer
+
+    def on_aborted(self, event: CheckpointAborted) -> None:
+        attempt = self.attempts[event.attempt]
+        attempt.verdict = Verdict.ABORTED
+        attempt.reason = event.reason
+        attempt.missing = event.missing
+        self._record(attempt, CheckpointStatus.FAILED)
+
+    def on_committed(self, event: CheckpointCommitted) -> None:
+        if event.attempt:
+            self.attempts[event.attempt].verdict = Verdict.COMMITTED
+        rate = event.size_bytes / event.duration_s / 1e6 if event.duration_s else None
+        self._keep(
+            CheckpointInfo(
+                id=event.checkpoint_id,
+                step=event.step,
+                epoch=event.epoch,
+                path=event.storage_path,
+                size_bytes=event.size_bytes,
+                created_at=event.at,
+                status=CheckpointStatus.COMPLETED,
+                worker_id=event.worker_id,
+                task_id=event.task_id or None,
+                duration_s=event.duration_s,
+                throughput=rate,
+                metadata=dict(event.metadata),
+            )
+        )
+
+    def _record(self, attempt: Attempt, status: CheckpointStatus) -> None:
+        self._keep(
+            CheckpointInfo(
+                id=attempt.checkpoint_id,
+                step=attempt.step,
+                epoch=attempt.epoch,
+                path=attempt.storage_path,
+                size_bytes=sum(vote.size_bytes for vote in attempt.votes.values()),
+                created_at=attempt.begun_at,
+                status=status,
+                worker_id=attempt.worker_id,
+                task_id=attempt.task_id or None,
+                reason=attempt.reason,
+            )
+        )
+
+    def _keep(self, record: CheckpointInfo) -> None:
+        self.records[record.id] = record
+        if len(self.records) > _KEEP_RECORDS:
+            del self.records[next(iter(self.records))]
+
+    # --- snapshots
+
+    def dump(self) -> dict[str, Any]:
+        return {
+            "begun": self._begun,
+            "records": [_plain(record) for record in self.records.values()],
+            "attempts": [_plain_attempt(attempt) for attempt in self.attempts.values()],
+        }
+
+    def load(self, dumped: dict[str, Any], now: Now) -> None:
+        self._begun = dumped["begun"]
+        for values in dumped["records"]:
+            self.records[values["id"]] = CheckpointInfo(**values)
+        for values in dumped["attempts"]:
+            self.attempts[values["attempt"]] = _load_attempt(values, now)
+
+
+def _abort(attempt: Attempt, reason: str, now: Now) -> CheckpointAborted:
+    return CheckpointAborted(attempt=attempt.attempt, reason=reason, missing=attempt.unvoted(), at=now.wall)
+
+
+def _plain(record: CheckpointInfo) -> dict[str, Any]:
+    values = {name: getattr(record, name) for name in CheckpointInfo.__slots__}
+    return {**values, "metadata": dict(record.metadata)}
+
+
+def _plain_attempt(attempt: Attempt) -> dict[str, Any]:
+    values = {name: getattr(attempt, name) for name in Attempt.__slots__ if name != "deadline"}
+    votes = {str(rank): {n: getattr(vote, n) for n in Vote.__slots__} for rank, vote in attempt.votes.items()}
+    return {**values, "votes": votes}
+
+
+def _load_attempt(values: dict[str, Any], now: Now) -> Attempt:
+    votes = {int(rank): Vote(**vote) for rank, vote in values["votes"].items()}
+    changed = {
+        "votes": votes,
+        "ranks": tuple(values["ranks"]),
+        "missing": tuple(values["missing"]),
+        "verdict": Verdict(values["verdict"]),
+        "deadline": now.monotonic + values["deadline_s"],
+    }
+    return Attempt(**{**values, **changed})

@@ -1,0 +1,168 @@
+"""What can be asked of the cluster's state. A command that is refused changes nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from strata.coordinator.state.checkpoints import Vote
+from strata.coordinator.state.membership import Caller
+from strata.types.barriers import BarrierArrival
+from strata.types.datasets import DatasetSpec
+from strata.types.tasks import TaskSpec, TaskStatus
+from strata.types.workers import AgentSpec, WorkerSpec
+
+__all__ = [
+    "Arrive",
+    "AttachAgent",
+    "BeginCheckpoint",
+    "ChangeTask",
+    "Command",
+    "CommitCheckpoint",
+    "DeregisterWorker",
+    "GetShards",
+    "LoseAgent",
+    "LoseWorkers",
+    "NotifyCheckpoint",
+    "Recover",
+    "RegisterDataset",
+    "RegisterWorker",
+    "Start",
+    "StopTask",
+    "SubmitTask",
+    "Tick",
+    "VoteCheckpoint",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """The root of all commands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start(Command):
+    """A coordinator process takes over. `cluster_id` is used the first time only."""
+
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterWorker(Command):
+    spec: WorkerSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeregisterWorker(Command):
+    caller: Caller
+    reason: str = "left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoseWorkers(Command):
+    """Deaths that somebody saw: worker id → why."""
+
+    gone: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachAgent(Command):
+    spec: AgentSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoseAgent(Command):
+    agent_id: str
+    reason: str
+    left: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterDataset(Command):
+    spec: DatasetSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetShards(Command):
+    """A worker's shards; `first` asks only for the one to begin with."""
+
+    caller: Caller
+    dataset_id: str
+    epoch: int
+    first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrive(Command):
+    arrival: BarrierArrival
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyCheckpoint(Command):
+    """A plain worker saved a checkpoint by itself."""
+
+    caller: Caller
+    checkpoint_id: str
+    step: int
+    epoch: int
+    storage_path: str
+    size_bytes: int
+    type: int = 0
+    duration_s: float | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginCheckpoint(Command):
+    caller: Caller
+    step: int
+    epoch: int
+    storage_path: str
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteCheckpoint(Command):
+    caller: Caller
+    attempt: str
+    rank: int
+    vote: Vote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitCheckpoint(Command):
+    """COMMIT.json of a prepared attempt exists."""
+
+    caller: Caller
+    attempt: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recover(Command):
+    caller: Caller
+    job_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitTask(Command):
+    task_id: str
+    spec: TaskSpec
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeTask(Command):
+    task_id: str
+    status: TaskStatus
+    reason: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopTask(Command):
+    task_id: str
+    reason: str = "stopped by the user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick(Command):
+    """Time has passed: leases, barriers and checkpoint deadlines are checked, shards of changed groups dealt."""

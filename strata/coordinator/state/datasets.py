@@ -1,0 +1,188 @@
+"""Datasets and who reads which shard: one table per group and dataset, dealt to ranks, not to processes, so that a
+replacement moves nothing. Pure; a table changes only by an event, and the same events give the same tables.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+from strata.coordinator.state.membership import Membership, Worker
+from strata.coordinator.state.now import Now
+from strata.errors import Conflict, UnknownDataset
+from strata.sharding import ShardManager
+from strata.types.datasets import DataFile, DatasetSpec, ShardAssignment
+from strata.types.events import DatasetAttached, DatasetRegistered, ShardsRebalanced
+
+__all__ = ["Datasets", "slot_name"]
+
+
+def slot_name(rank: int) -> str:
+    """The name under which a rank owns shards."""
+    return f"rank-{rank}"
+
+
+class Datasets:
+    """All datasets and the tables of every group that reads them."""
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+        self.specs: dict[str, DatasetSpec] = {}
+        self.registered_at: dict[str, float] = {}
+        self._managers: dict[str, ShardManager] = {}
+        self._dealt: dict[str, tuple[int, ...]] = {}  # group → the ranks its tables are dealt to
+        self._settled: dict[str, int] = {}  # group → the generation at which that was last found to be right
+
+    # --- reading
+
+    def spec(self, dataset_id: str) -> DatasetSpec:
+        found = self.specs.get(dataset_id)
+        if found is None:
+            raise UnknownDataset(f"no dataset {dataset_id!r} is registered")
+        return found
+
+    def attached(self, task_id: str) -> tuple[str, ...]:
+        manager = self._managers.get(task_id)
+        return manager.datasets if manager else ()
+
+    def manager(self, task_id: str) -> ShardManager:
+        return self._managers[task_id]
+
+    def shards_for(self, worker: Worker, dataset_id: str, epoch: int) -> list[ShardAssignment]:
+        """The worker's shards in the order of the epoch. The group must have been dealt (`plan_rebalance`) before."""
+        return self._managers[worker.task_id].get_shard_for_worker(dataset_id, slot_name(worker.rank), epoch)
+
+    def first_shard_for(self, worker: Worker, dataset_id: str, epoch: int) -> ShardAssignment | None:
+        manager = self._managers[worker.task_id]
+        shards = manager.shard_ids(dataset_id, slot_name(worker.rank), epoch)
+        return manager.shard(dataset_id, int(shards[0]), epoch) if len(shards) else None
+
+    def num_assigned(self, worker: Worker) -> int:
+        """How many shards a live worker holds over all datasets of its group."""
+        manager = self._managers.get(worker.task_id)
+        if manager is None or worker.rank not in self._dealt.get(worker.task_id, ()):
+            return 0
+        return sum(manager.num_assigned(dataset_id, slot_name(worker.rank)) for dataset_id in manager.datasets)
+
+    # --- deciding
+
+    def plan_register(self, spec: DatasetSpec, now: Now) -> DatasetRegistered | None:
+        """None when it is registered already with the same numbers."""
+        known = self.specs.get(spec.dataset_id)
+        if known == spec:
+            return None
+        if known is not None:
+            changed = [name for name in DatasetSpec.__slots__ if getattr(known, name) != getattr(spec, name)]
+            was, says = ({name: getattr(item, name) for name in changed} for item in (known, spec))
+            raise Conflict(
+                f"dataset {spec.dataset_id!r} is registered with {was}, this call says {says}",
+                hint="Register changed data under a new dataset_id.",
+            )
+        return DatasetRegistered(
+            dataset_id=spec.dataset_id,
+            path=spec.path,
+            format=spec.format,
+            total_samples=spec.total_samples,
+            shard_size=spec.shard_size,
+            shuffle=spec.shuffle,
+            seed=spec.seed,
+            metadata=dict(spec.metadata),
+            file_paths=tuple(file.path for file in spec.files),
+            file_samples=tuple(file.num_samples for file in spec.files),
+            at=now.wall,
+        )
+
+    def plan_attach(self, task_id: str, dataset_id: str) -> DatasetAttached | None:
+        self.spec(dataset_id)
+        if dataset_id in self.attached(task_id):
+            return None
+        return DatasetAttached(task_id=task_id, dataset_id=dataset_id)
+
+    def plan_rebalance(self, task_id: str) -> ShardsRebalanced | None:
+        """None while the tables are dealt to just the ranks that should have them."""
+        manager = self._managers.get(task_id)
+        if manager is None:
+            return None
+        generation = self._membership.groups[task_id].generation
+        if self._settled.get(task_id) == generation:
+            return None
+        ranks = self._wanted_ranks(task_id)
+        stale = any(manager.needs_rebalance(dataset_id) for dataset_id in manager.datasets)
+        if not ranks or (self._dealt.get(task_id) == ranks and not stale):
+            self._settled[task_id] = generation
+            return None
+        return ShardsRebalanced(task_id=task_id, generation=generation, ranks=ranks)
+
+    def _wanted_ranks(self, task_id: str) -> tuple[int, ...]:
+        """A task's shards belong to all its ranks, dead or alive, since a replacement takes the dead one's; plain
+        workers share what there is among the living."""
+        group = self._membership.groups[task_id]
+        if group.size is not None:
+            return tuple(range(group.size))
+        return tuple(worker.rank for worker in self._membership.alive_in(task_id))
+
+    def readers(self) -> list[str]:
+        """The groups that read at least one dataset."""
+        return list(self._managers)
+
+    # --- evolving
+
+    def on_registered(self, event: DatasetRegistered) -> None:
+        files = zip(event.file_paths, event.file_samples, strict=True)
+        self.specs[event.dataset_id] = DatasetSpec(
+            dataset_id=event.dataset_id,
+            path=event.path,
+            format=event.format,
+            total_samples=event.total_samples,
+            shard_size=event.shard_size,
+            shuffle=event.shuffle,
+            seed=event.seed,
+            metadata=event.metadata,
+            files=tuple(DataFile(path=path, num_samples=num_samples) for path, num_samples in files),
+        )
+        self.registered_at[event.dataset_id] = event.at
+
+    def on_attached(self, event: DatasetAttached) -> None:
+        manager = self._managers.setdefault(event.task_id, ShardManager())
+        manager.register_dataset(self.specs[event.dataset_id])
+        self._settled.pop(event.task_id, None)
+
+    def on_rebalanced(self, event: ShardsRebalanced) -> None:
+        manager = self._managers[event.task_id]
+        before = set(self._dealt.get(event.task_id, ()))
+        for rank in before - set(event.ranks):
+            manager.remove_worker(slot_name(rank))
+        for rank in event.ranks:
+            manager.register_worker(slot_name(rank))
+        for dataset_id in manager.datasets:
+            manager.rebalance(dataset_id)
+        self._dealt[event.task_id] = event.ranks
+        self._settled[event.task_id] = event.generation
+
+    # --- snapshots
+
+    def dump(self) -> dict[str, Any]:
+        return {
+            "specs": [
+                {**asdict_plain(spec), "registered_at": self.registered_at[spec.dataset_id]}
+                for spec in self.specs.values()
+            ],
+            "shards": [
+                {"task_id": task_id, "dealt": list(self._dealt.get(task_id, ())), "manager": manager.dump()}
+                for task_id, manager in self._managers.items()
+            ],
+        }
+
+    def load(self, dumped: dict[str, Any]) -> None:
+        for values in dumped["specs"]:
+            values = dict(values)
+            self.registered_at[values["dataset_id"]] = values.pop("registered_at")
+            files = tuple(DataFile(**file) for file in values.pop("files"))
+            self.specs[values["dataset_id"]] = DatasetSpec(**values, files=files)
+        for item in dumped["shards"]:
+            self._managers[item["task_id"]] = ShardManager.load(item["manager"])
+            self._dealt[item["task_id"]] = tuple(item["dealt"])
+
+
+def asdict_plain(spec: DatasetSpec) -> dict[str, Any]:
+    """As JSON wants it: plain dicts and lists."""
+    values = {name: getattr(spec, name) for name in DatasetSpec.__slots__}
+    return {**values, "metadata": dict(spec.metadata), "files": [asdict(file) for file in spec.files]}

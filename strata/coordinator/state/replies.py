@@ -1,0 +1,47 @@
+"""What the state answers to a command. Plain records: the transport turns them into messages."""
+
+from dataclasses import dataclass
+
+from strata.coordinator.state.barriers import Outcome
+from strata.types.barriers import BarrierKey
+from strata.types.checkpoints import CheckpointInfo
+from strata.types.datasets import ShardAssignment
+
+__all__ = ["BarrierReply", "JoinReply", "RecoverReply", "ShardsReply"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinReply:
+    """A worker's place in its group."""
+
+    worker_id: str
+    rank: int
+    world_size: int
+    generation: int
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardsReply:
+    """A worker's shards of one dataset and epoch."""
+
+    assignments: tuple[ShardAssignment, ...]
+    generation: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierReply:
+    """The barrier arrived at, and its outcome when there is one already."""
+
+    key: BarrierKey
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverReply:
+    """Where to go on."""
+
+    checkpoint: CheckpointInfo | None
+    assignments: tuple[ShardAssignment, ...]
+    generation: int

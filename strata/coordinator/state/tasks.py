@@ -1,0 +1,127 @@
+"""Tasks as the coordinator must never forget them: what was asked, where it stands, which attempt, and why. Pure."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from strata.coordinator.state.now import Now
+from strata.errors import Conflict, UnknownTask
+from strata.types.events import TaskChanged, TaskSubmitted
+from strata.types.tasks import TaskSpec, TaskStatus
+
+__all__ = ["Task", "Tasks"]
+
+_KEEP_REQUESTS = 10_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Task:
+    """One job."""
+
+    task_id: str
+    spec: TaskSpec
+    submitted_at: float
+    status: TaskStatus = TaskStatus.QUEUED
+    attempt: int = 0
+    reason: str = "waiting for slots"
+    started_at: float | None = None
+    completed_at: float | None = None
+
+
+class Tasks:
+    """All tasks by id, oldest first. A submission's request id makes its retry give the same task."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, Task] = {}
+        self._requests: dict[str, str] = {}
+
+    def task(self, task_id: str) -> Task:
+        found = self.tasks.get(task_id)
+        if found is None:
+            raise UnknownTask(f"no task {task_id!r} is known")
+        return found
+
+    def submitted_as(self, request_id: str) -> str | None:
+        return self._requests.get(request_id) if request_id else None
+
+    def plan_submit(self, task_id: str, spec: TaskSpec, request_id: str, now: Now) -> TaskSubmitted:
+        if task_id in self.tasks:
+            raise Conflict(f"task {task_id!r} exists already")
+        return TaskSubmitted(
+            task_id=task_id,
+            request_id=request_id,
+            name=spec.name,
+            type=spec.type,
+            dataset_id=spec.dataset_id,
+            worker_count=spec.worker_count,
+            config_json=json.dumps(dict(spec.config)),
+            entrypoint=spec.entrypoint,
+            env=dict(spec.env),
+            launcher=spec.launcher,
+            max_restarts=spec.max_restarts,
+            working_dir=spec.working_dir,
+            at=now.wall,
+        )
+
+    def plan_change(self, task_id: str, status: TaskStatus, reason: str, attempt: int, now: Now) -> TaskChanged | None:
+        """None when nothing would change; a task that has ended keeps its end."""
+        task = self.task(task_id)
+        if task.status.final or (task.status, task.reason, task.attempt) == (status, reason, attempt):
+            return None
+        return TaskChanged(task_id=task_id, status=status.value, attempt=attempt, reason=reason, at=now.wall)
+
+    def plan_stop(self, task_id: str, reason: str, now: Now) -> TaskChanged | None:
+        """A queued task stops at once, a running one has to be stopped by its agents first."""
+        task = self.task(task_id)
+        if task.status is TaskStatus.STOPPING:
+            return None
+        status = TaskStatus.STOPPED if task.status is TaskStatus.QUEUED else TaskStatus.STOPPING
+        return self.plan_change(task_id, status, reason, task.attempt, now)
+
+    def on_submitted(self, event: TaskSubmitted) -> None:
+        spec = TaskSpec(
+            name=event.name,
+            type=event.type,
+            dataset_id=event.dataset_id,
+            worker_count=event.worker_count,
+            config=json.loads(event.config_json),
+            entrypoint=event.entrypoint,
+            env=event.env,
+            launcher=event.launcher,
+            max_restarts=event.max_restarts,
+            working_dir=event.working_dir,
+        )
+        self.tasks[event.task_id] = Task(task_id=event.task_id, spec=spec, submitted_at=event.at)
+        self._remember(event.request_id, event.task_id)
+
+    def _remember(self, request_id: str, task_id: str) -> None:
+        if not request_id:
+            return
+        self._requests[request_id] = task_id
+        if len(self._requests) > _KEEP_REQUESTS:
+            del self._requests[next(iter(self._requests))]
+
+    def on_changed(self, event: TaskChanged) -> None:
+        task = self.tasks[event.task_id]
+        task.status = TaskStatus(event.status)
+        task.attempt = event.attempt
+        task.reason = event.reason
+        if task.status is TaskStatus.RUNNING and task.started_at is None:
+            task.started_at = event.at
+        if task.status.final:
+            task.completed_at = event.at
+
+    def dump(self) -> dict[str, Any]:
+        return {"tasks": [_plain(task) for task in self.tasks.values()], "requests": dict(self._requests)}
+
+    def load(self, dumped: dict[str, Any]) -> None:
+        for values in dumped["tasks"]:
+            spec = TaskSpec(**{**values["spec"], "entrypoint": tuple(values["spec"]["entrypoint"])})
+            self.tasks[values["task_id"]] = Task(**{**values, "spec": spec, "status": TaskStatus(values["status"])})
+        self._requests = dict(dumped["requests"])
+
+
+def _plain(task: Task) -> dict[str, Any]:
+    values = {name: getattr(task, name) for name in Task.__slots__}
+    spec = {name: getattr(task.spec, name) for name in TaskSpec.__slots__}
+    return {**values, "spec": {**spec, "config": dict(task.spec.config), "env": dict(task.spec.env)}}
