@@ -4,14 +4,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 
 __all__ = ["CheckpointInfo", "CheckpointStatus"]
-
-_NO_METADATA: Mapping[str, object] = MappingProxyType({})
 
 
 class CheckpointStatus(StrEnum):
@@ -44,7 +41,7 @@ class CheckpointInfo:
     verified: bool | None = None
     pinned: bool = False
     reason: str = ""
-    metadata: Mapping[str, object] = field(default=_NO_METADATA)
+    metadata: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_name("checkpoint id", self.id)
