@@ -8,12 +8,13 @@ MAKEFLAGS += --no-builtin-rules
 
 VENV := .venv
 BIN := $(VENV)/bin
+MODULES := dashboard/node_modules/.package-lock.json
 ARGS ?=
 NAME ?=
 TORCH := torch==2.13.0
 BROWSER_PACKAGES := chromium fonts-dejavu-core
 
-.PHONY: help setup run test check proto tree bench fresh test-torch dashboard browser node-modules constraints clean
+.PHONY: help setup run test check proto tree bench fresh test-torch dashboard browser constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,11 +22,11 @@ help: ## this list
 run: setup ## set everything up, then the demo with its dashboard (ARGS="--kill")
 	@exec $(BIN)/strata demo $(ARGS)
 
-test: setup node-modules browser ## set everything up, then every test: dashboard, Python, browser (ARGS="-k name")
+test: setup $(MODULES) browser ## set everything up, then every test: dashboard, Python, browser (ARGS="-k name")
 	@cd dashboard && npm test
 	@$(BIN)/pytest -m "not torch" $(ARGS)
 
-check: setup node-modules ## lint, format, types, layers, generated stubs; changes nothing
+check: $(VENV)/.installed $(MODULES) ## lint, format, types, layers, generated stubs; changes nothing
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -68,9 +69,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 dashboard: $(VENV)/.installed ## build the dashboard, when its sources changed
 	@$(BIN)/python dashboard/build.py
 
-# The build leaves node_modules behind, unless a finished bundle made it unnecessary.
-node-modules: dashboard
-	@[ -d dashboard/node_modules ] || (cd dashboard && npm install --no-audit --no-fund)
+# npm's own record of what it installed. Never `npm ci`: npm 11 rejects its own lock (CONTRIBUTING.md).
+$(MODULES): dashboard/package-lock.json
+	@cd dashboard && npm install --no-audit --no-fund
+	@touch $@
 
 # The browser tests drive Debian's chromium; STRATA_CHROMIUM names another one.
 browser:

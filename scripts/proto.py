@@ -2,6 +2,7 @@
 
 import argparse
 import filecmp
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,9 @@ def generate(out: Path) -> None:
             (staged / name).write_text(text.replace('import "', f'import "{PACKAGE}/'))
         outputs = [f"--{kind}_out={out}" for kind in ("python", "grpc_python", "mypy", "mypy_grpc")]
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", *outputs]
-        subprocess.run([*command, *(f"{PACKAGE}/{name}" for name in names)], check=True)
+        # protoc finds its mypy plugins on PATH, and they are installed beside this interpreter.
+        env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        subprocess.run([*command, *(f"{PACKAGE}/{name}" for name in names)], check=True, env=env)
     (out / PACKAGE / "__init__.py").write_text("")
 
 
