@@ -21,7 +21,8 @@ def generate(out: Path) -> None:
         for name in names:
             text = (ROOT / "proto" / name).read_text()
             (staged / name).write_text(text.replace('import "', f'import "{PACKAGE}/'))
-        outputs = [f"--{kind}_out={out}" for kind in ("python", "grpc_python", "mypy", "mypy_grpc")]
+        outputs = [f"--{kind}_out={out}" for kind in ("python", "grpc_python")]
+        outputs += [f"--{kind}_out=quiet:{out}" for kind in ("mypy", "mypy_grpc")]
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", *outputs]
         # protoc finds its mypy plugins on PATH, and they are installed beside this interpreter.
         env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}

@@ -34,7 +34,7 @@ def real_tree(root: Path = ROOT) -> list[str]:
 
 def _walk(root: Path, folder: Path, *, depth: int, files: bool) -> Iterator[str]:
     inside = [path for path in sorted(folder.iterdir()) if path.name not in NOT_OURS] if folder.is_dir() else []
-    if depth == 0 or not any(path.is_file() for path in folder.rglob("*") if not NOT_OURS & set(path.parts)):
+    if depth == 0 or not any(path.is_file() or _holds_files(path) for path in inside):
         return
     yield folder.relative_to(root).as_posix() + "/"
     for path in inside:
@@ -43,6 +43,10 @@ def _walk(root: Path, folder: Path, *, depth: int, files: bool) -> Iterator[str]
     for path in inside:
         if path.is_dir():
             yield from _walk(root, path, depth=depth - 1, files=files)
+
+
+def _holds_files(folder: Path) -> bool:
+    return any(path.is_file() for path in folder.rglob("*") if not NOT_OURS & set(path.relative_to(folder).parts))
 
 
 def parse(page: str) -> dict[str, str]:
