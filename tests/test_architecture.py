@@ -26,7 +26,7 @@ LAYERS = (
     ("coordinator", "observatory", "agent", "worker"),
     ("checkpoint", "data", "launchers", "client"),
     ("storage", "sharding", "protocol"),
-    ("config",),
+    ("config", "lockfile"),
     ("types", "errors", "clock"),
 )
 WITHIN_A_ROW = {("types", "errors")}
