@@ -14,11 +14,11 @@ from strata import __version__
 from strata.clock import Clock, SystemClock
 from strata.config import Settings
 from strata.errors import InvalidConfig
+from strata.network import bind, shown_address, write_endpoint
 from strata.observatory.http.app import create_app
 from strata.observatory.http.auth import Guard
 from strata.observatory.http.listener import HttpListener
 from strata.observatory.http.parts import Parts
-from strata.observatory.ports import bind, shown_address, write_endpoints
 
 __all__ = ["Observatory", "run", "serve"]
 
@@ -55,7 +55,7 @@ class Observatory:
         stack.push_async_callback(listener.stop)
         await listener.start()
         self.http = f"http://{shown_address(sock)}"
-        file = write_endpoints(settings.data_dir, http=self.http, telemetry=self.telemetry)
+        file = write_endpoint(settings.data_dir / "observatory.json", {"http": self.http, "telemetry": self.telemetry})
         stack.callback(file.unlink, missing_ok=True)
         _log.info("dashboard at %s", self.http)
 

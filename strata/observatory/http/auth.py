@@ -4,46 +4,23 @@ The token is Settings.token or the file `<data_dir>/token`. A browser gets it on
 """
 
 import hmac
-import ipaddress
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
 from strata.config import Settings
-from strata.errors import InvalidArgument, InvalidConfig, PermissionDenied, Unauthenticated
+from strata.errors import InvalidArgument, PermissionDenied, Unauthenticated
+from strata.network import check_exposure, is_loopback
+from strata.token import read_token
 
-__all__ = ["COOKIE", "Guard", "is_loopback", "read_token"]
+__all__ = ["COOKIE", "Guard"]
 
 COOKIE = "strata_token"
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _OPEN_PATHS = frozenset({"/health", "/api/health"})
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a bind address can only be reached from this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def read_token(settings: Settings) -> str | None:
-    """The token of this installation, or None when there is none."""
-    if settings.token is not None:
-        return settings.token.get_secret_value()
-    file = Path(settings.data_dir) / "token"
-    try:
-        return file.read_text().strip() or None
-    except FileNotFoundError:
-        return None
-    except PermissionError:
-        raise InvalidConfig(f"{file} cannot be read", hint="It belongs to whoever ran `strata up` first.") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +35,7 @@ class Guard:
     def from_settings(cls, settings: Settings) -> "Guard":
         public = not is_loopback(settings.host)
         token = read_token(settings)
-        if public and not settings.insecure:
-            raise InvalidConfig(
-                f"host = {settings.host!r} would serve the dashboard to the network without TLS",
-                hint="Put a TLS proxy before 127.0.0.1, or accept it with STRATA_INSECURE=1.",
-            )
-        if public and token is None:
-            raise InvalidConfig(
-                f"host = {settings.host!r} needs a token",
-                hint=f"Set STRATA_TOKEN, or write one to {Path(settings.data_dir) / 'token'} (mode 0600).",
-            )
+        check_exposure(settings.host, token=token, insecure=settings.insecure)
         return cls(public=public, token=token, names=_LOCAL_NAMES | {settings.host})
 
     def check(self, method: str, path: str, headers: Headers) -> None:

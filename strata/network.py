@@ -1,18 +1,45 @@
-"""Listening sockets with errors that help: a port that is taken is named with its flag and, if visible, its owner."""
+"""Listening with errors that help: a port that is taken is named with its flag and, if visible, its owner; an address
+that others can reach needs a token and an explicit word.
+"""
 
 import errno
+import ipaddress
 import json
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 
 from strata.errors import InvalidConfig
 
-__all__ = ["bind", "check_free", "shown_address", "write_endpoints"]
+__all__ = ["bind", "check_exposure", "check_free", "is_loopback", "shown_address", "write_endpoint"]
 
-ENDPOINTS_FILE = "observatory.json"
+
+def is_loopback(host: str) -> bool:
+    """Whether a bind address can only be reached from this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_exposure(host: str, *, token: str | None, insecure: bool) -> None:
+    """Refuses a bind that others can reach without TLS unless it was asked for by name, and always without a token."""
+    if is_loopback(host):
+        return
+    if not insecure:
+        raise InvalidConfig(
+            f"host = {host!r} would serve the network without TLS",
+            hint="Put a TLS proxy before 127.0.0.1, or accept it with STRATA_INSECURE=1.",
+        )
+    if not token:
+        raise InvalidConfig(
+            f"host = {host!r} needs a token", hint="Set STRATA_TOKEN, or write one to <data-dir>/token (mode 0600)."
+        )
 
 
 def bind(host: str, port: int, *, flag: str) -> socket.socket:
@@ -41,11 +68,10 @@ def shown_address(sock: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def write_endpoints(data_dir: Path, *, http: str, telemetry: str) -> Path:
-    """Tells the supervisor where we listen. Atomic: a reader sees all of it or none."""
-    target = data_dir / ENDPOINTS_FILE
-    staged = data_dir / f"{ENDPOINTS_FILE}.{os.getpid()}"
-    staged.write_text(json.dumps({"http": http, "telemetry": telemetry, "pid": os.getpid()}))
+def write_endpoint(target: Path, endpoints: Mapping[str, str]) -> Path:
+    """Tells a supervisor where a process listens, with its pid. Atomic: a reader sees all of it or none."""
+    staged = target.with_name(f"{target.name}.{os.getpid()}")
+    staged.write_text(json.dumps({**endpoints, "pid": os.getpid()}))
     staged.replace(target)
     return target
 

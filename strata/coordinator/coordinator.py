@@ -1,0 +1,244 @@
+"""The one writer: every command goes through here, in order, on one event loop. A reply leaves only when everything it
+rests on is durable; followers and waiters hear of an event only then, too.
+"""
+
+import asyncio
+import json
+import logging
+import uuid
+from collections import deque
+from collections.abc import Callable
+
+from strata.clock import Clock
+from strata.coordinator.feed import Feed
+from strata.coordinator.journal.base import Journal, Record
+from strata.coordinator.meter import Meter
+from strata.coordinator.state import commands as c
+from strata.coordinator.state.barriers import Outcome
+from strata.coordinator.state.checkpoints import Attempt, Verdict
+from strata.coordinator.state.cluster import Applied, ClusterState
+from strata.coordinator.state.membership import Worker
+from strata.coordinator.state.now import Now, read_clock
+from strata.coordinator.state.replies import BarrierReply
+from strata.errors import Unavailable
+from strata.types import events as e
+from strata.types.barriers import BarrierArrival, BarrierKey
+
+__all__ = ["Coordinator"]
+
+_log = logging.getLogger(__name__)
+
+_SNAPSHOT_EVERY = 5_000
+
+
+class Coordinator:
+    """Owns the state. `stopped` is done when it was told to stop, or holds the error after which nothing may be
+    promised any more."""
+
+    def __init__(self, state: ClusterState, journal: Journal, clock: Clock) -> None:
+        self.state = state
+        self.feed = Feed()
+        self.meter = Meter(clock)
+        self._journal = journal
+        self._clock = clock
+        self._seq = 0
+        self._durable = 0
+        self._snapshot_seq = 0
+        self._unpublished: deque[tuple[Record, e.Event]] = deque()
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._barriers: dict[tuple[BarrierKey, str], list[asyncio.Future[Outcome]]] = {}
+        self._released_at: dict[BarrierKey, float] = {}
+        self._attempts: dict[str, list[asyncio.Future[None]]] = {}
+        self._listeners: list[Callable[[e.Event], None]] = []
+        self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # --- start and stop
+
+    async def open(self) -> None:
+        """Replays the journal, gives every known lease a fresh term, and begins a new term of its own."""
+        stored = self._journal.open(self._on_durable, self._on_failure)
+        now = self.now()
+        if stored.snapshot is not None:
+            self.state.load(json.loads(stored.snapshot), now)
+        for record in stored.records:
+            self.state.evolve(e.decode_event(record.kind, record.body), now)
+        self._seq = self._durable = stored.records[-1].seq if stored.records else stored.seq
+        self._snapshot_seq = stored.seq
+        self.feed.start_after(stored.seq, stored.records)
+        self.state.renew_leases(now)
+        await self.ask(c.Start(cluster_id=uuid.uuid4().hex))
+        _log.info(
+            "term %d of cluster %s: %d workers, %d datasets, %d tasks known",
+            self.state.term,
+            self.state.cluster_id,
+            len(self.state.membership.workers),
+            len(self.state.datasets.specs),
+            len(self.state.tasks.tasks),
+        )
+
+    def stop(self) -> None:
+        """No more commands: whoever serves this coordinator ends when `stopped` is done."""
+        if not self.stopped.done():
+            self.stopped.set_result(None)
+
+    def close(self) -> None:
+        """Saves a snapshot, so that the next start is quick, and lets go of the journal."""
+        if not (self.stopped.done() and self.stopped.exception()):
+            self._save_snapshot()
+        self._journal.close()
+
+    def listen(self, listener: Callable[[e.Event], None]) -> None:
+        """Calls `listener` with every event once it is durable. It must be quick and must not raise."""
+        self._listeners.append(listener)
+
+    def now(self) -> Now:
+        return read_clock(self._clock)
+
+    # --- commands
+
+    async def ask(self, command: c.Command) -> object:
+        """Applies a command and gives its reply when that is safe to give."""
+        applied = self.apply(command)
+        await self.settled()
+        return applied.reply
+
+    def apply(self, command: c.Command) -> Applied:
+        """Applies a command and queues its events; the caller must await `settled` before it answers anybody."""
+        if self.stopped.done():
+            raise Unavailable("the coordinator is shutting down")
+        now = self.now()
+        applied = self.state.apply(command, now)
+        if applied.events:
+            self._record(applied.events, now)
+        return applied
+
+    def _record(self, events: list[e.Event], now: Now) -> None:
+        records = []
+        for event in events:
+            self._seq += 1
+            record = Record(self._seq, now.wall, type(event).__name__, e.encode_event(event))
+            records.append(record)
+            self._unpublished.append((record, event))
+            if isinstance(event, e.BarrierReleased):
+                self._released_at[BarrierKey(event.task_id, event.barrier_id, event.step)] = now.monotonic
+        self._journal.append(records)
+
+    async def settled(self) -> None:
+        """Returns when everything that has been decided so far is durable."""
+        if self._durable >= self._seq:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((self._seq, future))
+        await future
+
+    # --- durability
+
+    def _on_durable(self, seq: int) -> None:
+        self._durable = seq
+        published: list[Record] = []
+        while self._unpublished and self._unpublished[0][0].seq <= seq:
+            record, event = self._unpublished.popleft()
+            published.append(record)
+            self._announce(event)
+        if published:
+            self.feed.publish(published)
+        while self._waiting and self._waiting[0][0] <= seq:
+            _, future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+        self.meter.commits(self._journal.take_commit_times())
+        if seq - self._snapshot_seq >= _SNAPSHOT_EVERY:
+            self._save_snapshot()
+
+    def _on_failure(self, error: BaseException) -> None:
+        _log.critical("the journal has failed, stopping: %s", error)
+        if not self.stopped.done():
+            self.stopped.set_exception(Unavailable(f"the journal cannot be written: {error}"))
+        for _, future in self._waiting:
+            if not future.done():
+                future.set_exception(Unavailable(f"the journal cannot be written: {error}"))
+        self._waiting.clear()
+
+    def _save_snapshot(self) -> None:
+        """Only of what is durable: the snapshot must not run ahead of the records."""
+        if self._durable < self._seq:
+            return
+        self._journal.save_snapshot(self._seq, json.dumps(self.state.dump(), separators=(",", ":")).encode())
+        self._snapshot_seq = self._seq
+
+    def _announce(self, event: e.Event) -> None:
+        """Tells those who wait here what has become true."""
+        match event:
+            case e.BarrierReleased() | e.BarrierBroke():
+                self._announce_barrier(event)
+            case e.CheckpointPrepared() | e.CheckpointAborted():
+                self._wake_attempt(event.attempt)
+            case e.CheckpointCommitted():
+                self._wake_attempt(event.attempt)
+                self.meter.checkpoint(event.size_bytes, event.duration_s)
+            case e.MembersLost():
+                for worker_id, reason in zip(event.worker_ids, event.reasons, strict=True):
+                    _log.warning("worker %s %s: %s", worker_id, "left" if event.left else "lost", reason)
+            case e.WorkerJoined():
+                _log.info("worker %s joined as rank %d, generation %d", event.worker_id, event.rank, event.generation)
+            case _:
+                pass
+        for listener in self._listeners:
+            listener(event)
+
+    def _announce_barrier(self, event: Outcome) -> None:
+        key = BarrierKey(event.task_id, event.barrier_id, event.step)
+        for worker_id in event.worker_ids:
+            for future in self._barriers.pop((key, worker_id), ()):
+                if not future.done():
+                    future.set_result(event)
+        complete_at = self._released_at.pop(key, None)
+        if complete_at is not None:
+            latency_ms = (self._clock.monotonic() - complete_at) * 1e3
+            self.meter.barrier(latency_ms, (event.at - event.created_at) * 1e3)
+
+    # --- waiting
+
+    async def wait_barrier(self, arrival: BarrierArrival) -> Outcome:
+        """Arrives and waits for the outcome. A waiter that is cancelled withdraws its arrival."""
+        reply = self.apply(c.Arrive(arrival=arrival)).reply
+        assert isinstance(reply, BarrierReply)
+        outcome = reply.outcome
+        if outcome is None:
+            outcome = await self._await_outcome(reply.key, arrival.worker_id)
+        else:
+            await self.settled()
+        self.state.barriers.collected(reply.key, arrival.worker_id)
+        return outcome
+
+    async def _await_outcome(self, key: BarrierKey, worker_id: str) -> Outcome:
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        waiters = self._barriers.setdefault((key, worker_id), [])
+        waiters.append(future)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            # A retry of the same member may wait beside the call that is given up: only the last one withdraws.
+            waiters.remove(future)
+            if not waiters:
+                self._barriers.pop((key, worker_id), None)
+                self.state.barriers.withdraw(key, worker_id)
+            raise
+
+    async def wait_attempt(self, attempt: str, worker: Worker) -> Attempt:
+        """Returns when the attempt is decided, or when it is this worker's turn to write COMMIT.json."""
+        while True:
+            known = self.state.checkpoints.attempt(attempt)
+            await self.settled()
+            if known.verdict in (Verdict.COMMITTED, Verdict.ABORTED):
+                return known
+            if known.verdict is Verdict.PREPARED and known.committer == worker.rank:
+                return known
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._attempts.setdefault(attempt, []).append(future)
+            await future
+
+    def _wake_attempt(self, attempt: str) -> None:
+        for future in self._attempts.pop(attempt, ()):
+            if not future.done():
+                future.set_result(None)

@@ -1,0 +1,49 @@
+"""A journal that forgets everything with its process: for tests and simulations, where it can also crash on purpose."""
+
+from collections.abc import Callable
+
+from strata.coordinator.journal.base import Record, Stored
+
+__all__ = ["MemoryJournal"]
+
+
+class MemoryJournal:
+    """Durable at once while `hold` is False; else when `flush` is called, and `crash` loses what was not flushed."""
+
+    def __init__(self) -> None:
+        self.hold = False
+        self._records: list[Record] = []
+        self._pending: list[Record] = []
+        self._snapshot: tuple[int, bytes] | None = None
+        self._on_durable: Callable[[int], None] = lambda seq: None
+
+    def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored:
+        del on_failure  # memory does not fail
+        self._on_durable = on_durable
+        seq, snapshot = self._snapshot or (0, None)
+        return Stored(seq, snapshot, [record for record in self._records if record.seq > seq])
+
+    def append(self, records: list[Record]) -> None:
+        self._pending.extend(records)
+        if not self.hold:
+            self.flush()
+
+    def flush(self) -> None:
+        """Everything appended so far becomes durable."""
+        if self._pending:
+            self._records.extend(self._pending)
+            self._pending = []
+            self._on_durable(self._records[-1].seq)
+
+    def crash(self) -> None:
+        """What was not flushed never happened."""
+        self._pending = []
+
+    def save_snapshot(self, seq: int, snapshot: bytes) -> None:
+        self._snapshot = (seq, snapshot)
+
+    def take_commit_times(self) -> list[float]:
+        return []
+
+    def close(self) -> None:
+        self.flush()

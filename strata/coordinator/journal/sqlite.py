@@ -1,0 +1,156 @@
+"""The journal in SQLite: WAL, synchronous=FULL, one writer thread that commits whatever has gathered (group commit).
+
+Measured (research/coordinator_perf.md §6): 116k acknowledged rows/s at 64 waiters, p99 0.9 ms; one fsync per commit is
+hidden by the batch. sqlite3 releases the GIL while it syncs, so this thread does not slow the event loop.
+"""
+
+import asyncio
+import logging
+import os
+import queue
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from strata.coordinator.journal.base import Record, Stored
+from strata.errors import InvalidConfig
+from strata.lockfile import FolderLock
+
+__all__ = ["SqliteJournal"]
+
+_log = logging.getLogger(__name__)
+
+_KEEP_RECORDS = 20_000  # before the snapshot: what a follower that was away may still ask for
+_NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "lustre"})
+
+# Each entry lifts the schema by one version; never edit one that was released.
+_MIGRATIONS = (
+    """
+    CREATE TABLE records (seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL) STRICT;
+    CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+    """,
+)
+
+
+class _Snapshot:
+    def __init__(self, seq: int, body: bytes) -> None:
+        self.seq = seq
+        self.body = body
+
+
+class SqliteJournal:
+    """Owns `<folder>/journal.db` and the lock that keeps a second coordinator out."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = FolderLock(folder, "coordinator")
+        self._queue: queue.SimpleQueue[list[Record] | _Snapshot | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._on_durable: Callable[[int], None] = lambda seq: None
+        self._on_failure: Callable[[BaseException], None] = lambda error: None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._commit_times: deque[float] = deque(maxlen=10_000)
+
+    def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored:
+        self._lock.acquire()
+        _refuse_network_folder(self._folder)
+        self._on_durable, self._on_failure = on_durable, on_failure
+        self._loop = asyncio.get_running_loop()
+        with _connect(self._folder) as connection:
+            _migrate(connection)
+            stored = _read(connection)
+        connection.close()
+        self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
+        self._thread.start()
+        return stored
+
+    def append(self, records: list[Record]) -> None:
+        self._queue.put(records)
+
+    def save_snapshot(self, seq: int, snapshot: bytes) -> None:
+        self._queue.put(_Snapshot(seq, snapshot))
+
+    def take_commit_times(self) -> list[float]:
+        return [self._commit_times.popleft() for _ in range(len(self._commit_times))]
+
+    def close(self) -> None:
+        """Writes what is queued, then lets go of the folder."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+        self._lock.release()
+
+    # --- the writer thread
+
+    def _write(self) -> None:
+        assert self._loop is not None
+        try:
+            connection = _connect(self._folder)
+            while self._write_batch(connection):
+                pass
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.close()
+        except BaseException as error:
+            _log.exception("the journal cannot be written")
+            self._loop.call_soon_threadsafe(self._on_failure, error)
+
+    def _write_batch(self, connection: sqlite3.Connection) -> bool:
+        """One commit with all that has gathered. False at the end."""
+        items = [self._queue.get()]
+        while not self._queue.empty():
+            items.append(self._queue.get())
+        started = time.perf_counter()
+        records = [record for item in items if isinstance(item, list) for record in item]
+        with connection:
+            rows = ((record.seq, record.at, record.kind, record.body) for record in records)
+            connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
+            for item in items:
+                if isinstance(item, _Snapshot):
+                    connection.execute("DELETE FROM snapshots")
+                    connection.execute("INSERT INTO snapshots VALUES (?, ?)", (item.seq, item.body))
+                    connection.execute("DELETE FROM records WHERE seq <= ?", (item.seq - _KEEP_RECORDS,))
+        self._commit_times.append(time.perf_counter() - started)
+        if records and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._on_durable, records[-1].seq)
+        return None not in items
+
+
+def _connect(folder: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(folder / "journal.db", check_same_thread=False)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    return connection
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(_MIGRATIONS):
+        raise InvalidConfig(
+            f"the journal has schema version {version}, this release knows {len(_MIGRATIONS)}",
+            hint="It was written by a newer Strata: upgrade this one.",
+        )
+    for number, script in enumerate(_MIGRATIONS[version:], start=version + 1):
+        connection.executescript(f"BEGIN; {script} PRAGMA user_version = {number}; COMMIT;")
+
+
+def _read(connection: sqlite3.Connection) -> Stored:
+    row = connection.execute("SELECT seq, body FROM snapshots").fetchone()
+    seq, snapshot = row or (0, None)
+    rows = connection.execute("SELECT seq, at, kind, body FROM records WHERE seq > ? ORDER BY seq", (seq,))
+    return Stored(seq, snapshot, [Record(*values) for values in rows])
+
+
+def _refuse_network_folder(folder: Path) -> None:
+    """SQLite's WAL needs shared memory and honest locks, which network file systems do not give."""
+    resolved = os.fspath(folder.resolve())
+    mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+    holding = [(point, kind) for point, kind in mounts if resolved == point or resolved.startswith(f"{point}/")]
+    _, kind = max(holding, key=lambda item: len(item[0]), default=("", ""))
+    if kind in _NETWORK_FILE_SYSTEMS:
+        raise InvalidConfig(
+            f"the data folder {folder} is on a network file system ({kind})",
+            hint="Put --data-dir on a local disk; checkpoints may stay where they are.",
+        )

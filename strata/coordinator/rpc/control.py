@@ -1,0 +1,145 @@
+"""What people and the observatory call: tasks, the state and its stream."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator
+
+from strata.coordinator.coordinator import Coordinator
+from strata.coordinator.journal.base import Record
+from strata.coordinator.rpc.answer import Context, answered, check_token, fail
+from strata.coordinator.rpc.vitals import VitalsBoard
+from strata.coordinator.state import commands as c
+from strata.coordinator.state.tasks import Task
+from strata.errors import Busy, StrataError, UnknownDataset
+from strata.protocol import convert
+from strata.protocol.generated import control_pb2 as ct
+from strata.protocol.generated import control_pb2_grpc as ct_grpc
+
+__all__ = ["ControlService"]
+
+
+class ControlService(ct_grpc.ControlServicer):
+    """Implements `strata.control.Control`. `token` guards whatever can run a command."""
+
+    def __init__(self, coordinator: Coordinator, board: VitalsBoard, token: str) -> None:
+        self._coordinator = coordinator
+        self._state = coordinator.state
+        self._board = board
+        self._token = token
+        self.meter = coordinator.meter
+
+    # --- state
+
+    @answered
+    async def GetState(self, request: ct.GetStateRequest, context: Context) -> ct.StateSnapshot:
+        await self._coordinator.settled()
+        return self._snapshot()
+
+    def _snapshot(self) -> ct.StateSnapshot:
+        return ct.StateSnapshot(
+            seq=self._coordinator.feed.seq,
+            cluster_id=self._state.cluster_id,
+            term=self._state.term,
+            started_at=self._state.started_at,
+            state_json=json.dumps(self._state.dump(), separators=(",", ":")).encode(),
+        )
+
+    async def WatchState(self, request: ct.WatchRequest, context: Context) -> AsyncIterator[ct.StateUpdate]:
+        self.meter.count("WatchState")
+        try:
+            async for update in self._watch(request):
+                yield update
+        except StrataError as error:
+            await fail(context, error)
+
+    async def _watch(self, request: ct.WatchRequest) -> AsyncIterator[ct.StateUpdate]:
+        feed = self._coordinator.feed
+        await self._coordinator.settled()  # no await between here and follow(): nothing can fall between the two
+        follower = feed.follow()
+        board = self._board.join()
+        try:
+            missed = feed.since(request.from_seq) if request.cluster_id == self._state.cluster_id else None
+            if missed is None:
+                yield ct.StateUpdate(snapshot=self._snapshot())
+            elif missed:
+                yield ct.StateUpdate(events=_batch(missed))
+            yield ct.StateUpdate(vitals=self._board.full())
+            async for update in _merge(follower.next, board.next):
+                if follower.cut:
+                    raise Busy("this follower fell behind", hint="Come back with from_seq.")
+                yield update
+        finally:
+            feed.leave(follower)
+            self._board.leave(board)
+
+    @answered
+    async def GetShardTable(self, request: ct.ShardTableRequest, context: Context) -> ct.ShardTable:
+        datasets = self._state.datasets
+        datasets.spec(request.dataset_id)
+        if request.dataset_id not in datasets.attached(request.task_id):
+            raise UnknownDataset(
+                f"no workers of {request.task_id or 'the plain group'} read dataset {request.dataset_id!r} yet",
+                hint="Shards are dealt when the first worker of the group asks for them.",
+            )
+        return datasets_table(self._coordinator, request.task_id, request.dataset_id)
+
+    # --- tasks
+
+    @answered
+    async def SubmitTask(self, request: ct.TaskSpec, context: Context) -> ct.TaskAck:
+        if request.entrypoint or request.env:
+            check_token(context, self._token, "a task with its own entrypoint")
+        spec = convert.from_task_spec(request)
+        task_id = f"{spec.name[:80]}-{uuid.uuid4().hex[:8]}"
+        command = c.SubmitTask(task_id=task_id, spec=spec, request_id=request.request_id)
+        return _ack(await self._coordinator.ask(command))
+
+    @answered
+    async def StopTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:
+        command = c.StopTask(task_id=request.task_id, reason=request.reason or "stopped by the user")
+        return _ack(await self._coordinator.ask(command))
+
+
+def datasets_table(coordinator: Coordinator, task_id: str, dataset_id: str) -> ct.ShardTable:
+    """Who owns what, with workers by their ids where the rank is held, else by the slot's name."""
+    state = coordinator.state
+    manager = state.datasets.manager(task_id)
+    group = state.membership.groups[task_id]
+    holders = {f"rank-{rank}": holder for rank, holder in group.slots.items()}
+    spec = state.datasets.spec(dataset_id)
+    starts = [min(shard * spec.shard_size, spec.total_samples) for shard in range(spec.num_shards + 1)]
+    return ct.ShardTable(
+        workers=[holders.get(slot, slot) for slot in manager.workers],
+        owners=manager.assignment(dataset_id).tolist(),
+        start_index=starts,
+        generation=group.generation,
+        digest=manager.digest(dataset_id),
+    )
+
+
+def _batch(records: list[Record]) -> ct.EventBatch:
+    events = [ct.Event(seq=item.seq, at=item.at, kind=item.kind, body_json=item.body) for item in records]
+    return ct.EventBatch(events=events)
+
+
+async def _merge(next_records, next_vitals) -> AsyncIterator[ct.StateUpdate]:  # type: ignore[no-untyped-def]  # two bound methods
+    records = asyncio.ensure_future(next_records())
+    vitals = asyncio.ensure_future(next_vitals())
+    try:
+        while True:
+            done, _ = await asyncio.wait({records, vitals}, return_when=asyncio.FIRST_COMPLETED)
+            if records in done:
+                yield ct.StateUpdate(events=_batch(records.result()))
+                records = asyncio.ensure_future(next_records())
+            if vitals in done:
+                yield ct.StateUpdate(vitals=vitals.result())
+                vitals = asyncio.ensure_future(next_vitals())
+    finally:
+        records.cancel()
+        vitals.cancel()
+
+
+def _ack(reply: object) -> ct.TaskAck:
+    assert isinstance(reply, Task)
+    return ct.TaskAck(task_id=reply.task_id, status=reply.status.value)

@@ -1,0 +1,157 @@
+"""The coordinator's composition root: builds every part, starts them in order, serves until told to stop, stops in
+reverse. The only place that knows all parts; none of them knows this one.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+
+import grpc
+import uvloop
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from strata.clock import SystemClock
+from strata.config import Settings
+from strata.coordinator.coordinator import Coordinator
+from strata.coordinator.journal.sqlite import SqliteJournal
+from strata.coordinator.rpc.agents import AgentsService
+from strata.coordinator.rpc.control import ControlService
+from strata.coordinator.rpc.gate import TokenGate
+from strata.coordinator.rpc.vitals import VitalsBoard
+from strata.coordinator.rpc.workers import WorkersService
+from strata.coordinator.state.cluster import ClusterState, StateConfig
+from strata.coordinator.ticker import run_ticker
+from strata.errors import InvalidConfig
+from strata.network import check_exposure, check_free, is_loopback, write_endpoint
+from strata.protocol.generated import (
+    agents_pb2,
+    agents_pb2_grpc,
+    control_pb2,
+    control_pb2_grpc,
+    coordinator_pb2,
+    coordinator_pb2_grpc,
+)
+from strata.token import ensure_token
+
+__all__ = ["CoordinatorServer", "run"]
+
+_log = logging.getLogger(__name__)
+
+_MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+_OPTIONS = (
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", 64 * 1024 * 1024),  # a snapshot of a large cluster
+    ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a silent partner
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+)
+_SERVICES = (
+    coordinator_pb2.DESCRIPTOR.services_by_name["Coordinator"].full_name,
+    control_pb2.DESCRIPTOR.services_by_name["Control"].full_name,
+    agents_pb2.DESCRIPTOR.services_by_name["Agents"].full_name,
+)
+
+
+class CoordinatorServer:
+    """One control plane over one data folder."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stack = contextlib.AsyncExitStack()
+        self.address = ""
+        self.coordinator: Coordinator | None = None
+
+    async def start(self) -> None:
+        """Returns when the first call can be answered. What started before a failure is stopped again."""
+        async with contextlib.AsyncExitStack() as stack:
+            await self._start(stack)
+            self._stack = stack.pop_all()
+
+    async def stop(self) -> None:
+        await self._stack.aclose()
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        settings = self._settings
+        token = ensure_token(settings)
+        check_exposure(settings.host, token=token, insecure=settings.insecure)
+        state = ClusterState(StateConfig(worker_lease_s=settings.heartbeat_timeout))
+        coordinator = Coordinator(state, SqliteJournal(settings.data_dir / "coordinator"), SystemClock())
+        await coordinator.open()
+        stack.callback(coordinator.close)
+        self.coordinator = coordinator
+        board = VitalsBoard(coordinator)
+        server = await self._build_server(coordinator, board, token)
+        port = _bind(server, settings.host, settings.grpc_port)
+        await server.start()
+        stack.push_async_callback(server.stop, 1.0)
+        for job in (run_ticker(coordinator), board.run()):
+            task = asyncio.create_task(job)
+            stack.push_async_callback(_cancelled, task)
+            task.add_done_callback(lambda done: _stop_on_bug(done, coordinator))
+        self.address = f"{settings.host}:{port}"
+        file = write_endpoint(settings.data_dir / "coordinator.json", {"grpc": self.address})
+        stack.callback(file.unlink, missing_ok=True)
+        _log.info("coordinator at %s", self.address)
+
+    async def _build_server(self, coordinator: Coordinator, board: VitalsBoard, token: str) -> grpc.aio.Server:
+        gates = [] if is_loopback(self._settings.host) else [TokenGate(token)]
+        server = grpc.aio.server(interceptors=gates, options=_OPTIONS)
+        coordinator_pb2_grpc.add_CoordinatorServicer_to_server(WorkersService(coordinator), server)
+        control_pb2_grpc.add_ControlServicer_to_server(ControlService(coordinator, board, token), server)
+        agents_pb2_grpc.add_AgentsServicer_to_server(AgentsService(coordinator, token), server)
+        checks = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+        serving = health_pb2.HealthCheckResponse.SERVING
+        for name in ("", *_SERVICES):
+            await checks.set(name, serving)
+        reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+        return server
+
+
+def run(settings: Settings) -> None:
+    """Serves until SIGTERM or SIGINT, then stops in order."""
+    uvloop.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    server = CoordinatorServer(settings)
+    await server.start()
+    try:
+        assert server.coordinator is not None
+        coordinator = server.coordinator
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, coordinator.stop)
+        await coordinator.stopped
+    finally:
+        await server.stop()
+
+
+def _bind(server: grpc.aio.Server, host: str, port: int) -> int:
+    check_free(host, port, flag="--grpc-port")
+    shown = f"[{host}]" if ":" in host else host
+    bound = server.add_insecure_port(f"{shown}:{port}")
+    if bound == 0:
+        raise InvalidConfig(
+            f"cannot listen on {shown}:{port}", hint="Choose another with --grpc-port (0 = any free one)."
+        )
+    return bound
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def _stop_on_bug(task: asyncio.Task[None], coordinator: Coordinator) -> None:
+    """Leases and vitals must not end unnoticed: a coordinator without a pulse stops, and is started again."""
+    if task.cancelled() or coordinator.stopped.done():
+        return
+    error = task.exception()
+    _log.critical("a background job of the coordinator ended", exc_info=error)
+    coordinator.stopped.set_exception(error or RuntimeError("a background job ended"))

@@ -1,0 +1,39 @@
+"""The coordinator's pulse: a few times a second it lets the state look at the clock. It also notices when its own loop
+was stalled, and then gives everybody a fresh term instead of declaring them dead.
+"""
+
+import asyncio
+import logging
+import time
+
+from strata.coordinator.coordinator import Coordinator
+from strata.coordinator.state import commands as c
+
+__all__ = ["run_ticker"]
+
+_log = logging.getLogger(__name__)
+
+_INTERVAL_S = 0.2
+_STALL_S = 1.0
+
+
+async def run_ticker(coordinator: Coordinator) -> None:
+    """Runs until it is cancelled."""
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(_INTERVAL_S)
+        lag = time.monotonic() - before - _INTERVAL_S
+        coordinator.meter.loop_lag_ms = lag * 1e3
+        if lag > _STALL_S:
+            _log.warning("the event loop stood still for %.1f s; every lease gets a fresh term", lag)
+            coordinator.state.renew_leases(coordinator.now())
+        await tick(coordinator)
+
+
+async def tick(coordinator: Coordinator) -> None:
+    """One look at the clock; a rebalance in it is timed."""
+    started = time.perf_counter()
+    applied = coordinator.apply(c.Tick())
+    if any(type(event).__name__ == "ShardsRebalanced" for event in applied.events):
+        coordinator.meter.shards((time.perf_counter() - started) * 1e3)
+    await coordinator.settled()

@@ -1,0 +1,56 @@
+"""The cluster's token: made at the first start, readable by its owner alone, found by CLI, agents and SDK."""
+
+import os
+import secrets
+from pathlib import Path
+
+from strata.config import Settings
+from strata.errors import InvalidConfig
+
+__all__ = ["ensure_token", "read_token"]
+
+
+def read_token(settings: Settings) -> str | None:
+    """The token of this installation, or None when there is none."""
+    if settings.token is not None:
+        return settings.token.get_secret_value()
+    file = settings.data_dir / "token"
+    try:
+        return file.read_text().strip() or None
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        raise InvalidConfig(f"{file} cannot be read", hint="It belongs to whoever ran `strata up` first.") from None
+
+
+def ensure_token(settings: Settings) -> str:
+    """The token, made now if there is none. Two processes that start together agree on one."""
+    known = read_token(settings)
+    if known is not None:
+        return known
+    file = settings.data_dir / "token"
+    try:
+        _create(file, secrets.token_urlsafe(32))
+    except FileExistsError:
+        pass  # another process was first; its token is read below
+    except OSError as error:
+        raise InvalidConfig(
+            f"the data folder {settings.data_dir} cannot be used: {error.strerror}",
+            hint="Give a folder you may write to with --data-dir.",
+        ) from None
+    return file.read_text().strip()
+
+
+def _create(file: Path, token: str) -> None:
+    """Complete from the moment it can be seen: written aside, then linked into place unless one is there."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    staged = file.with_name(f"{file.name}.{os.getpid()}")
+    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(descriptor, f"{token}\n".encode())
+    finally:
+        os.close(descriptor)
+    try:
+        file.hardlink_to(staged)
+    finally:
+        staged.unlink()
