@@ -1,4 +1,4 @@
-/** fetch with typed errors. The only file that knows the base URL and the token. */
+/** fetch with typed errors. The only file that knows the base URL. A token travels as the cookie that `/?token=…` sets. */
 
 export class ApiError extends Error {
   constructor(
@@ -12,20 +12,9 @@ export class ApiError extends Error {
   }
 }
 
-const TOKEN_KEY = "strata.token";
-
 export const apiBase: string = (import.meta.env["VITE_API_URL"] ?? "/api").replace(/\/+$/, "");
 /** Spec 5 serves the stream beside the API, not below it. */
 export const streamUrl: string = `${apiBase.replace(/\/api$/, "")}/stream`;
-
-export function readToken(): string {
-  return localStorage.getItem(TOKEN_KEY) ?? "";
-}
-
-export function saveToken(token: string): void {
-  if (token) localStorage.setItem(TOKEN_KEY, token);
-  else localStorage.removeItem(TOKEN_KEY);
-}
 
 export function toQuery(params: object): string {
   const query = new URLSearchParams();
@@ -38,8 +27,6 @@ export function toQuery(params: object): string {
 
 export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json" };
-  const token = readToken();
-  if (token) headers["Authorization"] = `Bearer ${token}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {

@@ -1,5 +1,6 @@
 /** The one EventSource: resume by cursor, watchdog, jittered reconnect without end. Knows nothing of React or stores. */
-import { readToken, toQuery } from "./client";
+import { toQuery } from "./client";
+import { Cursor } from "./cursor";
 import type { Link, Sink } from "./source";
 import type { StreamEvent, StreamEventType } from "./wire";
 
@@ -26,7 +27,7 @@ export interface StreamOptions {
 
 export class Stream {
   #source: EventSource | null = null;
-  #cursor: string | null = null;
+  readonly #cursor = new Cursor();
   #attempt = 0;
   #lastEventAt = 0;
   #hiddenSince: number | null = null;
@@ -54,7 +55,7 @@ export class Stream {
     if (this.#stopped) return;
     const { url, sink } = this.options;
     if (this.#attempt === 0) sink.link({ state: "connecting", detail: "Opening the live stream.", retryAt: null });
-    const source = new EventSource(`${url}${toQuery({ cursor: this.#cursor, token: readToken() })}`);
+    const source = new EventSource(`${url}${toQuery({ cursor: this.#cursor.id })}`);
     this.#source = source;
     this.#lastEventAt = Date.now();
     source.onopen = () => this.#live();
@@ -72,8 +73,7 @@ export class Stream {
 
   #receive(type: StreamEventType, message: MessageEvent<string>): void {
     this.#lastEventAt = Date.now();
-    // A resync means that the ring no longer holds our place: the next connection starts from a snapshot.
-    this.#cursor = type === "resync" ? null : message.lastEventId || this.#cursor;
+    if (!this.#cursor.accept(type, message.lastEventId)) return;
     if (type === "resync") this.#awaitSnapshot();
     if (type === "snapshot") clearTimeout(this.#timer);
     this.options.sink.event({ type, data: JSON.parse(message.data) } as StreamEvent);

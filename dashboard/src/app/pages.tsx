@@ -1,5 +1,40 @@
-import type { Place } from "@/lib/routes";
+import { type ComponentType, lazy, Suspense } from "react";
+import { Empty, Skeleton } from "@/components/ui/empty";
+import { Page as Frame } from "@/components/ui/page";
+import { PageLink } from "@/components/ui/page-link";
+import type { Page, Place } from "@/lib/routes";
+import { ErrorBoundary } from "./error-boundary";
+
+type PageProps = { id: string | null };
+
+/** One chunk per page: the first screen loads only what it shows. */
+const VIEWS: Partial<Record<Page, ComponentType<PageProps>>> = {
+  metrics: lazy(() => import("@/features/metrics/metrics-page")),
+};
 
 export function PageView({ place }: { place: Place }) {
-  return <h1 className="p-4 text-base font-semibold capitalize">{place.page}</h1>;
+  const View = place.page === "unknown" ? undefined : VIEWS[place.page];
+  if (!View) {
+    return (
+      <Frame title="Not found">
+        <Empty
+          title="There is no such page"
+          action={
+            <PageLink page="overview" className="font-medium text-accent">
+              To the overview
+            </PageLink>
+          }
+        >
+          The address does not name a page of this dashboard.
+        </Empty>
+      </Frame>
+    );
+  }
+  return (
+    <ErrorBoundary key={`${place.page}/${place.id}`}>
+      <Suspense fallback={<Skeleton rows={10} />}>
+        <View id={place.id} />
+      </Suspense>
+    </ErrorBoundary>
+  );
 }

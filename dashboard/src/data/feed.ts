@@ -1,13 +1,143 @@
+/** Carries events of the chosen source into the stores. The only writer of live data; one feed runs at a time. */
 import { liveSource } from "@/api/live";
-import { setRuns } from "@/stores/catalog";
+import type { DataSource } from "@/api/source";
+import type { ClusterState, StreamEvent } from "@/api/wire";
+import { addAlerts, useAlerts } from "@/stores/alerts";
+import { setRuns, useCatalog } from "@/stores/catalog";
+import { applyState, EMPTY_CLUSTER, useCluster } from "@/stores/cluster";
 import { setLink, useLink } from "@/stores/link";
+import { toast } from "@/stores/overlay";
+import { logRing } from "./log-ring";
+import { seriesStore } from "./series-store";
+import { setSource } from "./source";
+import { systemHistory } from "./system-history";
 
-export function startFeed(_demo: boolean): () => void {
-  return liveSource.open({
-    link: setLink,
-    event: (event) => {
-      useLink.setState({ lastEventAt: Date.now() });
-      if (event.type === "snapshot" || event.type === "runs_meta") setRuns(event.data.runs);
-    },
-  });
+/** Tables need no more than this; charts bypass React altogether. */
+const STATE_EVERY_MS = 500;
+const FRESH_ALERT_MS = 60_000;
+
+class Feed {
+  #pending: ClusterState = {};
+  #written = new Set<string>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #sampler: ReturnType<typeof setInterval> | undefined;
+  #stopSource: (() => void) | undefined;
+  #stopped = false;
+
+  constructor(readonly source: DataSource) {}
+
+  start(): void {
+    setSource(this.source);
+    this.#sampler = setInterval(this.#sample, 1000);
+    this.#stopSource = this.source.open({ link: setLink, event: (event) => this.#receive(event) });
+    void this.#refresh();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#stopSource?.();
+    clearInterval(this.#sampler);
+    clearTimeout(this.#timer);
+  }
+
+  #receive(event: StreamEvent): void {
+    if (this.#stopped) return;
+    useLink.setState({ lastEventAt: Date.now() });
+    switch (event.type) {
+      case "snapshot":
+        setRuns(event.data.runs);
+        useCatalog.setState({ reduced: event.data.reduced });
+        seriesStore.reset(event.data);
+        void this.#refresh();
+        break;
+      case "delta":
+        seriesStore.apply(event.data);
+        break;
+      case "runs_meta":
+        setRuns(event.data.runs);
+        break;
+      case "state":
+        this.#queue(event.data);
+        break;
+      case "log":
+        logRing.push(event.data.logs);
+        break;
+      case "alert":
+        this.#announce(event.data.alerts);
+        break;
+      case "resync":
+        break;
+    }
+  }
+
+  #announce(alerts: Parameters<typeof addAlerts>[0]): void {
+    for (const alert of addAlerts(alerts)) {
+      const fresh = Date.now() - alert.timestamp_ms < FRESH_ALERT_MS;
+      if (fresh && alert.severity !== "info") toast(alert.message, alert.severity === "critical" ? "bad" : "info");
+    }
+  }
+
+  #queue(state: ClusterState): void {
+    Object.assign(this.#pending, state);
+    for (const key of Object.keys(state)) this.#written.add(key);
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      applyState(this.#pending);
+      this.#pending = {};
+    }, STATE_EVERY_MS);
+  }
+
+  /** Everything that the stream does not repeat on connect. Failures show on the pill, not here. */
+  async #refresh(): Promise<void> {
+    this.#written = new Set();
+    const { requests } = this.source;
+    const [board, logs, alerts] = await Promise.allSettled([
+      requests.dashboard(),
+      requests.logs({ limit: 1000 }),
+      requests.alerts(),
+    ]);
+    if (this.#stopped) return;
+    if (board.status === "fulfilled") applyState(board.value, this.#written);
+    if (logs.status === "fulfilled") logRing.push(oldestFirst(logs.value));
+    if (alerts.status === "fulfilled") addAlerts(alerts.value);
+  }
+
+  readonly #sample = (): void => {
+    const live = useLink.getState().state === "live";
+    systemHistory.sample(Date.now(), live ? useCluster.getState().metrics : null);
+  };
+}
+
+function oldestFirst<T extends { timestamp: number; timestamp_ms?: number }>(lines: readonly T[]): T[] {
+  const at = (line: T) => line.timestamp_ms ?? line.timestamp * 1000;
+  return [...lines].sort((a, b) => at(a) - at(b));
+}
+
+function forget(): void {
+  useCluster.setState(EMPTY_CLUSTER, true);
+  useCatalog.setState({ runs: [], loaded: false, reduced: false });
+  useAlerts.setState({ alerts: [], loaded: false, unread: 0 });
+  useLink.setState({ state: "connecting", detail: "Opening the live stream.", lastEventAt: null, lostAt: null });
+  seriesStore.reset({ series: [] });
+  logRing.clear();
+  systemHistory.clear();
+}
+
+/** Starts the live or the demo feed with empty stores; the returned function stops it. */
+export function startFeed(demo: boolean): () => void {
+  forget();
+  let feed: Feed | null = null;
+  let stopped = false;
+  const begin = (source: DataSource) => {
+    if (stopped) return;
+    feed = new Feed(source);
+    feed.start();
+  };
+  // The simulator is a chunk of its own: people with a cluster never load it.
+  if (demo) void import("@/api/demo/source").then((module) => begin(module.createDemoSource()));
+  else begin(liveSource);
+  return () => {
+    stopped = true;
+    feed?.stop();
+  };
 }

@@ -13,6 +13,10 @@ const views: fc.Arbitrary<View> = fc.record({
   tab: fc.constantFrom(...METRIC_TABS),
   search: fc.string(),
   focus: fc.string(),
+  zoom: fc.option(
+    fc.tuple(fc.integer(), fc.integer({ min: 1, max: 1e9 })).map(([from, size]) => [from, from + size] as const),
+    { nil: null },
+  ),
   clusterTab: fc.constant("workers" as const),
   dataset: fc.constant(""),
   level: fc.constant(""),

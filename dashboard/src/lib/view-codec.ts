@@ -25,6 +25,8 @@ export interface View {
   tab: MetricTab;
   search: string;
   focus: string;
+  /** Visible part of the x axis, in the axis' own unit. */
+  zoom: readonly [number, number] | null;
   clusterTab: ClusterTab;
   dataset: string;
   level: string;
@@ -45,6 +47,7 @@ export const DEFAULT_VIEW: View = {
   tab: "training",
   search: "",
   focus: "",
+  zoom: null,
   clusterTab: "workers",
   dataset: "",
   level: "",
@@ -104,6 +107,15 @@ const FIELDS: { [K in keyof View]: Field<View[K]> } = {
   tab: word("tab", METRIC_TABS, METRICS),
   search: text("q", METRICS),
   focus: text("m", METRICS),
+  zoom: {
+    key: "z",
+    pages: METRICS,
+    encode: (v) => (v ?? []).join("~"),
+    decode: (t) => {
+      const [from = Number.NaN, to = Number.NaN] = t.split("~").map(Number);
+      return from < to ? [from, to] : undefined;
+    },
+  },
   clusterTab: word("view", CLUSTER_TABS, ["cluster"]),
   dataset: text("ds", ["data", "cluster"]),
   level: text("level", LOGS),

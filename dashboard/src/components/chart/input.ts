@@ -1,0 +1,20 @@
+/** What a chart is given at each draw, and what it tells back. */
+import type { Line, Plot } from "@/data/plot";
+import type { View } from "@/lib/view-codec";
+import type { Mark } from "./marks";
+
+export interface ChartInput {
+  plot: Plot;
+  view: Pick<View, "x" | "logY" | "smoothing" | "zoom">;
+  marks: readonly Mark[];
+  nameOf(line: Line): string;
+}
+
+export interface ChartHooks {
+  /** Called once per draw; whatever it returns is drawn. */
+  read(): ChartInput;
+  onDrawn?(input: ChartInput): void;
+  onZoom?(zoom: [number, number] | null): void;
+  /** A click or Enter on a line, at an x of the axis. */
+  onPick?(line: Line, x: number): void;
+}

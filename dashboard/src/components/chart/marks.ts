@@ -1,0 +1,94 @@
+/** What uPlot does not draw: the min–max band under each line, NaN ticks on the floor, events at the edges. */
+import type uPlot from "uplot";
+import type { Line, Plot } from "@/data/plot";
+import { fade, type Ink, type LineLook } from "./look";
+
+export interface Mark {
+  x: number;
+  kind: "alert" | "critical" | "checkpoint";
+}
+
+export function drawBands(u: uPlot, plot: Plot, looks: readonly LineLook[]): void {
+  const { ctx } = u;
+  ctx.save();
+  clip(u);
+  plot.lines.forEach((line, i) => {
+    ctx.fillStyle = fade(looks[i]?.color ?? "#888888", 0.16);
+    fillBand(u, plot.x, line);
+  });
+  ctx.restore();
+}
+
+function clip(u: uPlot): void {
+  u.ctx.beginPath();
+  u.ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+  u.ctx.clip();
+}
+
+function fillBand(u: uPlot, x: readonly number[], line: Line): void {
+  const { ctx } = u;
+  const upper: [number, number][] = [];
+  const lower: [number, number][] = [];
+  let wide = false;
+  for (let i = 0; i < x.length; i += 1) {
+    const min = line.min[i];
+    const max = line.max[i];
+    if (min === undefined || max === undefined) continue;
+    const at = u.valToPos(x[i] ?? 0, "x", true);
+    upper.push([at, u.valToPos(max, "y", true)]);
+    lower.push([at, u.valToPos(min, "y", true)]);
+    wide ||= max > min;
+  }
+  if (!wide) return;
+  ctx.beginPath();
+  for (const [px, py] of upper) ctx.lineTo(px, py);
+  for (const [px, py] of lower.reverse()) ctx.lineTo(px, py);
+  ctx.closePath();
+  ctx.fill();
+}
+
+/** A loss chart that hides NaN lies: each bucket with one gets a tick in the run's colour, with a red foot. */
+export function drawBad(u: uPlot, plot: Plot, looks: readonly LineLook[], ink: Ink): void {
+  const { ctx } = u;
+  const scale = devicePixelRatio;
+  const floor = u.bbox.top + u.bbox.height;
+  ctx.save();
+  clip(u);
+  plot.lines.forEach((line, i) => {
+    for (let k = 0; k < plot.x.length; k += 1) {
+      if (!line.bad[k]) continue;
+      const at = Math.round(u.valToPos(plot.x[k] ?? 0, "x", true));
+      ctx.fillStyle = ink.bad;
+      ctx.fillRect(at - scale, floor - 9 * scale, 2 * scale, 9 * scale);
+      ctx.fillStyle = looks[i]?.color ?? ink.bad;
+      ctx.fillRect(at - scale, floor - 12 * scale, 2 * scale, 3 * scale);
+    }
+  });
+  ctx.restore();
+}
+
+export function drawMarks(u: uPlot, marks: readonly Mark[], ink: Ink): void {
+  const { ctx } = u;
+  const scale = devicePixelRatio;
+  const { min = -Infinity, max = Infinity } = u.scales["x"] ?? {};
+  ctx.save();
+  for (const mark of marks) {
+    if (mark.x < (min ?? -Infinity) || mark.x > (max ?? Infinity)) continue;
+    const at = Math.round(u.valToPos(mark.x, "x", true));
+    if (mark.kind === "checkpoint") {
+      ctx.fillStyle = ink.axis;
+      ctx.fillRect(at, u.bbox.top + u.bbox.height, scale, 4 * scale);
+      continue;
+    }
+    ctx.fillStyle = mark.kind === "critical" ? ink.bad : ink.warn;
+    ctx.beginPath();
+    ctx.moveTo(at - 4 * scale, u.bbox.top - 6 * scale);
+    ctx.lineTo(at + 4 * scale, u.bbox.top - 6 * scale);
+    ctx.lineTo(at, u.bbox.top);
+    ctx.fill();
+    ctx.globalAlpha = 0.25;
+    ctx.fillRect(at, u.bbox.top, scale, u.bbox.height);
+    ctx.globalAlpha = 1;
+  }
+  ctx.restore();
+}

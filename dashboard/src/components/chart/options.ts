@@ -1,0 +1,132 @@
+/** uPlot's options from a chart's input. Everything that may change without a rebuild is read through a function. */
+import type uPlot from "uplot";
+import type { XKind } from "@/lib/view-codec";
+import { xRange, xTicks, yRange, yTicks } from "./axis";
+import type { ChartInput } from "./input";
+import { fade, type Ink, type LineLook } from "./look";
+import { drawBad, drawBands, drawMarks } from "./marks";
+import { hideTip } from "./tooltip";
+
+export interface OptionsInput {
+  size: { width: number; height: number };
+  ink: Ink;
+  looks(): readonly LineLook[];
+  input(): ChartInput;
+  onZoom(zoom: [number, number] | null): void;
+  onCursor(u: uPlot): void;
+  onClick(): void;
+}
+
+const FONT = "10.5px Inter, system-ui, sans-serif";
+const DRAG_PX = 4;
+const POINTS_BELOW = 60;
+
+export function chartOptions(it: OptionsInput): uPlot.Options {
+  const { x, logY, smoothing } = it.input().view;
+  return {
+    ...it.size,
+    ms: 1,
+    pxAlign: 0,
+    padding: [10, 10, 0, 0],
+    legend: { show: false },
+    focus: { alpha: 0.35 },
+    cursor: {
+      y: false,
+      drag: { x: true, y: false, setScale: false, dist: DRAG_PX },
+      sync: { key: `strata-${x}`, scales: ["x", null], setSeries: false },
+      focus: { prox: 24 },
+      points: { size: 6, width: 0, fill: (_u, i) => it.looks()[slotOf(i, smoothing)]?.color ?? "" },
+      bind: { dblclick: () => resetZoom(it) },
+    },
+    scales: {
+      x: { time: x === "wall", range: () => xRange(it.input().plot, it.input().view.zoom) },
+      y: { distr: logY ? 3 : 1, range: (u) => rangeY(u, it.input()) },
+    },
+    axes: [xAxis(it.ink, x), axis(it.ink, 44, (_u, splits) => yTicks(splits), 30)],
+    series: [{}, ...lineSeries(it, smoothing)],
+    hooks: {
+      drawAxes: [(u) => drawBands(u, it.input().plot, it.looks())],
+      draw: [
+        (u) => {
+          drawBad(u, it.input().plot, it.looks(), it.ink);
+          drawMarks(u, it.input().marks, it.ink);
+        },
+      ],
+      setCursor: [it.onCursor],
+      setSelect: [(u) => select(u, it)],
+      ready: [(u) => bindClick(u, it.onClick)],
+    },
+  };
+}
+
+function slotOf(seriesIndex: number, smoothing: number): number {
+  return smoothing > 0 ? Math.floor((seriesIndex - 1) / 2) : seriesIndex - 1;
+}
+
+function rangeY(u: uPlot, { plot, view }: ChartInput): [number, number] {
+  const { min, max } = u.scales["x"] ?? {};
+  return yRange(plot, min ?? -Infinity, max ?? Infinity, view.logY);
+}
+
+function axis(ink: Ink, size: number, values: uPlot.Axis.Values, space: number): uPlot.Axis {
+  return {
+    stroke: ink.axis,
+    font: FONT,
+    size,
+    space,
+    gap: 4,
+    values: values as NonNullable<uPlot.Axis["values"]>,
+    grid: { stroke: ink.grid, width: 1 },
+    ticks: { show: false },
+    border: { show: false },
+  };
+}
+
+const [SECOND, MINUTE, HOUR] = [1000, 60_000, 3_600_000];
+const DURATIONS = [
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND),
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE),
+  ...[1, 2, 3, 6, 12, 24, 48, 96, 240].map((n) => n * HOUR),
+];
+
+function xAxis(ink: Ink, x: XKind): uPlot.Axis {
+  const base = axis(ink, 22, (_u, splits) => xTicks(x, splits), 64);
+  return x === "rel" ? { ...base, incrs: DURATIONS } : base;
+}
+
+function resetZoom(it: OptionsInput): (event: MouseEvent) => null {
+  return () => {
+    it.onZoom(null);
+    return null;
+  };
+}
+
+function lineSeries(it: OptionsInput, smoothing: number): uPlot.Series[] {
+  const points = { show: (u: uPlot) => (u.data[0]?.length ?? 0) < POINTS_BELOW, size: 4 };
+  return it.looks().flatMap(({ dash }, i): uPlot.Series[] => {
+    const stroke = () => it.looks()[i]?.color ?? "#888888";
+    const main: uPlot.Series = { stroke, width: 1.6, dash, points, spanGaps: false };
+    if (smoothing <= 0) return [main];
+    return [{ ...main, stroke: () => fade(stroke(), 0.28), width: 1, dash: [], points: { show: false } }, main];
+  });
+}
+
+function select(u: uPlot, it: OptionsInput): void {
+  const { left, width } = u.select;
+  if (width < DRAG_PX) return;
+  const zoom: [number, number] = [u.posToVal(left, "x"), u.posToVal(left + width, "x")];
+  u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  it.onZoom(zoom[0] < zoom[1] ? zoom : null);
+}
+
+/** A click that is no drag asks what happened there. */
+function bindClick(u: uPlot, onClick: () => void): void {
+  let downAt: number | null = null;
+  u.over.addEventListener("mousedown", (event) => {
+    downAt = event.clientX;
+  });
+  u.over.addEventListener("mouseleave", hideTip);
+  u.over.addEventListener("click", (event) => {
+    if (downAt !== null && Math.abs(event.clientX - downAt) < DRAG_PX) onClick();
+  });
+}

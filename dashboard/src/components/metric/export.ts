@@ -1,0 +1,61 @@
+/** A chart as CSV, or as a PNG with its title and legend. */
+import type { ChartInput } from "@/components/chart/input";
+import type { LineLook } from "@/components/chart/look";
+
+export function toCsv({ plot, view, nameOf }: ChartInput): string {
+  const x = view.x === "step" ? "step" : view.x === "rel" ? "ms_since_start" : "unix_ms";
+  const head = [x, ...plot.lines.flatMap((line) => [nameOf(line), `${nameOf(line)} min`, `${nameOf(line)} max`])];
+  const rows = plot.x.map((at, i) => [
+    at,
+    ...plot.lines.flatMap((line) => [cell(line.y[i]), line.min[i] ?? "", line.max[i] ?? ""]),
+  ]);
+  return [head.map(quote), ...rows].map((row) => row.join(",")).join("\n");
+}
+
+function cell(value: number | null | undefined): string | number {
+  return value === null ? "NaN" : (value ?? "");
+}
+
+function quote(text: string): string {
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+export function download(name: string, content: Blob): void {
+  const url = URL.createObjectURL(content);
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name.replace(/[^\w.-]+/g, "_");
+  link.click();
+  URL.revokeObjectURL(url);
+}
+
+export function saveCsv(metric: string, input: ChartInput): void {
+  download(`${metric}.csv`, new Blob([toCsv(input)], { type: "text/csv" }));
+}
+
+/** Draws the chart's own pixels below its title and above its legend, on the theme's surface. */
+export function savePng(metric: string, input: ChartInput, looks: readonly LineLook[], chart: HTMLCanvasElement): void {
+  const scale = devicePixelRatio;
+  const [top, row] = [32 * scale, 18 * scale];
+  const canvas = document.createElement("canvas");
+  canvas.width = chart.width;
+  canvas.height = top + chart.height + row * input.plot.lines.length + 8 * scale;
+  const ctx = canvas.getContext("2d");
+  if (!ctx) return;
+  const style = getComputedStyle(document.documentElement);
+  ctx.fillStyle = style.getPropertyValue("--surface");
+  ctx.fillRect(0, 0, canvas.width, canvas.height);
+  ctx.fillStyle = style.getPropertyValue("--fg");
+  ctx.font = `600 ${13 * scale}px Inter, sans-serif`;
+  ctx.fillText(metric, 10 * scale, 21 * scale);
+  ctx.drawImage(chart, 0, top);
+  ctx.font = `${11 * scale}px Inter, sans-serif`;
+  input.plot.lines.forEach((line, i) => {
+    const y = top + chart.height + row * i + 12 * scale;
+    ctx.fillStyle = looks[i]?.color ?? "#888888";
+    ctx.fillRect(12 * scale, y - 4 * scale, 14 * scale, 2 * scale);
+    ctx.fillStyle = style.getPropertyValue("--fg");
+    ctx.fillText(input.nameOf(line), 32 * scale, y);
+  });
+  canvas.toBlob((blob) => blob && download(`${metric}.png`, blob));
+}

@@ -1,0 +1,130 @@
+import { Maximize2, Pin, PinOff } from "lucide-react";
+import { useCallback, useRef, useState } from "react";
+import { Chart } from "@/components/chart/chart";
+import type { ChartInput } from "@/components/chart/input";
+import type { MetricChart } from "@/components/chart/metric-chart";
+import { Button } from "@/components/ui/button";
+import { formatAge } from "@/lib/format";
+import { shownRuns, useCatalog } from "@/stores/catalog";
+import { togglePin, usePrefs } from "@/stores/prefs";
+import { useView } from "@/stores/view";
+import { ExportMenu } from "./export-menu";
+import { latestOf, newestTime, summarize } from "./latest";
+import { useMetricChart } from "./use-metric-chart";
+
+interface Props {
+  metric: string;
+  unit?: string;
+  height?: number;
+  only?: { run: string; rank: number };
+  /** The full view has its own buttons. */
+  bare?: boolean;
+}
+
+type Hole = null | "absent" | { age: string };
+
+function holeOf(metric: string, input: ChartInput, only: Props["only"]): Hole {
+  if (input.plot.x.length > 0) return null;
+  const runs = new Set(only ? [only.run] : shownRuns(useCatalog.getState().runs, useView.getState().runs));
+  const newest = newestTime(metric, runs);
+  return newest === null ? "absent" : { age: formatAge(newest, Date.now()) };
+}
+
+/** A metric with its newest value and its chart. Points change the DOM through refs: no React commit per delta. */
+export function MetricCard({ metric, unit, height = 172, only, bare = false }: Props) {
+  const value = useRef<HTMLSpanElement>(null);
+  const chart = useRef<MetricChart | null>(null);
+  const [hole, setHole] = useState<Hole>(null);
+  const pinned = usePrefs((prefs) => prefs.pins.includes(metric));
+  const runOnly = only?.run;
+  const rankOnly = only?.rank;
+  const width = useCallback(() => chart.current?.host.clientWidth ?? 400, []);
+  const onDrawn = useCallback(
+    (input: ChartInput) => {
+      const mine = runOnly === undefined || rankOnly === undefined ? undefined : { run: runOnly, rank: rankOnly };
+      const latest = latestOf(metric, new Set(input.plot.lines.map((line) => line.run)));
+      if (value.current) {
+        value.current.textContent = latest.text;
+        value.current.classList.toggle("text-bad", latest.bad);
+        value.current.title = latest.nanCount > 0 ? `${latest.nanCount} NaN or Inf so far` : "Newest value";
+      }
+      chart.current?.host.setAttribute("aria-label", summarize(metric, input));
+      const next = holeOf(metric, input, mine);
+      setHole((old) => (JSON.stringify(old) === JSON.stringify(next) ? old : next));
+    },
+    [metric, runOnly, rankOnly],
+  );
+  const { hooks, subscribe } = useMetricChart({ metric, only, width, onDrawn });
+  const cut = Math.max(metric.lastIndexOf("/"), metric.startsWith("sys.") ? 3 : -1) + 1;
+
+  return (
+    <article data-metric={metric} className="group relative min-w-0 rounded-lg border border-line bg-surface">
+      <header className="flex h-9 items-center gap-2 pr-1.5 pl-3">
+        <h3 className="min-w-0 truncate text-xs font-medium" title={metric}>
+          <span className="text-faint">{metric.slice(0, cut)}</span>
+          {metric.slice(cut)}
+        </h3>
+        <div className="ml-auto flex shrink-0 items-center gap-0.5">
+          {!bare && (
+            <span className="flex opacity-0 transition-opacity group-focus-within:opacity-100 group-hover:opacity-100 max-md:hidden">
+              <Button
+                look="quiet"
+                icon
+                aria-label={pinned ? `Unpin ${metric}` : `Pin ${metric}`}
+                onClick={() => togglePin(metric)}
+              >
+                {pinned ? <PinOff size={13} /> : <Pin size={13} />}
+              </Button>
+              <ExportMenu metric={metric} chart={chart} />
+            </span>
+          )}
+          <span ref={value} data-testid="latest" className="px-1 font-mono text-sm font-medium">
+            –
+          </span>
+          {unit && <span className="text-2xs text-faint">{unit}</span>}
+          {!bare && (
+            <Button
+              look="quiet"
+              icon
+              aria-label={`Full view of ${metric}`}
+              onClick={() => useView.getState().set({ focus: metric })}
+            >
+              <Maximize2 size={13} />
+            </Button>
+          )}
+        </div>
+      </header>
+      <div className="px-1 pb-1">
+        <Chart
+          hooks={hooks}
+          subscribe={subscribe}
+          label={metric}
+          height={height}
+          onChart={(it) => (chart.current = it)}
+        />
+      </div>
+      {hole !== null && <HoleNote hole={hole} />}
+    </article>
+  );
+}
+
+function HoleNote({ hole }: { hole: Exclude<Hole, null> }) {
+  return (
+    <div className="absolute inset-x-0 top-9 bottom-0 flex flex-col items-center justify-center gap-1 rounded-b-lg bg-surface text-xs text-muted">
+      {hole === "absent" ? (
+        <p>The runs on show have not logged this.</p>
+      ) : (
+        <>
+          <p>Nothing in this time range; last point {hole.age}.</p>
+          <button
+            type="button"
+            className="font-medium text-accent"
+            onClick={() => useView.getState().set({ range: "all", zoom: null })}
+          >
+            Show all
+          </button>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,92 @@
+/** Collects what one metric's chart shows now: series on show, finer points when zoomed, marks of what happened. */
+import type { ChartInput } from "@/components/chart/input";
+import type { Mark } from "@/components/chart/marks";
+import { details, toColumns } from "@/data/detail";
+import { buildPlot, type Line, type PlotSeries } from "@/data/plot";
+import type { Series } from "@/data/series";
+import { seriesStore } from "@/data/series-store";
+import { toMs } from "@/lib/format";
+import type { Range, View, XKind } from "@/lib/view-codec";
+import { useAlerts } from "@/stores/alerts";
+import { displayName, shownRuns, useCatalog } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
+import { useView } from "@/stores/view";
+
+const HOUR = 3_600_000;
+const RANGE_MS: Record<Range, number> = {
+  "1h": HOUR,
+  "6h": 6 * HOUR,
+  "24h": 24 * HOUR,
+  "7d": 168 * HOUR,
+  all: Infinity,
+};
+const MAX_BUCKETS = 1000;
+
+export interface ReadOptions {
+  metric: string;
+  width: number;
+  /** Shows one worker only, on its own page. */
+  only?: { run: string; rank: number } | undefined;
+  onDetail(): void;
+}
+
+export function sinceOf(range: Range): number {
+  return range === "all" ? -Infinity : Date.now() - RANGE_MS[range];
+}
+
+export function readMetric({ metric, width, only, onDetail }: ReadOptions): ChartInput {
+  const view = useView.getState();
+  const { runs } = useCatalog.getState();
+  const shown = new Set(only ? [only.run] : shownRuns(runs, view.runs));
+  const starts = new Map(runs.map((run) => [run.run_id, toMs(run.start_time, run.start_time_ms) ?? 0]));
+  const names = new Map(runs.map((run) => [run.run_id, displayName(run)]));
+  const series: PlotSeries[] = [];
+  for (const one of seriesStore.of(metric)) {
+    if (!shown.has(one.head.run_id) || (only && only.rank !== one.head.rank)) continue;
+    const start = starts.get(one.head.run_id) || (one.times[0] ?? 0);
+    series.push({ head: one.head, start, columns: fine(one, view, start, onDetail) });
+  }
+  const plot = buildPlot(series, {
+    x: view.x,
+    ranks: view.ranks,
+    smoothing: view.smoothing,
+    logY: view.logY,
+    since: sinceOf(view.range),
+    zoom: view.zoom,
+    maxBuckets: Math.min(MAX_BUCKETS, Math.max(100, width)),
+  });
+  const nameOf = (line: Line) => {
+    const name = names.get(line.run) ?? line.run;
+    return line.rank === null ? name : `${name} · rank ${line.rank}`;
+  };
+  return { plot, view, nameOf, marks: marksOf(shown, view.x, starts) };
+}
+
+function fine(series: Series, view: View, start: number, onDetail: () => void) {
+  if (view.zoom === null || series.exact) return series;
+  const { run_id: run, metric, rank, device, host } = series.head;
+  const found = details.get({ run, metric, x: view.x, zoom: view.zoom, start }, onDetail);
+  const match = found?.find((one) => one.rank === rank && one.device === device && one.host === host);
+  return match && match.steps.length > 0 ? toColumns(match) : series;
+}
+
+function marksOf(shown: ReadonlySet<string>, x: XKind, starts: ReadonlyMap<string, number>): Mark[] {
+  const marks: Mark[] = [];
+  const place = (run: string, step: number | null, time: number | null): number | null => {
+    if (x === "step") return step;
+    return time === null ? null : x === "wall" ? time : time - (starts.get(run) ?? 0);
+  };
+  for (const alert of useAlerts.getState().alerts) {
+    if (alert.run_id === null || !shown.has(alert.run_id) || alert.severity === "info") continue;
+    const at = place(alert.run_id, alert.step, alert.timestamp_ms);
+    if (at !== null) marks.push({ x: at, kind: alert.severity === "critical" ? "critical" : "alert" });
+  }
+  const runOf = new Map(useCatalog.getState().runs.map((run) => [run.task_id ?? run.run_id, run.run_id]));
+  for (const checkpoint of useCluster.getState().checkpoints) {
+    const run = runOf.get(checkpoint.task_id ?? "");
+    if (run === undefined || !shown.has(run) || checkpoint.status !== "completed") continue;
+    const at = place(run, checkpoint.step, toMs(checkpoint.created_at, checkpoint.created_at_ms));
+    if (at !== null) marks.push({ x: at, kind: "checkpoint" });
+  }
+  return marks;
+}

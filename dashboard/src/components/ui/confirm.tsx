@@ -1,0 +1,49 @@
+import { type ReactNode, useState } from "react";
+import { ApiError } from "@/api/client";
+import { Button } from "./button";
+import { Dialog } from "./dialog";
+
+interface Props {
+  title: string;
+  verb: string;
+  children: ReactNode;
+  onConfirm(): Promise<void>;
+  onClose(): void;
+}
+
+/** Asks before something that cannot be undone; says what the server answered when it refuses. */
+export function Confirm({ title, verb, children, onConfirm, onClose }: Props) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const run = async () => {
+    setBusy(true);
+    try {
+      await onConfirm();
+      onClose();
+    } catch (cause) {
+      setError(describe(cause));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose} className="max-w-sm">
+      <div className="px-4 py-3 text-sm leading-6 text-muted">{children}</div>
+      {error && (
+        <p role="alert" className="px-4 pb-2 text-xs text-bad">
+          {error}
+        </p>
+      )}
+      <div className="flex justify-end gap-2 border-t border-line px-4 py-3">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="danger" disabled={busy} onClick={run}>
+          {busy ? "Working…" : verb}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+export function describe(cause: unknown): string {
+  if (cause instanceof ApiError) return cause.hint ? `${cause.message} ${cause.hint}` : cause.message;
+  return cause instanceof Error ? cause.message : String(cause);
+}

@@ -1,0 +1,78 @@
+/** The newest log lines, bounded. A line keeps its sequence number for life, so views can hold numbers, not lines. */
+import type { LogEntry } from "@/api/wire";
+
+type Listener = () => void;
+
+export class LogRing {
+  readonly #lines: (LogEntry | undefined)[] = [];
+  readonly #ids = new Set<string>();
+  readonly #listeners = new Set<Listener>();
+  #first = 0;
+  #next = 0;
+  #version = 0;
+
+  constructor(readonly capacity: number = 50_000) {}
+
+  /** Sequence number of the oldest line kept. */
+  get first(): number {
+    return this.#first;
+  }
+
+  /** One past the newest. */
+  get next(): number {
+    return this.#next;
+  }
+
+  /** Number of lines that fell out at the old end. */
+  get dropped(): number {
+    return this.#first;
+  }
+
+  at(seq: number): LogEntry | undefined {
+    return seq < this.#first || seq >= this.#next ? undefined : this.#lines[seq % this.capacity];
+  }
+
+  /** Appends lines that are not there yet; ids make a replay harmless. */
+  push(lines: readonly LogEntry[]): number {
+    let added = 0;
+    for (const line of lines) {
+      if (this.#ids.has(line.id)) continue;
+      this.#put(line);
+      added += 1;
+    }
+    if (added > 0) this.#changed();
+    return added;
+  }
+
+  clear(): void {
+    this.#lines.length = 0;
+    this.#ids.clear();
+    this.#first = this.#next;
+    this.#changed();
+  }
+
+  version = (): number => this.#version;
+
+  subscribe = (listener: Listener): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  #put(line: LogEntry): void {
+    if (this.#next - this.#first === this.capacity) {
+      const oldest = this.#lines[this.#first % this.capacity];
+      if (oldest) this.#ids.delete(oldest.id);
+      this.#first += 1;
+    }
+    this.#lines[this.#next % this.capacity] = line;
+    this.#ids.add(line.id);
+    this.#next += 1;
+  }
+
+  #changed(): void {
+    this.#version += 1;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+export const logRing: LogRing = new LogRing();

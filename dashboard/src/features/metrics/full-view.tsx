@@ -1,0 +1,98 @@
+import { ChevronLeft, ChevronRight } from "lucide-react";
+import { useEffect, useState } from "react";
+import { formatX } from "@/components/chart/axis";
+import { saveCsv } from "@/components/metric/export";
+import { MetricCard } from "@/components/metric/metric-card";
+import { readMetric } from "@/components/metric/read-metric";
+import { Button } from "@/components/ui/button";
+import { Dialog } from "@/components/ui/dialog";
+import { formatValue } from "@/lib/format";
+import { useView } from "@/stores/view";
+import type { MetricEntry } from "./use-metrics";
+
+const ROWS = 500;
+
+function PointTable({ metric }: { metric: string }) {
+  const input = readMetric({ metric, width: 1000, onDetail: () => {} });
+  const { plot, view, nameOf } = input;
+  const from = Math.max(0, plot.x.length - ROWS);
+  return (
+    <div className="max-h-[60vh] overflow-auto rounded-md border border-line">
+      <table className="w-full text-xs">
+        <thead className="sticky top-0 bg-sunken text-left text-2xs text-faint">
+          <tr>
+            <th className="px-3 py-1.5 font-medium">{view.x}</th>
+            {plot.lines.map((line) => (
+              <th key={line.key} className="px-3 py-1.5 text-right font-medium">
+                {nameOf(line)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody className="font-mono">
+          {plot.x.slice(from).map((x, i) => (
+            <tr key={x} className="border-t border-line">
+              <td className="px-3 py-1 whitespace-nowrap">{formatX(view.x, x)}</td>
+              {plot.lines.map((line) => {
+                const y = line.y[from + i];
+                return (
+                  <td key={line.key} className={`px-3 py-1 text-right ${y === null ? "text-bad" : ""}`}>
+                    {y === undefined ? "" : y === null ? "NaN" : formatValue(y)}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** One metric over the whole window; arrow keys go to its neighbours, the table is the same data in words. */
+export function FullView({ metric, metrics }: { metric: string; metrics: readonly MetricEntry[] }) {
+  const { set } = useView.getState();
+  const [table, setTable] = useState(false);
+  const at = metrics.findIndex((one) => one.name === metric);
+  const step = (by: number) => {
+    const next = metrics[(at + by + metrics.length) % metrics.length];
+    if (next) set({ focus: next.name });
+  };
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.target instanceof HTMLElement && event.target.role === "img") return;
+      if (event.key === "ArrowRight") step(1);
+      if (event.key === "ArrowLeft") step(-1);
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  });
+  return (
+    <Dialog title={metric} onClose={() => set({ focus: "" })} className="mt-[4vh]! max-w-[1400px]!">
+      <div className="flex flex-col gap-2 p-3">
+        <div className="flex items-center gap-2">
+          <Button icon aria-label="Previous metric" onClick={() => step(-1)}>
+            <ChevronLeft size={14} />
+          </Button>
+          <Button icon aria-label="Next metric" onClick={() => step(1)}>
+            <ChevronRight size={14} />
+          </Button>
+          <span className="text-xs text-faint">
+            {at + 1} of {metrics.length}
+          </span>
+          <Button className="ml-auto" aria-pressed={table} onClick={() => setTable(!table)}>
+            {table ? "View as chart" : "View as table"}
+          </Button>
+          <Button onClick={() => saveCsv(metric, readMetric({ metric, width: 1000, onDetail: () => {} }))}>
+            Save CSV
+          </Button>
+        </div>
+        {table ? (
+          <PointTable metric={metric} />
+        ) : (
+          <MetricCard key={metric} metric={metric} height={Math.max(260, innerHeight * 0.6)} bare />
+        )}
+      </div>
+    </Dialog>
+  );
+}

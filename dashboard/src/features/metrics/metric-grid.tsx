@@ -1,0 +1,64 @@
+import { useEffect, useRef, useState } from "react";
+import { MetricCard } from "@/components/metric/metric-card";
+import { sectionOf } from "@/lib/metric-tabs";
+import { usePrefs } from "@/stores/prefs";
+import type { MetricEntry } from "./use-metrics";
+
+/** Cards are cheap but not free: a thousand are mounted as the page is scrolled, not at once. */
+const PAGE = 48;
+const SECTIONS_FROM = 10;
+
+const GRID = "grid grid-cols-[repeat(auto-fill,minmax(min(100%,340px),1fr))] gap-3";
+
+function Section({ title, metrics }: { title: string | null; metrics: readonly MetricEntry[] }) {
+  const grid = (
+    <div className={GRID}>
+      {metrics.map((metric) => (
+        <MetricCard key={metric.name} metric={metric.name} unit={metric.unit} />
+      ))}
+    </div>
+  );
+  if (title === null) return grid;
+  return (
+    <details open className="flex flex-col">
+      <summary className="mb-2 flex items-baseline gap-2 text-xs font-semibold select-none">
+        {title}
+        <span className="font-normal text-faint">{metrics.length}</span>
+      </summary>
+      {grid}
+    </details>
+  );
+}
+
+function Sentinel({ onSeen }: { onSeen(): void }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && onSeen(), { rootMargin: "600px" });
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  });
+  return <div ref={box} className="h-8" />;
+}
+
+export function MetricGrid({ metrics }: { metrics: readonly MetricEntry[] }) {
+  const pins = usePrefs((prefs) => prefs.pins);
+  const [limit, setLimit] = useState(PAGE);
+  const pinned = metrics.filter((metric) => pins.includes(metric.name));
+  const rest = metrics.filter((metric) => !pins.includes(metric.name));
+  const mounted = rest.slice(0, limit);
+  const sections = new Map<string, MetricEntry[]>();
+  for (const metric of mounted) {
+    const title = sectionOf(metric.name);
+    sections.set(title, [...(sections.get(title) ?? []), metric]);
+  }
+  const grouped = rest.length >= SECTIONS_FROM && sections.size > 1 && sections.size < mounted.length;
+  return (
+    <div className="flex flex-col gap-4">
+      {pinned.length > 0 && <Section title="Pinned" metrics={pinned} />}
+      {grouped
+        ? [...sections].map(([title, list]) => <Section key={title} title={title} metrics={list} />)
+        : mounted.length > 0 && <Section title={pinned.length > 0 ? "All" : null} metrics={mounted} />}
+      {rest.length > limit && <Sentinel onSeen={() => setLimit(limit + PAGE)} />}
+    </div>
+  );
+}

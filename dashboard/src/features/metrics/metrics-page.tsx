@@ -1,0 +1,88 @@
+import { useEffect } from "react";
+import { Empty, Skeleton } from "@/components/ui/empty";
+import { NoRuns } from "@/components/ui/no-runs";
+import { Page } from "@/components/ui/page";
+import { Tabs } from "@/components/ui/tabs";
+import { useCatalog } from "@/stores/catalog";
+import { useShownRuns } from "@/stores/hooks";
+import { useView } from "@/stores/view";
+import { CheckpointsTab } from "./checkpoints-tab";
+import { FullView } from "./full-view";
+import { MetricGrid } from "./metric-grid";
+import { ProgressTab } from "./progress-tab";
+import { RunBadges } from "./run-badges";
+import { shortcut } from "./shortcuts";
+import { Toolbar } from "./toolbar";
+import { type MetricEntry, useTabs } from "./use-metrics";
+
+const LABELS = {
+  training: "Training",
+  model: "Model",
+  system: "System",
+  checkpoints: "Checkpoints",
+  progress: "Progress",
+} as const;
+
+export default function MetricsPage() {
+  const { loaded, runs, reduced } = useCatalog();
+  const tab = useView((view) => view.tab);
+  const focus = useView((view) => view.focus);
+  const { byTab } = useTabs();
+  const shown = useShownRuns();
+  useEffect(() => {
+    addEventListener("keydown", shortcut);
+    return () => removeEventListener("keydown", shortcut);
+  }, []);
+
+  const tabs = (Object.keys(LABELS) as (keyof typeof LABELS)[]).map((value) => {
+    const count = byTab[value].length;
+    return { value, label: LABELS[value], ...(value !== "checkpoints" && { count }) };
+  });
+  const note = reduced ? "Many series: some are drawn with fewer points; zoom in for all of them." : undefined;
+  if (!loaded) {
+    return (
+      <Page title="Metrics">
+        <Skeleton rows={8} />
+      </Page>
+    );
+  }
+  return (
+    <Page title="Metrics" note={note}>
+      {runs.length === 0 ? (
+        <NoRuns />
+      ) : (
+        <>
+          <div className="sticky top-0 z-20 -mx-4 -mt-2 flex flex-col gap-2 bg-bg px-4 py-2 max-md:static">
+            <RunBadges />
+            <Tabs
+              label="Metric tabs"
+              value={tab}
+              tabs={tabs}
+              onChange={(value) => useView.getState().set({ tab: value })}
+            />
+          </div>
+          {tab !== "checkpoints" && tab !== "progress" && <Toolbar />}
+          <div role="tabpanel" aria-label={LABELS[tab]} className="flex flex-col gap-3">
+            <TabBody tab={tab} metrics={byTab[tab]} anyRun={shown.length > 0} />
+          </div>
+          {focus && <FullView metric={focus} metrics={byTab[tab]} />}
+        </>
+      )}
+    </Page>
+  );
+}
+
+function TabBody({ tab, metrics, anyRun }: { tab: keyof typeof LABELS; metrics: MetricEntry[]; anyRun: boolean }) {
+  const search = useView((view) => view.search);
+  if (tab === "checkpoints") return <CheckpointsTab metrics={metrics} />;
+  if (tab === "progress") return <ProgressTab metrics={metrics} />;
+  if (!anyRun) return <Empty title="No run chosen">Choose one or more runs above to draw their metrics.</Empty>;
+  if (metrics.length > 0) return <MetricGrid metrics={metrics} />;
+  return search ? (
+    <Empty title="No metric matches">Nothing in this tab matches “{search}”.</Empty>
+  ) : (
+    <Empty title={`No ${LABELS[tab].toLowerCase()} metrics yet`}>
+      Names are sorted into tabs by their prefix; the table is under Settings.
+    </Empty>
+  );
+}

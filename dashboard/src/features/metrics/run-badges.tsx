@@ -1,0 +1,55 @@
+import { Button } from "@/components/ui/button";
+import { RunSwatch } from "@/components/ui/run-swatch";
+import { cx } from "@/lib/cx";
+import { displayName, toggleRun, useCatalog } from "@/stores/catalog";
+import { useShownRuns } from "@/stores/hooks";
+import { useView } from "@/stores/view";
+
+/** More than this many go into the picker of the top bar; those on show always have a badge. */
+const BADGES = 12;
+
+export function RunBadges() {
+  const runs = useCatalog((state) => state.runs);
+  const shown = useShownRuns();
+  const { set } = useView.getState();
+  const few = runs.length <= BADGES ? runs : runs.filter((run) => shown.includes(run.run_id)).slice(0, BADGES);
+  return (
+    <fieldset aria-label="Runs" className="flex min-w-0 flex-wrap items-center gap-1.5">
+      {few.map((run) => {
+        const on = shown.includes(run.run_id);
+        return (
+          <button
+            key={run.run_id}
+            type="button"
+            aria-pressed={on}
+            data-run={run.run_id}
+            onClick={() => toggleRun(run.run_id)}
+            className={cx(
+              "flex h-7 max-w-60 items-center gap-1.5 rounded-md border px-2 text-xs transition-colors max-md:h-8",
+              on ? "border-line-strong bg-surface" : "border-line bg-transparent text-faint hover:text-fg",
+            )}
+          >
+            <span className={on ? "" : "opacity-40"}>
+              <RunSwatch run={run.run_id} />
+            </span>
+            <span className={cx("truncate", !on && "line-through decoration-1")}>{displayName(run)}</span>
+            <span
+              aria-hidden="true"
+              className={cx("size-1.5 shrink-0 rounded-full", run.is_active ? "bg-ok" : "border border-idle")}
+            />
+            <span className="sr-only">{run.is_active ? "running" : "finished"}</span>
+          </button>
+        );
+      })}
+      <Button look="quiet" onClick={() => set({ runs: runs.map((run) => run.run_id) })}>
+        All
+      </Button>
+      <Button look="quiet" onClick={() => set({ runs: [] })}>
+        None
+      </Button>
+      <span className="text-xs text-faint">
+        {shown.length} of {runs.length} runs
+      </span>
+    </fieldset>
+  );
+}

@@ -1,0 +1,69 @@
+/** Metric names → tabs by prefix: contract §7. What matches nothing goes to Training. */
+import type { MetricTab } from "./view-codec";
+
+export interface TabRule {
+  prefix: string;
+  tab: MetricTab;
+}
+
+const TABLE: readonly [MetricTab, string][] = [
+  ["checkpoints", "checkpoint"],
+  ["progress", "time_to_ progress/ tokens/"],
+  ["model", "moe gsa mhc recurrence null router/ model/"],
+  ["system", "sys. gpu cpu net"],
+  ["training", "loss train/ val lr throughput/ token batch grad step_time"],
+];
+
+export const DEFAULT_RULES: readonly TabRule[] = TABLE.flatMap(([tab, words]) =>
+  words.split(" ").map((prefix) => ({ prefix, tab })),
+);
+
+/** The longest matching prefix wins, so `tokens/` beats `token`; the user's rules come before ours. */
+export function tabOf(metric: string, own: readonly TabRule[] = []): MetricTab {
+  return match(metric, own) ?? match(metric, DEFAULT_RULES) ?? "training";
+}
+
+function match(metric: string, rules: readonly TabRule[]): MetricTab | null {
+  let best: TabRule | null = null;
+  for (const rule of rules) {
+    if (rule.prefix && metric.startsWith(rule.prefix) && rule.prefix.length > (best?.prefix.length ?? 0)) best = rule;
+  }
+  return best?.tab ?? null;
+}
+
+const ORDER = ["loss", "val", "throughput/", "lr", "grad", "step_time", "batch", "train/"];
+
+/** Loss first: the order in which people look. */
+export function byInterest(a: string, b: string): number {
+  return rank(a) - rank(b) || a.localeCompare(b, "en", { numeric: true });
+}
+
+function rank(metric: string): number {
+  const found = ORDER.findIndex((prefix) => metric.startsWith(prefix));
+  return found === -1 ? ORDER.length : found;
+}
+
+/** The heading a metric stands under: the part before the first slash, or the second word of sys.*. */
+export function sectionOf(metric: string): string {
+  if (metric.startsWith("sys.")) return metric.split(".")[1]?.replace(/_.*/, "") ?? "system";
+  const cut = metric.indexOf("/");
+  return cut > 0 ? metric.slice(0, cut) : "general";
+}
+
+export interface Matcher {
+  test(text: string): boolean;
+  /** Why the text is no regular expression; then it is searched as plain text. */
+  problem: string | null;
+}
+
+export function matcher(search: string): Matcher {
+  const plain = search.toLowerCase();
+  if (!search) return { test: () => true, problem: null };
+  try {
+    const regex = new RegExp(search, "i");
+    return { test: (text) => regex.test(text), problem: null };
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : "not a regular expression";
+    return { test: (text) => text.toLowerCase().includes(plain), problem };
+  }
+}

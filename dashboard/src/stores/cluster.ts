@@ -1,0 +1,44 @@
+/** The coordinator's state as last told: whole collections, replaced when they change. */
+import { create } from "zustand";
+import type { Barrier, Checkpoint, ClusterState, Dataset, Status, SystemMetrics, Task, Worker } from "@/api/wire";
+
+export interface Cluster {
+  /** False until the first answer. */
+  loaded: boolean;
+  workers: Worker[];
+  tasks: Task[];
+  datasets: Dataset[];
+  checkpoints: Checkpoint[];
+  barriers: Barrier[];
+  metrics: SystemMetrics | null;
+  coordinator: Status | null;
+}
+
+export const EMPTY_CLUSTER: Cluster = {
+  loaded: false,
+  workers: [],
+  tasks: [],
+  datasets: [],
+  checkpoints: [],
+  barriers: [],
+  metrics: null,
+  coordinator: null,
+};
+
+export const useCluster = create<Cluster>(() => EMPTY_CLUSTER);
+
+const KEYS = ["workers", "tasks", "datasets", "checkpoints", "barriers", "metrics", "coordinator"] as const;
+
+/** Only the named collections change; `except` holds those that a newer event has written meanwhile. */
+export function applyState(state: ClusterState, except: ReadonlySet<string> = new Set()): void {
+  const change: Partial<Cluster> = { loaded: true };
+  for (const key of KEYS) {
+    if (state[key] !== undefined && !except.has(key)) Object.assign(change, { [key]: state[key] });
+  }
+  if (change.workers) change.workers = [...change.workers].sort(byRank);
+  useCluster.setState(change);
+}
+
+function byRank(a: Worker, b: Worker): number {
+  return (a.rank ?? Number.MAX_SAFE_INTEGER) - (b.rank ?? Number.MAX_SAFE_INTEGER) || a.id.localeCompare(b.id);
+}
