@@ -1,0 +1,215 @@
+"""One array of any library as bytes and back: numpy here, torch and jax only when a value of theirs shows up.
+
+It never imports torch or jax for a state that holds none of their arrays, and never pickles.
+"""
+
+import importlib
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from strata.errors import InvalidArgument, MissingExtra, UnsupportedState
+
+__all__ = ["ArraySource", "Sharded", "array_source", "empty_like", "itemsize", "restore", "writable_bytes"]
+
+# Names that numpy (with ml_dtypes) and torch share → the safetensors names of the same types.
+_TOKENS = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "uint16": "U16",
+    "int16": "I16",
+    "uint32": "U32",
+    "int32": "I32",
+    "uint64": "U64",
+    "int64": "I64",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float32": "F32",
+    "float64": "F64",
+    "complex64": "C64",
+    "complex128": "C128",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "float8_e8m0fnu": "F8_E8M0",
+}
+_BYTES = "U8"
+_NAMES = {token: name for name, token in _TOKENS.items()}
+_SIZES = {"BOOL": 1, "BF16": 2, "C64": 8, "C128": 16, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1}
+
+
+def itemsize(token: str) -> int:
+    known = _SIZES.get(token)
+    return int(token[1:]) // 8 if known is None else known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sharded:
+    """A part of a larger array: `value` holds the block of `global_shape` that begins at `global_offset`.
+
+    Saved as such, a checkpoint of N ranks can be loaded by M.
+    """
+
+    value: Any
+    global_shape: tuple[int, ...]
+    global_offset: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.value.shape)
+        whole, where = tuple(self.global_shape), tuple(self.global_offset)
+        fits = len(shape) == len(whole) == len(where) and all(
+            at >= 0 and at + size <= limit for at, size, limit in zip(where, shape, whole, strict=True)
+        )
+        if not fits:
+            raise InvalidArgument(f"a block of shape {shape} at {where} does not lie inside {whole}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArraySource:
+    """An array to be saved, described; its bytes are taken by `view` (no copy where possible) or `copy_into`."""
+
+    kind: str
+    token: str
+    shape: tuple[int, ...]
+    value: Any = field(repr=False)
+    shard: Sharded | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * itemsize(self.token)
+
+    def view(self) -> memoryview:
+        """The array's bytes in C order; the array must stay unchanged while they are in use."""
+        return _as_bytes(self.kind, self.value).data
+
+    def copy_into(self, target: memoryview) -> None:
+        """One copy into staging memory, from a device too."""
+        if self.kind == "torch" and self.value.device.type != "cpu":
+            torch = sys.modules["torch"]
+            flat = torch.frombuffer(target, dtype=torch.uint8)
+            flat.copy_(self.value.contiguous().reshape(-1).view(torch.uint8))
+        elif self.kind == "numpy" and not self.value.flags.c_contiguous:
+            np.copyto(np.frombuffer(target, dtype=self.value.dtype).reshape(self.shape), self.value)
+        else:
+            np.copyto(np.frombuffer(target, dtype=np.uint8), _as_bytes(self.kind, self.value))
+
+
+def array_source(key: str, value: Any) -> ArraySource | None:
+    """Describes `value` when it is an array of a known library, else None. Raises when it is one that cannot be
+    stored."""
+    if isinstance(value, Sharded):
+        inner = array_source(key, value.value)
+        if inner is None:
+            raise UnsupportedState(f"{key}: Sharded holds a {type(value.value).__qualname__}, it must hold an array")
+        return ArraySource(kind=inner.kind, token=inner.token, shape=inner.shape, value=inner.value, shard=value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        data = np.frombuffer(value, dtype=np.uint8)
+        return ArraySource(kind="bytes", token=_BYTES, shape=data.shape, value=data)
+    if isinstance(value, np.ndarray | np.generic):
+        return _numpy_source(key, value)
+    library = type(value).__module__.partition(".")[0]
+    if library == "torch" or _is_torch(value):
+        return _torch_source(key, value)
+    if library in ("jax", "jaxlib") and hasattr(value, "addressable_shards"):
+        if not value.is_fully_addressable:
+            raise UnsupportedState(f"{key} is spread over other processes", hint="Save each block as Sharded(…).")
+        array = np.asarray(value)
+        return ArraySource(kind="jax", token=_token(key, array.dtype.name), shape=array.shape, value=array)
+    return None
+
+
+def _numpy_source(key: str, value: Any) -> ArraySource:
+    kind = "numpy" if isinstance(value, np.ndarray) else "scalar"
+    array = np.asarray(value)
+    token = _token(key, array.dtype.name)
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    return ArraySource(kind=kind, token=token, shape=array.shape, value=array)
+
+
+def _is_torch(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _torch_source(key: str, value: Any) -> ArraySource | None:
+    if not _is_torch(value):
+        return None
+    torch = sys.modules["torch"]
+    tensor = value.detach()
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+        raise UnsupportedState(f"{key} is a {tensor.layout} tensor on {tensor.device}; only dense ones can be stored")
+    tensor = tensor.resolve_conj().resolve_neg()
+    token = _token(key, str(tensor.dtype).removeprefix("torch."))
+    return ArraySource(kind="torch", token=token, shape=tuple(tensor.shape), value=tensor)
+
+
+def _token(key: str, name: str) -> str:
+    token = _TOKENS.get(name)
+    if token is None:
+        raise UnsupportedState(
+            f"{key} has the element type {name}, which cannot be stored without pickle",
+            hint="Convert it to numbers or bytes first.",
+        )
+    return token
+
+
+def _as_bytes(kind: str, value: Any) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+    if kind == "torch":
+        torch = sys.modules["torch"]
+        flat = value.cpu().contiguous().reshape(-1)
+        if flat.is_complex():
+            flat = torch.view_as_real(flat).reshape(-1)
+        found: np.ndarray[Any, np.dtype[np.uint8]] = flat.view(torch.uint8).numpy()
+        return found
+    return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+
+
+def empty_like(token: str, shape: Sequence[int]) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+    """Fresh memory for an array of that type and shape, as flat bytes."""
+    return np.empty(math.prod(shape) * itemsize(token), dtype=np.uint8)
+
+
+def restore(kind: str, token: str, shape: Sequence[int], data: "np.ndarray[Any, np.dtype[np.uint8]]") -> Any:
+    """The array again, of the library it came from, sharing `data`'s memory."""
+    if kind == "bytes":
+        return data.tobytes()
+    if kind == "torch":
+        torch = _library("torch")
+        return torch.from_numpy(data).view(getattr(torch, _NAMES[token])).reshape(tuple(shape))
+    array = data.view(_numpy_type(token)).reshape(tuple(shape))
+    if kind == "scalar":
+        return array[()]
+    return _library("jax").numpy.asarray(array) if kind == "jax" else array
+
+
+def writable_bytes(key: str, array: Any) -> memoryview:
+    """The memory of an array that a load should fill in place."""
+    source = array_source(key, array)
+    contiguous = source is not None and (
+        array.is_contiguous() and array.device.type == "cpu" if source.kind == "torch" else array.flags.c_contiguous
+    )
+    if source is None or source.kind not in ("numpy", "torch") or not contiguous:
+        raise InvalidArgument(f"{key} cannot be filled in place; give a contiguous numpy array or CPU tensor")
+    view = source.view()
+    if view.readonly:
+        raise InvalidArgument(f"{key} is read-only")
+    return view
+
+
+def _numpy_type(token: str) -> Any:
+    name = _NAMES[token]
+    if token in ("BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0"):
+        return np.dtype(getattr(_library("ml_dtypes"), name))
+    return np.dtype(name)
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingExtra(name, "torch" if name == "torch" else "all") from error

@@ -1,0 +1,178 @@
+"""What checkpoints a store holds, from the store alone: list, newest, pins, and the removal of what nobody needs."""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from strata.checkpoint import faults
+from strata.checkpoint.layout import (
+    PINS,
+    attempt_folder,
+    commit_key,
+    parse_attempt,
+    parse_step,
+    pin_key,
+    step_folder,
+)
+from strata.checkpoint.manifest import CommitManifest
+from strata.checkpoint.reader import CheckpointReader
+from strata.checkpoint.retention import AttemptState, RetentionPlan, plan_garbage, plan_retention
+from strata.clock import Clock
+from strata.errors import CheckpointNotFound, CorruptCheckpoint, StorageError, StorageNotFound
+from strata.storage.base import ObjectStore
+
+__all__ = ["Catalog"]
+
+_log = logging.getLogger(__name__)
+
+
+class Catalog:
+    """The checkpoints under one root. It remembers only notes (verified, suspect, being read); all else is read
+    afresh."""
+
+    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._verified: dict[str, bool] = {}
+        self._reading: Counter[int] = Counter()
+        self._first_seen: dict[str, float] = {}
+
+    def steps(self) -> list[int]:
+        """Every step with a folder, newest first; committed or not."""
+        found = (parse_step(folder) for folder in self._store.list().folders)
+        return sorted((step for step in found if step is not None), reverse=True)
+
+    def commit_of(self, step: int) -> CommitManifest:
+        """COMMIT.json of a step: CheckpointNotFound when there is none, CorruptCheckpoint when it is not what was
+        written."""
+        try:
+            data = self._store.get(commit_key(step))
+        except StorageNotFound as error:
+            raise CheckpointNotFound(f"no committed checkpoint for step {step} in {self._store.uri}") from error
+        commit = CommitManifest.from_bytes(data, f"COMMIT.json of step {step}")
+        if commit.step != step:
+            raise CorruptCheckpoint(f"COMMIT.json of step {step} says step {commit.step}")
+        return commit
+
+    def commits(self) -> Iterator[CommitManifest]:
+        """The readable ones, newest first; a broken COMMIT.json is reported and passed over."""
+        for step in self.steps():
+            try:
+                yield self.commit_of(step)
+            except CheckpointNotFound:
+                continue
+            except CorruptCheckpoint as error:
+                _log.warning("%s; passed over", error)
+
+    def complete(self) -> Iterator[CommitManifest]:
+        """Committed, and every object is there with its size: newest first."""
+        for commit in self.commits():
+            try:
+                CheckpointReader(self._store, commit).check_sizes()
+            except CorruptCheckpoint as error:
+                self.note(commit, verified=False)
+                _log.warning("%s; looking for an older checkpoint", error)
+                continue
+            yield commit
+
+    def pins(self) -> frozenset[int]:
+        names = (found.key.removeprefix(PINS).removesuffix(".json") for found in self._store.list(PINS).objects)
+        return frozenset(step for step in map(parse_step, names) if step is not None)
+
+    def pin(self, step: int) -> None:
+        self.commit_of(step)
+        self._store.put(pin_key(step), b"{}")
+
+    def unpin(self, step: int) -> None:
+        self._store.delete(pin_key(step))
+
+    def note(self, commit: CommitManifest, *, verified: bool) -> None:
+        """Remembers the outcome of a full check, for this process only: a suspect is never deleted because of it."""
+        with self._lock:
+            self._verified[commit.attempt] = verified
+
+    def verified(self, commit: CommitManifest) -> bool | None:
+        with self._lock:
+            return self._verified.get(commit.attempt)
+
+    @contextmanager
+    def reading(self, step: int) -> Iterator[None]:
+        """Retention leaves a step alone while it is being read here."""
+        with self._lock:
+            self._reading[step] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._reading[step] -= 1
+
+    def remove(self, step: int) -> None:
+        """COMMIT.json first: whatever happens next, the rest is only garbage, never half a checkpoint."""
+        self._store.delete(commit_key(step))
+        faults.reach("retired")
+        self._store.delete(step_folder(step))
+
+    def retire(self, saved: int, *, keep_count: int | None, keep_every: int | None) -> RetentionPlan:
+        """Applies retention after the step `saved` was committed. What cannot be removed now is tried again next
+        time."""
+        commits = list(self.commits())
+        protected = dict.fromkeys(self.pins(), "pinned")
+        with self._lock:
+            protected |= {step: "being read" for step, count in self._reading.items() if count}
+            checked = [commit.step for commit in commits if self._verified.get(commit.attempt)]
+        if checked:
+            protected.setdefault(max(checked), "the newest verified one")
+        protected[saved] = "just saved"
+        steps = [commit.step for commit in commits]
+        plan = plan_retention(steps, keep_count=keep_count, keep_every=keep_every, protected=protected)
+        for step, reason in plan.delete.items():
+            try:
+                self.remove(step)
+                _log.info("removed checkpoint step %d: %s", step, reason)
+            except StorageError as error:
+                _log.warning("could not remove checkpoint step %d, will try again: %s", step, error)
+        return plan
+
+    def sweep(self, *, running: frozenset[str], grace_s: float) -> int:
+        """Removes the bytes of attempts that died; returns how many attempts."""
+        doomed = plan_garbage(list(self._attempts()), running=running, grace_s=grace_s)
+        for (step, attempt), reason in doomed.items():
+            try:
+                self._store.delete(attempt_folder(step, attempt))
+                self._drop_if_empty(step)
+                _log.info("removed a dead attempt of step %d: %s", step, reason)
+            except StorageError as error:
+                _log.warning("could not remove attempt %s of step %d, will try again: %s", attempt, step, error)
+        return len(doomed)
+
+    def _attempts(self) -> Iterator[AttemptState]:
+        for step in self.steps():
+            listing = self._store.list(step_folder(step))
+            committed: str | None = None
+            if any(found.key == commit_key(step) for found in listing.objects):
+                try:
+                    committed = self.commit_of(step).attempt
+                except (CheckpointNotFound, CorruptCheckpoint):
+                    continue  # with an unreadable COMMIT.json nobody knows which attempt is good: keep all
+            for folder in listing.folders:
+                attempt = parse_attempt(folder)
+                if attempt is not None:
+                    age = self._age(folder)
+                    yield AttemptState(step=step, attempt=attempt, committed=attempt == committed, age_s=age)
+
+    def _age(self, folder: str) -> float:
+        """Since the newest object in it; a folder without any (a half-written file is hidden) counts from when we
+        first saw it."""
+        changes = [found.modified_at for found in self._store.list(folder).objects]
+        now = self._clock.wall()
+        if changes:
+            return now - max(changes)
+        return now - self._first_seen.setdefault(folder, now)
+
+    def _drop_if_empty(self, step: int) -> None:
+        listing = self._store.list(step_folder(step))
+        if not listing.folders and not any(found.key == commit_key(step) for found in listing.objects):
+            self._store.delete(step_folder(step))

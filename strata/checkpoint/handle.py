@@ -1,0 +1,71 @@
+"""A save that runs behind the training loop, as its caller sees it."""
+
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Self
+
+from strata.checkpoint.saver import SaveJob, SaveProgress
+from strata.errors import DeadlineExceeded
+from strata.types.checkpoints import CheckpointInfo
+
+__all__ = ["SaveHandle"]
+
+
+class SaveHandle:
+    """`staged` says that the arrays may change, `done` that the save has ended, `result` waits for its outcome."""
+
+    def __init__(self, job: SaveJob, future: Future[CheckpointInfo | None]) -> None:
+        self._job = job
+        self._future = future
+        self._seen = False
+
+    @classmethod
+    def skipped(cls, job: SaveJob) -> Self:
+        """The handle of a save that on_busy='skip' left out: done at once, with no result."""
+        future: Future[CheckpointInfo | None] = Future()
+        future.set_result(None)
+        job.phase = "skipped"
+        return cls(job, future)
+
+    @property
+    def step(self) -> int:
+        return self._job.step
+
+    @property
+    def staged(self) -> bool:
+        """True from the moment save_async returns: the state was copied before it did."""
+        return True
+
+    @property
+    def done(self) -> bool:
+        return self._future.done()
+
+    @property
+    def progress(self) -> SaveProgress:
+        return self._job.progress
+
+    def result(self, timeout: float | None = None) -> CheckpointInfo | None:
+        """The committed checkpoint, or None when the save was skipped. Raises what went wrong."""
+        self.join(timeout)
+        self._seen = True
+        return self._future.result()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Waits for the end without asking how it was."""
+        try:
+            self._future.exception(timeout)
+        except FutureTimeout as error:
+            phase = self.progress.phase
+            raise DeadlineExceeded(f"step {self.step} is still {phase} after {timeout} s") from error
+
+    @property
+    def settled(self) -> bool:
+        """Ended, and nothing is left to tell anybody."""
+        return self._future.done() and (self._seen or self._future.exception() is None)
+
+    def take_failure(self) -> BaseException | None:
+        """The error of an ended save, once: None when it went well or somebody has seen it."""
+        if self._seen or not self._future.done():
+            return None
+        self._seen = True
+        return self._future.exception()

@@ -1,0 +1,76 @@
+"""Where each thing of a checkpoint lies: the same keys in a folder and in a bucket.
+
+STRATA.json                                         the format's mark, created once; doubles as the conditional-write
+probe pins/step-000000001000.json                         this step is never removed by retention
+step-000000001000/COMMIT.json                       created once; its existence is the checkpoint's existence
+step-000000001000/a-<attempt>/rank-00003.safetensors   one object per rank and attempt
+step-000000001000/a-<attempt>/rank-00003.json       the rank's manifest: its vote
+"""
+
+import re
+
+from strata.errors import InvalidArgument
+from strata.types.names import check_name
+
+__all__ = [
+    "FORMAT_KEY",
+    "PINS",
+    "attempt_folder",
+    "checkpoint_id",
+    "commit_key",
+    "data_key",
+    "manifest_key",
+    "parse_attempt",
+    "parse_step",
+    "pin_key",
+    "step_folder",
+]
+
+FORMAT_KEY = "STRATA.json"
+PINS = "pins/"
+_STEP = re.compile(r"step-(\d{12})\Z")
+_ATTEMPT = re.compile(r"a-([A-Za-z0-9][A-Za-z0-9._-]*)\Z")
+_MAX_STEP = 10**12 - 1
+
+
+def step_folder(step: int) -> str:
+    """Zero-padded, so that one listing of the store is in the order of the steps."""
+    if not 0 <= step <= _MAX_STEP:
+        raise InvalidArgument(f"step is {step}; allowed are 0 to {_MAX_STEP}")
+    return f"step-{step:012d}/"
+
+
+def parse_step(folder: str) -> int | None:
+    """The step of a folder or key name, or None when the name is somebody else's."""
+    found = _STEP.match(folder.rstrip("/"))
+    return int(found[1]) if found else None
+
+
+def commit_key(step: int) -> str:
+    return f"{step_folder(step)}COMMIT.json"
+
+
+def attempt_folder(step: int, attempt: str) -> str:
+    return f"{step_folder(step)}a-{check_name('attempt', attempt)}/"
+
+
+def parse_attempt(folder: str) -> str | None:
+    found = _ATTEMPT.match(folder.rstrip("/").rpartition("/")[2])
+    return found[1] if found else None
+
+
+def data_key(step: int, attempt: str, rank: int) -> str:
+    return f"{attempt_folder(step, attempt)}rank-{rank:05d}.safetensors"
+
+
+def manifest_key(step: int, attempt: str, rank: int) -> str:
+    return f"{attempt_folder(step, attempt)}rank-{rank:05d}.json"
+
+
+def pin_key(step: int) -> str:
+    return f"{PINS}{step_folder(step).rstrip('/')}.json"
+
+
+def checkpoint_id(step: int, attempt: str) -> str:
+    """Unique per attempt, so that a failed attempt and its successful retry are two records."""
+    return f"step-{step:012d}.{attempt}"

@@ -1,0 +1,88 @@
+"""From the store back to a running job: the newest good checkpoint, older ones when it is damaged, one step for all
+ranks."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from strata.checkpoint.catalog import Catalog
+from strata.checkpoint.manifest import CommitManifest
+from strata.checkpoint.reader import CheckpointReader, LoadRequest
+from strata.errors import CheckpointError, CorruptCheckpoint
+from strata.storage.base import ObjectStore
+
+__all__ = ["Agree", "Loaded", "Loader"]
+
+_log = logging.getLogger(__name__)
+_NOTHING = -1
+
+Agree = Callable[[int], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A state and the checkpoint it came from."""
+
+    commit: CommitManifest
+    state: Any
+
+
+class Loader:
+    """Reads states; a damaged checkpoint is noted as suspect and reported, never deleted."""
+
+    def __init__(self, store: ObjectStore, catalog: Catalog) -> None:
+        self._store = store
+        self._catalog = catalog
+
+    def load(self, commit: CommitManifest, request: LoadRequest) -> Any:
+        with self._catalog.reading(commit.step):
+            try:
+                return CheckpointReader(self._store, commit).load(request)
+            except CorruptCheckpoint:
+                self._catalog.note(commit, verified=False)
+                raise
+
+    def newest_good(self, request: LoadRequest, *, bound: int | None = None) -> Loaded | None:
+        """The newest checkpoint (not above `bound`) whose bytes are good; None when none was ever committed.
+
+        Raises CorruptCheckpoint when there are some and all are damaged: starting from scratch must be somebody's
+        decision.
+        """
+        damaged: list[str] = []
+        for commit in self._catalog.commits():
+            if bound is not None and commit.step > bound:
+                continue
+            try:
+                state = self.load(commit, request)
+            except CorruptCheckpoint as error:
+                _log.error("%s; falling back to the checkpoint before it", error)
+                damaged.append(str(error))
+                continue
+            if damaged:
+                _log.warning("step %d is good and is used instead", commit.step)
+            return Loaded(commit=commit, state=state)
+        if damaged:
+            raise CorruptCheckpoint("no checkpoint is good: " + "; ".join(damaged))
+        return None
+
+    def agreed(self, request: LoadRequest, agree: Agree) -> Loaded | None:
+        """As `newest_good`, the same step on every rank: `agree` tells this rank's step to all and returns
+        everybody's."""
+        bound: int | None = None
+        while True:
+            failure: CorruptCheckpoint | None = None
+            found: Loaded | None = None
+            try:
+                found = self.newest_good(request, bound=bound)
+            except CorruptCheckpoint as error:
+                failure = error
+            steps = list(agree(_NOTHING if found is None else found.commit.step))
+            if failure is not None:
+                raise failure
+            if len(set(steps)) == 1:
+                return found
+            bound = min(steps)
+            if bound == _NOTHING:
+                empty = [rank for rank, step in enumerate(steps) if step == _NOTHING]
+                raise CheckpointError(f"ranks {empty} can load no checkpoint, others can (steps {steps})")

@@ -1,0 +1,377 @@
+"""CheckpointManager: what a training script uses to save, find and load its state. It never loads a pickle."""
+
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from strata.checkpoint import faults
+from strata.checkpoint.catalog import Catalog
+from strata.checkpoint.codec import check_json, encode
+from strata.checkpoint.commit import CommitCoordinator, SoloCommit
+from strata.checkpoint.handle import SaveHandle
+from strata.checkpoint.image import plan_image
+from strata.checkpoint.layout import FORMAT_KEY, step_folder
+from strata.checkpoint.loader import Agree, Loader
+from strata.checkpoint.manifest import FORMAT, CommitManifest
+from strata.checkpoint.options import CheckpointOptions, CheckpointSettings
+from strata.checkpoint.reader import CheckpointReader, LoadRequest, Progress
+from strata.checkpoint.saver import Identity, SaveJob, Saver, info_of
+from strata.checkpoint.staging import StagingPool
+from strata.errors import (
+    Busy,
+    CheckpointError,
+    CheckpointNotFound,
+    CorruptCheckpoint,
+    InvalidArgument,
+    InvalidConfig,
+    StorageError,
+)
+from strata.storage.base import honours_create
+from strata.storage.uri import open_store
+from strata.types.checkpoints import CheckpointInfo
+
+__all__ = ["CheckpointManager", "Recovery"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """Where a restarted worker goes on: the checkpoint, the state in it, and the position in the data when it was
+    saved."""
+
+    info: CheckpointInfo
+    state: Any
+    data_state: Any
+
+
+class CheckpointManager:
+    """Saves and loads checkpoints under one folder or bucket prefix.
+
+    A save is visible only when it is complete and durable on every rank; the newest complete one is found from the
+    store alone, after any crash. Saves of one manager are written one after the other. Use it as a context manager,
+    or call `close`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        keep_count: int | None = 5,
+        keep_every: int | None = None,
+        coordinator: CommitCoordinator | None = None,
+        **options: Unpack[CheckpointOptions],
+    ) -> None:
+        unknown = set(options) - set(CheckpointSettings.__dataclass_fields__)
+        if unknown:
+            allowed = ", ".join(CheckpointSettings.__dataclass_fields__)
+            raise InvalidConfig(f"CheckpointManager has no option {sorted(unknown)}", hint=f"Allowed: {allowed}.")
+        for name, value in (("keep_count", keep_count), ("keep_every", keep_every)):
+            if value is not None and value < 1:
+                raise InvalidConfig(f"{name} is {value}; it must be 1 or more, or None")
+        self._settings = settings = CheckpointSettings(**options)
+        if settings.world_size > 1 and coordinator is None:
+            raise InvalidConfig(
+                f"world_size is {settings.world_size} but there is no coordinator to agree on a commit",
+                hint="Pass coordinator=…; on a shared folder or bucket, strata.checkpoint.StoreCommit needs no server.",
+            )
+        self._keep_count, self._keep_every = keep_count, keep_every
+        self._store = open_store(path, settings.storage)
+        self._catalog = Catalog(self._store, settings.clock)
+        self._saver = Saver(
+            self._store,
+            coordinator or SoloCommit(deadline_s=settings.deadline_s),
+            Identity(rank=settings.rank, worker_id=settings.worker_id, task_id=settings.task_id),
+            settings.clock,
+        )
+        self._pool = StagingPool(settings.staging_buffers, settings.memory_budget_bytes)
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-save")
+        self._pending: list[SaveHandle] = []
+        self._loader = Loader(self._store, self._catalog)
+        self._prepared = False
+        self._swept = False
+        self._closed = False
+
+    @property
+    def path(self) -> str:
+        return self._store.uri
+
+    @property
+    def conditional_writes(self) -> bool | None:
+        """Whether the store refuses to create an object twice; None before the first save has asked it."""
+        return self._saver.create_once if self._prepared else None
+
+    # Saving
+
+    def save(
+        self,
+        state: Any,
+        step: int,
+        epoch: int = 0,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        data_state: Any = None,
+        overwrite: bool = False,
+    ) -> CheckpointInfo:
+        """Writes bytes, or a nested dict of arrays, and returns when the checkpoint is durable and committed on all
+        ranks.
+
+        The arrays must not change meanwhile (other threads!); nothing is copied.
+        """
+        self._raise_earlier_failure()
+        job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite)
+        job.buffers = job.image.views()
+        info = self._submit(job, None).result()
+        assert info is not None  # only an asynchronous save can be skipped
+        return info
+
+    def save_async(
+        self,
+        state: Any,
+        step: int,
+        epoch: int = 0,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        data_state: Any = None,
+        overwrite: bool = False,
+    ) -> SaveHandle:
+        """Copies the state and returns; the rest happens behind the training loop. The arrays may change at once."""
+        self._raise_earlier_failure()
+        job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite)
+        try:
+            buffer = self._pool.take(job.image.size, wait=self._settings.on_busy == "block")
+        except Busy:
+            if self._settings.on_busy == "skip":
+                _log.warning("step %d is not saved: earlier saves are still being written", step)
+                return SaveHandle.skipped(job)
+            raise
+        try:
+            job.image.copy_into(buffer)
+        except BaseException:
+            self._pool.give(buffer)
+            raise
+        job.buffers = (buffer,)
+        faults.reach("staged")
+        return self._submit(job, buffer)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Returns when every save so far has ended; raises the first failure that nobody has seen yet."""
+        for handle in list(self._pending):
+            handle.join(timeout)
+        self._raise_earlier_failure()
+
+    def check(self) -> None:
+        """Raises the first failure of a background save that nobody has seen yet, without waiting."""
+        self._raise_earlier_failure()
+
+    def close(self) -> None:
+        """Finishes what is under way, frees the staging memory, then raises like `wait`. May be called again."""
+        self._closed = True
+        self._worker.shutdown(wait=True)
+        self._saver.close()
+        self._pool.close()
+        self._raise_earlier_failure()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            self.close()
+        except CheckpointError:
+            if error is None:
+                raise
+            _log.exception("a background save failed as well")
+
+    # Finding
+
+    def list(self) -> list[CheckpointInfo]:
+        """All committed checkpoints, newest first."""
+        pins = self._catalog.pins()
+        return [self._info(commit, pins) for commit in self._catalog.commits()]
+
+    def get_latest(self) -> CheckpointInfo | None:
+        """The newest checkpoint whose every object is there with its size, or None. Needs the store only."""
+        commit = next(self._catalog.complete(), None)
+        return None if commit is None else self._info(commit, self._catalog.pins())
+
+    def show(self, step: int) -> CheckpointInfo:
+        return self._info(self._catalog.commit_of(step), self._catalog.pins())
+
+    def verify(self, step: int, *, deep: bool = True, progress: Progress | None = None) -> CheckpointInfo:
+        """Checks sizes and, when `deep`, every byte against its hash; raises CorruptCheckpoint that names what is
+        wrong."""
+        commit = self._catalog.commit_of(step)
+        reader = CheckpointReader(self._store, commit)
+        with self._catalog.reading(step):
+            try:
+                if deep:
+                    reader.check_bytes(progress)
+                    self._catalog.note(commit, verified=True)
+                else:
+                    reader.check_sizes()
+            except CorruptCheckpoint:
+                self._catalog.note(commit, verified=False)
+                raise
+        return self._info(commit, self._catalog.pins())
+
+    def pin(self, step: int) -> None:
+        """Keeps a step whatever retention says."""
+        self._catalog.pin(step)
+
+    def unpin(self, step: int) -> None:
+        self._catalog.unpin(step)
+
+    def remove(self, step: int) -> None:
+        """Deletes a committed step; a pinned one is refused."""
+        self._catalog.commit_of(step)
+        if step in self._catalog.pins():
+            raise InvalidArgument(f"step {step} is pinned", hint="Unpin it first.")
+        self._catalog.remove(step)
+
+    # Loading
+
+    def load(
+        self,
+        step: int | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        into: Mapping[str, Any] | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Gives back what was saved: of `step`, or of the newest checkpoint whose bytes are good (older ones are
+        tried when not). `names` loads only some arrays, `into` fills arrays in place, rank and world_size cut Sharded
+        arrays anew."""
+        rank = self._settings.rank if rank is None else rank
+        world_size = self._settings.world_size if world_size is None else world_size
+        verify = self._settings.verify_on_load
+        request = LoadRequest(
+            rank=rank, world_size=world_size, names=names, into=into, verify=verify, progress=progress
+        )
+        if step is not None:
+            return self._loader.load(self._catalog.commit_of(step), request)
+        found = self._loader.newest_good(request)
+        if found is None:
+            raise CheckpointNotFound(f"no checkpoint in {self._store.uri}", hint="Nothing was saved there yet.")
+        return found.state
+
+    def recover(self, agree: Agree | None = None, *, progress: Progress | None = None) -> Recovery | None:
+        """latest → load → data cursor in one call; None when nothing was ever saved.
+
+        With many ranks pass `agree`: it gets the step that this rank could load (-1: none) and returns every rank's,
+        as an all-gather does. A rank that found a newer one than somebody else goes back, so that all resume from one
+        step.
+        """
+        rank, world_size = self._settings.rank, self._settings.world_size
+        request = LoadRequest(rank=rank, world_size=world_size, progress=progress)
+        found = self._loader.newest_good(request) if agree is None else self._loader.agreed(request, agree)
+        if found is None:
+            return None
+        data_state = found.commit.entry(rank % found.commit.world_size).data_state
+        return Recovery(info=self._info(found.commit, frozenset()), state=found.state, data_state=data_state)
+
+    # The saving thread
+
+    def _job(
+        self, state: Any, step: int, epoch: int, *, metadata: Mapping[str, Any] | None, data_state: Any, overwrite: bool
+    ) -> SaveJob:
+        if self._closed:
+            raise InvalidArgument("this CheckpointManager is closed")
+        if epoch < 0:
+            raise InvalidArgument(f"epoch is {epoch}; it must be 0 or more")
+        step_folder(step)
+        tree, arrays = encode(state)
+        return SaveJob(
+            step=step,
+            epoch=epoch,
+            image=plan_image(arrays),
+            buffers=(),
+            tree=tree,
+            metadata=check_json("metadata", metadata or {}),
+            data_state=check_json("data_state", data_state),
+            overwrite=overwrite,
+            started_at=self._settings.clock.monotonic(),
+        )
+
+    def _submit(self, job: SaveJob, buffer: memoryview | None) -> SaveHandle:
+        handle = SaveHandle(job, self._worker.submit(self._run, job, buffer))
+        self._pending = [each for each in self._pending if not each.settled]
+        self._pending.append(handle)
+        return handle
+
+    def _run(self, job: SaveJob, buffer: memoryview | None) -> CheckpointInfo:
+        try:
+            self._prepare()
+            job.overwrite = job.overwrite or self._is_suspect(job.step)
+            info, committer = self._saver.run(job, self._observe)
+        except BaseException as error:
+            failed = self._saver.failed(job, error)
+            if failed is not None:
+                self._observe(failed)
+            raise
+        finally:
+            job.buffers = ()
+            if buffer is not None:
+                self._pool.give(buffer)
+        self._observe(info)
+        if committer:
+            self._tidy(job.step)
+        return info
+
+    def _prepare(self) -> None:
+        """Once, before the first save: marks the root as ours and learns whether the store keeps its create-once
+        promise."""
+        if self._prepared:
+            return
+        mark = json.dumps({"format": FORMAT}).encode()
+        self._saver.create_once = honours_create(self._store, FORMAT_KEY, mark)
+        self._prepared = True
+        if not self._saver.create_once:
+            _log.warning(
+                "%s ignores conditional writes: commits rely on the coordinator letting only one writer commit a step",
+                self._store.uri,
+            )
+
+    def _is_suspect(self, step: int) -> bool:
+        """A step whose bytes were found damaged by this process may be saved again in its place."""
+        try:
+            return self._catalog.verified(self._catalog.commit_of(step)) is False
+        except (CheckpointNotFound, CorruptCheckpoint):
+            return False
+
+    def _tidy(self, step: int) -> None:
+        """After a commit. A failure here must not fail the save: it is said, and tried again after the next one."""
+        try:
+            self._catalog.retire(step, keep_count=self._keep_count, keep_every=self._keep_every)
+            if not self._swept:
+                self._catalog.sweep(running=self._saver.running, grace_s=2 * self._settings.deadline_s)
+                self._swept = True
+        except StorageError as error:
+            _log.warning("old checkpoints could not be removed, will try again: %s", error)
+
+    def _observe(self, info: CheckpointInfo) -> None:
+        if self._settings.observer is not None:
+            try:
+                self._settings.observer(info)
+            except Exception:
+                _log.exception("the observer of checkpoints failed")
+
+    def _raise_earlier_failure(self) -> None:
+        for handle in self._pending:
+            error = handle.take_failure()
+            if error is None:
+                continue
+            if self._settings.on_error == "raise":
+                raise error
+            _log.error("the save of step %d failed: %s", handle.step, error)
+
+    def _info(self, commit: CommitManifest, pins: frozenset[int]) -> CheckpointInfo:
+        verified = self._catalog.verified(commit)
+        return info_of(commit, self._store.uri, verified=verified, pinned=commit.step in pins)

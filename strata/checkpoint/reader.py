@@ -1,0 +1,228 @@
+"""A committed checkpoint read back: every chunk checked against its hash, whole, in part, or cut for another number
+of ranks."""
+
+import fnmatch
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import xxhash
+
+from strata.checkpoint.arrays import empty_like, itemsize, restore, writable_bytes
+from strata.checkpoint.codec import decode, kinds
+from strata.checkpoint.layout import attempt_folder
+from strata.checkpoint.manifest import CommitManifest, RankManifest, TensorRecord, digest_of
+from strata.checkpoint.slices import Block, Piece, even_block, plan_pieces
+from strata.errors import CheckpointNotFound, CorruptCheckpoint, InvalidArgument, StorageNotFound
+from strata.storage.base import ObjectStore
+
+__all__ = ["CheckpointReader", "LoadRequest", "Progress"]
+
+Progress = Callable[[int, int], None]
+_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRequest:
+    """What to load: `names` (exact, a prefix before '/', or with * and ?) or all; for which rank of how many; into
+    which arrays."""
+
+    rank: int = 0
+    world_size: int = 1
+    names: Sequence[str] | None = None
+    into: Mapping[str, Any] | None = None
+    verify: bool = True
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.world_size:
+            raise InvalidArgument(
+                f"rank is {self.rank}; with world_size {self.world_size} it must be 0 or more and below"
+            )
+
+    def wants(self, name: str) -> bool:
+        return self.names is None or any(
+            name == each or name.startswith(f"{each}/") or fnmatch.fnmatchcase(name, each) for each in self.names
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """One array to be filled: its shape here, its memory, and the runs of bytes it consists of."""
+
+    name: str
+    token: str
+    shape: tuple[int, ...]
+    memory: memoryview
+    data: Any
+    pieces: tuple[Piece, ...]
+
+
+class CheckpointReader:
+    """One committed checkpoint. Objects that vanished and bytes that changed come out as CorruptCheckpoint, by name."""
+
+    def __init__(self, store: ObjectStore, commit: CommitManifest) -> None:
+        self._store = store
+        self._commit = commit
+        self._manifests: dict[int, RankManifest] = {}
+
+    def load(self, request: LoadRequest) -> Any:
+        """The state as this rank saved it; with `names` a flat dict of the arrays that match."""
+        own = self.manifest(request.rank % self._commit.world_size)
+        wanted = [self._plan(name, request, own) for name in own.tensors if request.wants(name)]
+        if request.names is not None and not wanted:
+            raise CheckpointNotFound(f"step {self._commit.step} has no array named {list(request.names)}")
+        self._read(wanted, request)
+        kind = kinds(own.tree)
+        arrays = {
+            each.name: (request.into or {}).get(each.name)
+            if each.data is None
+            else restore(kind[each.name], each.token, each.shape, each.data)
+            for each in wanted
+        }
+        return decode(own.tree, arrays) if request.names is None else arrays
+
+    def manifest(self, rank: int) -> RankManifest:
+        """A rank's manifest, checked against the hash in COMMIT.json."""
+        if rank not in self._manifests:
+            entry = self._commit.entry(rank)
+            what = f"step {self._commit.step}, rank {rank}: the manifest"
+            try:
+                data = self._store.get(entry.manifest_key)
+            except StorageNotFound as error:
+                raise CorruptCheckpoint(f"{what} is missing") from error
+            if digest_of(data) != entry.manifest_digest:
+                raise CorruptCheckpoint(f"{what} does not match the hash in COMMIT.json")
+            self._manifests[rank] = RankManifest.from_bytes(data, what)
+        return self._manifests[rank]
+
+    def check_sizes(self) -> None:
+        """The shallow check: everything COMMIT.json names is there with its size. One listing, no data read."""
+        step = self._commit.step
+        listed = self._store.list(attempt_folder(step, self._commit.attempt)).objects
+        sizes = {found.key: found.size for found in listed}
+        for entry in self._commit.ranks:
+            for key, size in ((entry.key, entry.size), (entry.manifest_key, entry.manifest_size)):
+                if sizes.get(key) != size:
+                    state = "is missing" if key not in sizes else f"has {sizes[key]} bytes instead of {size}"
+                    raise CorruptCheckpoint(f"step {step}, rank {entry.rank}: {key.rpartition('/')[2]} {state}")
+
+    def check_bytes(self, progress: Progress | None = None) -> None:
+        """The deep check: reads every chunk of every rank against its hash."""
+        self.check_sizes()
+        total = self._commit.total_bytes
+        done = 0
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="checkpoint-read") as readers:
+            for entry in self._commit.ranks:
+                manifest = self.manifest(entry.rank)
+                for size in readers.map(lambda index, m=manifest: self._read_chunk(m, index, ()), _every(manifest)):
+                    done += size
+                    if progress is not None:
+                        progress(done, total)
+
+    def _plan(self, name: str, request: LoadRequest, own: RankManifest) -> _Wanted:
+        record = own.tensors[name]
+        if record.global_shape is None or request.world_size == self._commit.world_size:
+            shape = record.shape
+            pieces: tuple[Piece, ...] = (Piece(rank=own.rank, source=record.offset, target=0, nbytes=record.nbytes),)
+        else:
+            block = even_block(record, request.rank, request.world_size)
+            shape = block.shape
+            pieces = tuple(plan_pieces(name, block, self._parts(name, block)))
+        if request.into is not None and name in request.into:
+            memory = writable_bytes(name, request.into[name])
+            expected = itemsize(record.dtype) * _count(shape)
+            if len(memory) != expected or tuple(request.into[name].shape) != shape:
+                raise InvalidArgument(f"{name} has shape {shape}, the array to fill {tuple(request.into[name].shape)}")
+            return _Wanted(name=name, token=record.dtype, shape=shape, memory=memory, data=None, pieces=pieces)
+        data = empty_like(record.dtype, shape)
+        return _Wanted(name=name, token=record.dtype, shape=shape, memory=data.data, data=data, pieces=pieces)
+
+    def _parts(self, name: str, block: Block) -> dict[int, TensorRecord]:
+        found: dict[int, TensorRecord] = {}
+        for entry in self._commit.ranks:
+            record = self.manifest(entry.rank).tensors.get(name)
+            if record is not None and record.global_offset is not None:
+                found[entry.rank] = record
+        return found
+
+    def _read(self, wanted: Iterable[_Wanted], request: LoadRequest) -> None:
+        """All runs of all arrays, by rank and chunk, so that no chunk is fetched or hashed twice."""
+        by_chunk: dict[tuple[int, int], list[tuple[int, memoryview]]] = {}
+        total = 0
+        for each in wanted:
+            for piece in each.pieces:
+                total += piece.nbytes
+                size = self.manifest(piece.rank).chunk_bytes
+                at, end = piece.source, piece.source + piece.nbytes
+                while at < end:
+                    stop = min(end, (at // size + 1) * size)
+                    start = piece.target + at - piece.source
+                    target = each.memory[start : start + stop - at]
+                    by_chunk.setdefault((piece.rank, at // size), []).append((at, target))
+                    at = stop
+
+        def fetch(item: tuple[tuple[int, int], list[tuple[int, memoryview]]]) -> int:
+            (rank, index), targets = item
+            manifest = self.manifest(rank)
+            if request.verify:
+                self._read_chunk(manifest, index, sorted(targets, key=lambda target: target[0]))
+            else:
+                for at, target in targets:
+                    self._fill(manifest, at, [target])
+            return sum(len(target) for _, target in targets)
+
+        done = 0
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="checkpoint-read") as readers:
+            for size in readers.map(fetch, sorted(by_chunk.items(), key=lambda item: item[0])):
+                done += size
+                if request.progress is not None:
+                    request.progress(done, total)
+
+    def _read_chunk(self, manifest: RankManifest, index: int, targets: Sequence[tuple[int, memoryview]]) -> int:
+        """One chunk: wanted bytes go straight to their arrays, the rest to scratch; all of it is hashed."""
+        at = index * manifest.chunk_bytes
+        end = min(at + manifest.chunk_bytes, manifest.size)
+        buffers: list[memoryview] = []
+        for start, target in targets:
+            if start > at:
+                buffers.append(memoryview(bytearray(start - at)))
+            buffers.append(target)
+            at = start + len(target)
+        if at < end:
+            buffers.append(memoryview(bytearray(end - at)))
+        self._fill(manifest, index * manifest.chunk_bytes, buffers)
+        state = xxhash.xxh3_128()
+        for buffer in buffers:
+            state.update(buffer)
+        if state.hexdigest() != manifest.chunks[index]:
+            raise CorruptCheckpoint(f"{self._where(manifest, index)} does not match its hash")
+        return end - index * manifest.chunk_bytes
+
+    def _fill(self, manifest: RankManifest, offset: int, buffers: list[memoryview]) -> None:
+        wanted = sum(len(buffer) for buffer in buffers)
+        where = self._where(manifest, offset // manifest.chunk_bytes)
+        try:
+            got = self._store.read_into(manifest.key, offset, buffers)
+        except StorageNotFound as error:
+            raise CorruptCheckpoint(f"{where}: {manifest.key} is missing") from error
+        if got != wanted:
+            raise CorruptCheckpoint(f"{where} is cut short: {got} of {wanted} bytes")
+
+    def _where(self, manifest: RankManifest, index: int) -> str:
+        start = index * manifest.chunk_bytes
+        names = manifest.tensors_at(start, start + manifest.chunk_bytes)
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        return f"step {self._commit.step}, rank {manifest.rank}, chunk {index} ({shown or 'header'})"
+
+
+def _every(manifest: RankManifest) -> range:
+    return range(len(manifest.chunks))
+
+
+def _count(shape: Sequence[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count

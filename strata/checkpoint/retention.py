@@ -1,0 +1,62 @@
+"""Which checkpoints stay and which go: pure decisions, each with its reason. Acting on them is the manager's job."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from strata.errors import InvalidConfig
+
+__all__ = ["AttemptState", "RetentionPlan", "plan_garbage", "plan_retention"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPlan:
+    """Every committed step is in exactly one of the two, with the reason to show."""
+
+    keep: Mapping[int, str]
+    delete: Mapping[int, str]
+
+
+def plan_retention(
+    steps: Sequence[int], *, keep_count: int | None, keep_every: int | None, protected: Mapping[int, str]
+) -> RetentionPlan:
+    """Keeps the newest `keep_count`, every step divisible by `keep_every`, and what is protected (pinned, just saved,
+    being read, the newest verified one). `keep_count` None keeps all."""
+    if keep_count is not None and keep_count < 1:
+        raise InvalidConfig(f"keep_count is {keep_count}; it must be 1 or more, or None to keep all")
+    if keep_every is not None and keep_every < 1:
+        raise InvalidConfig(f"keep_every is {keep_every}; it must be 1 or more")
+    newest_first = sorted(set(steps), reverse=True)
+    keep: dict[int, str] = {}
+    delete: dict[int, str] = {}
+    for place, step in enumerate(newest_first):
+        if step in protected:
+            keep[step] = protected[step]
+        elif keep_count is None or place < keep_count:
+            keep[step] = "one of the newest" if keep_count is None else f"one of the newest {keep_count}"
+        elif keep_every is not None and step % keep_every == 0:
+            keep[step] = f"every {keep_every} steps"
+        else:
+            delete[step] = f"{place} newer ones exist, keep_count is {keep_count}"
+    return RetentionPlan(keep=keep, delete=delete)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptState:
+    """One attempt's folder as found. `age_s` is the time since anything in it changed (or since it was first seen)."""
+
+    step: int
+    attempt: str
+    committed: bool
+    age_s: float
+
+
+def plan_garbage(
+    attempts: Sequence[AttemptState], *, running: frozenset[str], grace_s: float
+) -> dict[tuple[int, str], str]:
+    """Attempts that can never become a checkpoint any more: not the committed one, not running, and quiet for
+    `grace_s`."""
+    return {
+        (found.step, found.attempt): f"never committed, untouched for {found.age_s:.0f} s"
+        for found in attempts
+        if not found.committed and found.attempt not in running and found.age_s > grace_s
+    }

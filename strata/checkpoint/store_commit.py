@@ -1,0 +1,196 @@
+"""A distributed commit with no coordinator: ranks meet through create-once objects in the checkpoint store itself.
+
+Works on a shared folder and on any bucket that honours conditional writes; costs a poll every few milliseconds while
+waiting.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from strata.checkpoint.commit import Attempt, Decision, Vote, new_attempt_id
+from strata.checkpoint.layout import attempt_folder, commit_key, manifest_key, step_folder
+from strata.checkpoint.manifest import digest_of
+from strata.errors import CheckpointAborted, Fenced, InvalidArgument, StorageConflict, StorageNotFound
+from strata.storage.base import ObjectStore
+from strata.types.checkpoints import CheckpointInfo
+
+__all__ = ["StoreCommit"]
+
+_T = TypeVar("_T")
+_FIRST_POLL_S, _SLOWEST_POLL_S = 0.002, 0.5
+
+
+class StoreCommit:
+    """`generation` must grow with every launch of the job: it is what keeps the votes of a dead launch out of a new
+    one.
+
+    An attempt is `step-…/begin-<generation>-<n>.json`, created once by whoever comes first. A vote is the rank's
+    manifest itself. The decision is `a-<attempt>/DECISION.json`, created once: the committer writes "commit" after
+    all votes, anybody writes "abort" after the deadline, and only one of the two can exist.
+    """
+
+    def __init__(
+        self, store: ObjectStore, *, rank: int, ranks: tuple[int, ...], generation: int, deadline_s: float = 600.0
+    ) -> None:
+        if rank not in ranks:
+            raise InvalidArgument(f"rank {rank} is not one of {ranks}")
+        self._store = store
+        self._rank = rank
+        self._ranks = tuple(sorted(ranks))
+        self._generation = generation
+        self._deadline_s = deadline_s
+        self._begun_at: dict[str, float] = {}
+
+    def begin(self, rank: int, step: int, epoch: int) -> Attempt:
+        number = 0
+        while True:
+            key = f"{step_folder(step)}begin-{self._generation:08d}-{number:04d}.json"
+            attempt = self._join(key, step, epoch)
+            decision = self._decision(attempt)
+            if decision is None and self._voted(attempt, rank):
+                decision = self._decide(attempt, "abort", f"rank {rank} was restarted", missing=(rank,))
+            if decision is None:
+                self._fence(step)
+                self._begun_at.setdefault(attempt.attempt, time.monotonic())
+                return attempt
+            number += 1
+
+    def vote(self, attempt: Attempt, vote: Vote) -> None:
+        decision = self._decision(attempt)
+        if decision is not None:
+            _raise_if_aborted(attempt, decision)
+
+    def wait_votes(self, attempt: Attempt) -> tuple[Vote, ...]:
+        def arrived() -> Decision | None:
+            decision = self._decision(attempt)
+            if decision is None and not self._missing(attempt):
+                decision = self._decide(attempt, "commit", "")
+            return decision
+
+        decision = self._poll(attempt, arrived) or self._expire(attempt)
+        _raise_if_aborted(attempt, decision)
+        return tuple(self._vote_of(attempt, rank) for rank in attempt.ranks)
+
+    def publish(self, attempt: Attempt, info: CheckpointInfo) -> None:
+        """Nothing to tell anybody: the others watch for COMMIT.json."""
+
+    def wait_decision(self, attempt: Attempt) -> Decision:
+        def decided() -> Decision | None:
+            if self._committed_attempt(attempt.step) == attempt.attempt:
+                return Decision(committed=True)
+            decision = self._decision(attempt)
+            return decision if decision is not None and not decision.committed else None
+
+        found = self._poll(attempt, decided)
+        if found is not None:
+            return found
+        expired = self._expire(attempt)
+        if not expired.committed:
+            return expired
+        # All votes were in and the committer stopped before COMMIT.json.
+        reason = f"rank {attempt.committer} did not commit in {attempt.deadline_s:g} s"
+        return Decision(committed=False, missing=(attempt.committer,), reason=reason)
+
+    def abort(self, attempt: Attempt, rank: int, reason: str) -> None:
+        self._decide(attempt, "abort", f"rank {rank}: {reason}", missing=(rank,))
+
+    def _join(self, key: str, step: int, epoch: int) -> Attempt:
+        record: dict[str, Any] = {
+            "step": step,
+            "epoch": epoch,
+            "attempt": new_attempt_id(self._generation),
+            "generation": self._generation,
+            "ranks": self._ranks,
+            "committer": self._ranks[0],
+            "deadline_s": self._deadline_s,
+        }
+        try:
+            self._store.put(key, json.dumps(record).encode(), create=True)
+        except StorageConflict:
+            record = json.loads(self._store.get(key))
+        return _attempt_from(record)
+
+    def _fence(self, step: int) -> None:
+        """Ends what older launches left undecided, and refuses to run beside a newer one: a zombie cannot publish."""
+        for found in self._store.list(step_folder(step)).objects:
+            name = found.key.rpartition("/")[2]
+            if not name.startswith("begin-"):
+                continue
+            generation = int(name[6:14])
+            if generation > self._generation:
+                raise Fenced(f"fenced: generation {self._generation}, current {generation}")
+            if generation < self._generation:
+                older = _attempt_from(json.loads(self._store.get(found.key)))
+                self._decide(older, "abort", f"generation {self._generation} has begun")
+
+    def _voted(self, attempt: Attempt, rank: int) -> bool:
+        return attempt.attempt not in self._begun_at and rank not in self._missing(attempt)
+
+    def _missing(self, attempt: Attempt) -> tuple[int, ...]:
+        found = {each.key for each in self._store.list(attempt_folder(attempt.step, attempt.attempt)).objects}
+        keys = {rank: manifest_key(attempt.step, attempt.attempt, rank) for rank in attempt.ranks}
+        return tuple(rank for rank, key in keys.items() if key not in found)
+
+    def _vote_of(self, attempt: Attempt, rank: int) -> Vote:
+        key = manifest_key(attempt.step, attempt.attempt, rank)
+        data = self._store.get(key)
+        return Vote(rank=rank, key=key, digest=digest_of(data), size=json.loads(data)["size"])
+
+    def _decision(self, attempt: Attempt) -> Decision | None:
+        try:
+            raw = json.loads(self._store.get(self._decision_key(attempt)))
+        except StorageNotFound:
+            return None
+        return Decision(committed=raw["decision"] == "commit", missing=tuple(raw["missing"]), reason=raw["reason"])
+
+    def _decide(self, attempt: Attempt, decision: str, reason: str, missing: tuple[int, ...] = ()) -> Decision:
+        """The first writer's word stands; everybody gets that one back."""
+        record = {"decision": decision, "reason": reason, "missing": missing, "by": self._rank}
+        try:
+            self._store.put(self._decision_key(attempt), json.dumps(record).encode(), create=True)
+        except StorageConflict:
+            found = self._decision(attempt)
+            assert found is not None
+            return found
+        return Decision(committed=decision == "commit", missing=missing, reason=reason)
+
+    def _expire(self, attempt: Attempt) -> Decision:
+        reason = f"not all votes came in {attempt.deadline_s:g} s"
+        return self._decide(attempt, "abort", reason, missing=self._missing(attempt))
+
+    def _committed_attempt(self, step: int) -> str | None:
+        try:
+            found: str = json.loads(self._store.get(commit_key(step)))["attempt"]
+        except StorageNotFound:
+            return None
+        return found
+
+    def _decision_key(self, attempt: Attempt) -> str:
+        return f"{attempt_folder(attempt.step, attempt.attempt)}DECISION.json"
+
+    def _poll(self, attempt: Attempt, look: Callable[[], _T | None]) -> _T | None:
+        """Looks until there is something to see or the deadline (counted from this rank's begin) has passed."""
+        started = time.monotonic()
+        until = self._begun_at.get(attempt.attempt, started) + attempt.deadline_s
+        while True:
+            found = look()
+            now = time.monotonic()
+            if found is not None or now >= until:
+                return found
+            # A twentieth of the wait so far: quick saves are seen at once, long ones do not hammer a bucket.
+            pause = min(max((now - started) / 20, _FIRST_POLL_S), _SLOWEST_POLL_S)
+            time.sleep(min(pause, until - now))
+
+
+def _attempt_from(record: dict[str, Any]) -> Attempt:
+    return Attempt(**(record | {"ranks": tuple(record["ranks"])}))
+
+
+def _raise_if_aborted(attempt: Attempt, decision: Decision) -> None:
+    if not decision.committed:
+        missing = f" (missing ranks {list(decision.missing)})" if decision.missing else ""
+        raise CheckpointAborted(
+            f"step {attempt.step} was given up: {decision.reason}{missing}", missing=decision.missing
+        )
