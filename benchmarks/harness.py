@@ -166,6 +166,7 @@ def run_case(case: Case, *, repeats: int | None = None, progress: Progress = lam
             shift = number % max(len(ready), 1)
             for entry in ready[shift:] + ready[:shift]:
                 values = entry.measure()
+                _check_metrics(case.targets, entry.variant.name, values)
                 if number >= 0:
                     samples[entry.variant.name].append(values)
             progress(f"{case.name}: {'warm-up' if number < 0 else f'round {number + 1} of {rounds}'}")
@@ -191,6 +192,13 @@ def _check_names(case: Case, variants: tuple[Variant, ...]) -> None:
         for name in (target.of, target.versus):
             if name is not None and name not in names:
                 raise ValueError(f"{case.name}: the target '{target}' names {name!r}, known are {names}")
+
+
+def _check_metrics(targets: tuple[Target, ...], name: str, values: Mapping[str, float]) -> None:
+    """At once, not after the last round: a misspelt metric must not cost the whole run."""
+    for target in targets:
+        if name in (target.of, target.versus) and target.metric not in values:
+            raise ValueError(f"{name} did not report {target.metric} (but {', '.join(values)})")
 
 
 def _prepare(variants: tuple[Variant, ...], progress: Progress) -> tuple[list[_Ready], dict[str, str]]:

@@ -119,6 +119,18 @@ def test_a_target_must_name_known_variants() -> None:
         run_case(case)
 
 
+def test_a_metric_that_a_target_needs_is_missed_at_once() -> None:
+    calls: list[int] = []
+    case = Case(
+        name="typo",
+        variants=(ours(lambda: calls.append(1)),),
+        targets=(Target(metric="p99_s", versus=None, at_most=1),),
+    )
+    with pytest.raises(ValueError, match=r"ours did not report p99_s \(but wall_s, cpu_s\)"):
+        run_case(case)
+    assert len(calls) == 1
+
+
 def test_variant_names_must_differ() -> None:
     with pytest.raises(ValueError, match="names repeat"):
         run_case(Case(name="twins", variants=(ours(lambda: None), ours(lambda: None))))
