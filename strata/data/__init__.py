@@ -1,0 +1,29 @@
+"""Data for training: `Loader` reads files of any supported format in an order that no failure can change.
+
+Nothing heavy is imported here: pyarrow and Pillow are loaded by the first file that needs them.
+"""
+
+from strata.data.columns import Columns
+from strata.data.config import LoaderConfig
+from strata.data.loader import Loader
+from strata.data.manifest import Manifest, build_manifest
+from strata.data.peek import peek
+from strata.data.plan import DatasetSource, LanePlan, PlanSource, StaticPlan, set_plan_source
+from strata.data.preview import Preview
+from strata.data.stats import LoaderStats
+
+__all__ = [
+    "Columns",
+    "DatasetSource",
+    "LanePlan",
+    "Loader",
+    "LoaderConfig",
+    "LoaderStats",
+    "Manifest",
+    "PlanSource",
+    "Preview",
+    "StaticPlan",
+    "build_manifest",
+    "peek",
+    "set_plan_source",
+]

@@ -90,9 +90,13 @@ class Lane:
     def num_windows(self) -> int:
         return len(self._bounds) - 1
 
+    def window_span(self, index: int) -> tuple[int, int]:
+        """The lane positions of a window: first, and one past the last."""
+        return int(self._bounds[index]), int(self._bounds[index + 1])
+
     def window(self, index: int) -> Window:
         pieces = slice(int(self._piece_bounds[index]), int(self._piece_bounds[index + 1]))
-        start, stop = int(self._bounds[index]), int(self._bounds[index + 1])
+        start, stop = self.window_span(index)
         return Window(
             start=start,
             stop=stop,

@@ -1,0 +1,261 @@
+"""Loader: a dataset as an endless source of shuffled, columnar batches that any number of processes share.
+
+Global batch t is the same whatever the world size; the state is one position, so a job resumes anywhere with one seek.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Unpack
+
+from strata.data.blocks import INDEX, BlockSource
+from strata.data.cache import LocalCache, default_cache_dir
+from strata.data.columns import Columns, num_rows
+from strata.data.config import LoaderConfig, LoaderOptions
+from strata.data.manifest import Manifest, build_manifest
+from strata.data.plan import LanePlan, PlanSource, StaticPlan, choose_lanes, choose_window, plan_source
+from strata.data.preview import Preview, preview_rows
+from strata.data.stats import LoaderStats, SkipLog
+from strata.data.stream import BatchStream, Span, transformed
+from strata.errors import InvalidArgument, Refused
+from strata.sharding import EpochOrder, LaneLayout, OrderSpec, SyncCursor
+
+__all__ = ["Loader"]
+
+Dataset = str | PathLike[str] | Sequence[str] | Manifest
+
+
+class Loader:
+    """`for batch in Loader("data/*.parquet", batch_size=32, rank=0, world_size=4): …` reads the rest of one epoch.
+
+    A batch is a dict of NumPy arrays. Breaking off and iterating again goes on with the next batch; `set_epoch` starts
+    over. `batch_size` is per declared worker. Not thread-safe: one consumer per loader.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        batch_size: int,
+        *,
+        plan: PlanSource | None = None,
+        **options: Unpack[LoaderOptions],
+    ) -> None:
+        self.config = LoaderConfig(**options)
+        if batch_size < 1:
+            raise InvalidArgument(f"batch_size must be at least 1: {batch_size}")
+        self._source = plan or self._chosen_source()
+        self._skipped = SkipLog()
+        self._name = dataset if isinstance(dataset, str) else ""
+        self.manifest = self._opened(dataset)
+        self.batch_size = batch_size
+        on_bad = self._skipped if self.config.on_error == "skip" else None
+        self._blocks = BlockSource(self.manifest, self.config.columns, on_bad)
+        self._epoch, self._offset = 0, 0
+        self._num_batches, self._num_samples, self._wait_s = 0, 0, 0.0
+        self._stream: BatchStream | None = None
+        self._last: Columns = {}
+        self._order, self._plan = self._ordered(*self._chosen_lanes())
+        if self._plan.resume is not None:
+            self.load_state_dict(self._plan.resume)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next batch belongs to."""
+        return self._place()[0]
+
+    @property
+    def position(self) -> int:
+        """How many samples of the epoch, over all workers, come before the next batch."""
+        return self._order.position_of(self._place()[1])
+
+    @property
+    def order(self) -> EpochOrder:
+        return self._order
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        return self._plan.lanes
+
+    @property
+    def stats(self) -> LoaderStats:
+        return LoaderStats(
+            num_batches=self._num_batches,
+            num_samples=self._num_samples,
+            num_padded=self._order.num_padded,
+            num_dropped=self._order.num_dropped,
+            num_skipped=self._skipped.count,
+            wait_s=self._wait_s,
+            ahead_bytes=self._stream.ahead_bytes if self._stream else 0,
+            last_errors=self._skipped.last(),
+        )
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch, the same for every worker."""
+        return self._order.num_steps
+
+    def __iter__(self) -> Iterator[Columns]:
+        return self.batches()
+
+    def batches(self, first: int = 0, stride: int = 1) -> Iterator[Columns]:
+        """The rest of the epoch; or of its steps only the `first` and every `stride`-th after it, for worker pools."""
+        self.close()
+        self._epoch, self._offset = self._place()
+        start = self._offset
+        span = Span(epoch=self._epoch, offset=start, lanes=self._plan.lanes, first=first, stride=stride)
+        config = self.config
+        stream = BatchStream(self._order, self._blocks, span, config.num_threads, config.prefetch_bytes)
+        self._stream = stream
+        try:
+            batches = transformed(self._visible(iter(stream)), config.transform, config.num_threads)
+            for number, batch in enumerate(self._timed(batches)):
+                if stream is not self._stream:
+                    return  # repositioned in mid-epoch: this iteration is over, a new one starts at the new place
+                self._check_generation()
+                self._offset = start + (first + number * stride + 1) * self._order.per_lane
+                self._num_batches += 1
+                self._num_samples += num_rows(batch)
+                yield batch
+            if stream is self._stream:
+                self._epoch, self._offset = self._epoch + 1, 0
+        finally:
+            stream.close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch that was handed out: under 300 bytes of JSON, free of ranks and workers."""
+        epoch, offset = self._place()
+        return self._state(epoch, offset)
+
+    def state_at(self, num_batches: int) -> dict[str, Any]:
+        """The state after this many batches from here, for callers that count batches themselves."""
+        epoch, offset = self._place()
+        left = self._order.steps_from(offset)
+        while num_batches >= left:
+            num_batches, epoch, offset = num_batches - left, epoch + 1, 0
+            left = len(self)
+        return self._state(epoch, offset + num_batches * self._order.per_lane)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes to a saved position; the saved lanes and window are taken over, so that the order stays the same."""
+        cursor = SyncCursor.from_dict(state)
+        lanes, window = int(state.get("num_lanes", 0)), int(state.get("window", 0))
+        if lanes < 1 or self._global_batch() % lanes:
+            raise Refused(
+                f"the saved order has {lanes} lanes, the global batch here is {self._global_batch()}",
+                hint="batch_size × worker_count must stay a multiple of the lanes: pass the worker_count of before.",
+            )
+        cursor.check(self._spec(lanes, window).digest)
+        if (lanes, window) != (self._order.spec.num_lanes, self._order.spec.window):
+            self._order, self._plan = self._ordered(lanes, window)
+        self.close()
+        self._epoch, self._offset = cursor.epoch, self._order.offset_of(cursor.position)
+
+    def set_epoch(self, epoch: int) -> None:
+        """To the start of an epoch."""
+        if epoch < 0:
+            raise InvalidArgument(f"epoch cannot be negative: {epoch}")
+        self.close()
+        self._epoch, self._offset = epoch, 0
+
+    def replan(self) -> None:
+        """After a change of membership: asks for the lanes again and goes back to the committed position."""
+        self.close()
+        self._plan = self._source.plan(self._name, self._order.spec.num_lanes)
+        if self._plan.resume is not None:
+            self.load_state_dict(self._plan.resume)
+
+    def sample(self, num_rows: int = 4) -> Preview:
+        """The first rows of the batch that was handed out last: what this worker reads now, in small."""
+        return preview_rows(self._last, num_rows, self.manifest, self._epoch, self.position)
+
+    def close(self) -> None:
+        """Stops reading ahead. Iterating again starts it again."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+    def _chosen_source(self) -> PlanSource:
+        given = self.config
+        ambient = plan_source()
+        if ambient is not None and given.world_size == 1 and given.worker_count is None:
+            return ambient
+        return StaticPlan(given.rank, given.world_size, given.worker_count)
+
+    def _opened(self, dataset: Dataset) -> Manifest:
+        if isinstance(dataset, Manifest):
+            return dataset
+        found = self._source.resolve(dataset) if isinstance(dataset, str) else None
+        if found is not None:
+            shuffle = found.shuffle if self.config.shuffle is None else self.config.shuffle
+            seed = found.seed if self.config.seed is None else self.config.seed
+            self.config = replace(self.config, shuffle=shuffle, seed=seed, format=self.config.format or found.format)
+            paths: str | list[str] = found.path
+        else:
+            paths = [fspath(part) for part in ([dataset] if isinstance(dataset, str | PathLike) else dataset)]
+        return build_manifest(
+            paths,
+            self.config.format,
+            columns=self.config.columns,
+            cache=LocalCache(Path(self.config.cache_dir or default_cache_dir())),
+            on_bad=self._skipped if self.config.on_error == "skip" else None,
+        )
+
+    def _chosen_lanes(self) -> tuple[int, int]:
+        config, workers = self.config, self._source.worker_count
+        if config.num_lanes is not None:
+            lanes = config.num_lanes
+        elif config.shuffle is False:
+            lanes = next(d for d in range(1, self._global_batch() + 1) if not self._global_batch() % d and d >= workers)
+        else:
+            lanes = choose_lanes(self.manifest, self._global_batch(), workers, config.memory_bytes)
+        return lanes, config.window or choose_window(self.manifest, lanes, workers, config.memory_bytes)
+
+    def _global_batch(self) -> int:
+        return self.batch_size * self._source.worker_count
+
+    def _spec(self, num_lanes: int, window: int) -> OrderSpec:
+        return OrderSpec(
+            manifest=self.manifest.digest,
+            seed=self.config.seed or 0,
+            num_lanes=num_lanes,
+            window=window,
+            shuffle=self.config.shuffle is not False,
+        )
+
+    def _ordered(self, num_lanes: int, window: int) -> tuple[EpochOrder, LanePlan]:
+        layout = LaneLayout(self.manifest.sizes, self._spec(num_lanes, window))
+        return EpochOrder(layout, self._global_batch(), self.config.tail), self._source.plan(self._name, num_lanes)
+
+    def _place(self) -> tuple[int, int]:
+        """(epoch, lane offset) of the next batch: the end of an epoch is the start of the next."""
+        if self._order.steps_from(self._offset):
+            return self._epoch, self._offset
+        return self._epoch + 1, 0
+
+    def _state(self, epoch: int, offset: int) -> dict[str, Any]:
+        spec = self._order.spec
+        cursor = SyncCursor(digest=spec.digest, seed=spec.seed, epoch=epoch, position=self._order.position_of(offset))
+        return {**cursor.to_dict(), "num_lanes": spec.num_lanes, "window": spec.window}
+
+    def _check_generation(self) -> None:
+        newest = self._source.generation()
+        if newest != self._plan.generation:
+            raise Refused(
+                f"membership changed: generation {newest}, this loader reads generation {self._plan.generation}",
+                hint="Restore the last checkpoint and call replan(); the orchestrator does both.",
+            )
+
+    def _timed(self, batches: Iterator[Columns]) -> Iterator[Columns]:
+        while True:
+            begin = time.perf_counter()
+            batch = next(batches, None)
+            self._wait_s += time.perf_counter() - begin
+            if batch is None:
+                return
+            yield batch
+
+    def _visible(self, batches: Iterator[Columns]) -> Iterator[Columns]:
+        for batch in batches:
+            self._last = batch
+            yield batch if self.config.with_index else {name: batch[name] for name in batch if name != INDEX}

@@ -1,0 +1,124 @@
+"""Which lanes this process reads, and who says so: ranks given as arguments, or a coordinator behind a Protocol."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from strata.data.manifest import Manifest
+from strata.errors import InvalidArgument
+from strata.sharding import default_lanes, plan_sticky
+
+__all__ = [
+    "DatasetSource",
+    "LanePlan",
+    "PlanSource",
+    "StaticPlan",
+    "choose_lanes",
+    "choose_window",
+    "plan_source",
+    "set_plan_source",
+]
+
+MAX_LANES = 64
+MAX_WINDOW = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSource:
+    """Where a registered dataset is: what a loader needs to open it."""
+
+    path: str
+    format: str
+    shuffle: bool
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanePlan:
+    """The lanes of one process in one generation. `worker_count` is the declared size of the job, fixed for its life.
+
+    `resume` is the committed loader state to start from, or None for the start.
+    """
+
+    generation: int
+    lanes: tuple[int, ...]
+    worker_count: int
+    resume: Mapping[str, Any] | None = None
+
+
+class PlanSource(Protocol):
+    """Implemented above this layer by whoever talks to the coordinator. Calls may block, except `generation`."""
+
+    @property
+    def worker_count(self) -> int:
+        """The job's declared number of workers."""
+        ...
+
+    def resolve(self, dataset: str) -> DatasetSource | None:
+        """The registered dataset of that id, or None when there is none (then it is taken as a path)."""
+        ...
+
+    def plan(self, dataset: str, num_lanes: int) -> LanePlan:
+        """The lanes that this process owns now."""
+        ...
+
+    def generation(self) -> int:
+        """The newest generation heard of; read before every batch, so it must not block."""
+        ...
+
+
+class StaticPlan:
+    """Rank and world size as arguments; nothing ever changes. Any world size reads the same global batches."""
+
+    def __init__(self, rank: int = 0, world_size: int = 1, worker_count: int | None = None) -> None:
+        if not 0 <= rank < world_size:
+            raise InvalidArgument(f"rank {rank} is outside 0…{world_size - 1}")
+        if worker_count is not None and worker_count < 1:
+            raise InvalidArgument(f"worker_count must be at least 1: {worker_count}")
+        self._rank = rank
+        self._world_size = world_size
+        self._worker_count = worker_count or world_size
+
+    @property
+    def worker_count(self) -> int:
+        return self._worker_count
+
+    def resolve(self, dataset: str) -> DatasetSource | None:
+        return None
+
+    def plan(self, dataset: str, num_lanes: int) -> LanePlan:
+        table = plan_sticky(num_lanes, [str(rank) for rank in range(self._world_size)])
+        lanes = tuple(table.units_of(str(self._rank)).tolist())
+        return LanePlan(generation=0, lanes=lanes, worker_count=self._worker_count)
+
+    def generation(self) -> int:
+        return 0
+
+
+_ambient: PlanSource | None = None
+
+
+def set_plan_source(source: PlanSource | None) -> None:
+    """Makes loaders of this process ask `source` when they are given no ranks. For the worker runtime, at its start."""
+    global _ambient  # one process belongs to one job
+    _ambient = source
+
+
+def plan_source() -> PlanSource | None:
+    return _ambient
+
+
+def choose_lanes(manifest: Manifest, global_batch: int, worker_count: int, memory_bytes: int) -> int:
+    """Many lanes mix well and allow many workers; but each holds a window in memory, and each cuts blocks at its ends.
+
+    So: at least one per worker; at most 64, a quarter of the blocks, and what fits the memory of a worker.
+    """
+    fitting = memory_bytes * worker_count // max(manifest.block_bytes, 1)
+    limit = max(1, min(MAX_LANES, manifest.num_blocks // 4, fitting))
+    return default_lanes(global_batch, worker_count, limit)
+
+
+def choose_window(manifest: Manifest, num_lanes: int, worker_count: int, memory_bytes: int) -> int:
+    """How many blocks a lane shuffles together: up to 8, as many as fit the memory of a worker."""
+    lanes = -(-num_lanes // worker_count)
+    return max(1, min(MAX_WINDOW, memory_bytes // max(lanes * manifest.block_bytes, 1)))

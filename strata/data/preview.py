@@ -1,0 +1,87 @@
+"""Samples made small enough to look at: numbers, shortened texts, the start of arrays, thumbnails of images.
+
+Read through the same order and the same readers as training, so a preview of step t shows the samples of step t.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from strata.data.blocks import INDEX
+from strata.data.columns import Columns, num_rows
+from strata.data.images import looks_like_image, thumbnail
+from strata.data.manifest import Manifest
+
+__all__ = ["Preview", "preview_rows", "shown"]
+
+MAX_TEXT = 400
+MAX_VALUES = 16
+MAX_ROWS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """`rows` is plain JSON: per sample its number, file, row of the file and its values by column."""
+
+    columns: dict[str, str]
+    epoch: int
+    position: int
+    rows: tuple[dict[str, Any], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "columns": self.columns,
+            "epoch": self.epoch,
+            "position": self.position,
+            "rows": list(self.rows),
+        }
+
+
+def preview_rows(batch: Columns, count: int, manifest: Manifest, epoch: int, position: int) -> Preview:
+    """The first rows of a batch that has its INDEX column."""
+    names = [name for name in batch if name != INDEX]
+    rows = []
+    for row in range(min(count, MAX_ROWS, num_rows(batch))):
+        number = int(batch[INDEX][row])
+        block = int(np.searchsorted(manifest.starts, number, side="right")) - 1
+        rows.append(
+            {
+                "index": number,
+                "file": manifest.files[int(manifest.block_files[block])].name,
+                "row": number - int(manifest.starts[block]) + int(manifest.first_rows[block]),
+                "values": {name: shown(batch[name][row]) for name in names},
+            }
+        )
+    columns = {name: manifest.schema.get(name, "") for name in names or manifest.schema}
+    return Preview(columns=columns, epoch=epoch, position=position, rows=tuple(rows))
+
+
+def shown(value: Any) -> Any:
+    """One value as JSON, at most a few hundred bytes, images about 5 KB."""
+    if isinstance(value, dict) and isinstance(value.get("bytes"), bytes):
+        return shown(value["bytes"])  # the image column of Hugging Face datasets
+    if isinstance(value, bytes):
+        if looks_like_image(value):
+            return thumbnail(value)
+        return {"kind": "bytes", "size": len(value), "hex": value[:32].hex()}
+    if isinstance(value, str):
+        return value if len(value) <= MAX_TEXT else {"kind": "text", "size": len(value), "text": value[:MAX_TEXT] + "…"}
+    if isinstance(value, np.ndarray):
+        flat = [_number(item) for item in value.ravel()[:MAX_VALUES].tolist()]
+        return {"kind": "array", "dtype": str(value.dtype), "shape": list(value.shape), "values": flat}
+    if isinstance(value, list):
+        return {"kind": "list", "size": len(value), "values": [shown(item) for item in value[:MAX_VALUES]]}
+    if isinstance(value, dict):
+        return {str(key)[:80]: shown(item) for key, item in list(value.items())[:MAX_VALUES]}
+    if isinstance(value, np.datetime64):
+        return str(value)
+    return _number(value.item() if isinstance(value, np.generic) else value)
+
+
+def _number(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, int | float | bool | type(None)) else str(value)[:MAX_TEXT]

@@ -1,0 +1,41 @@
+"""What a loader has done so far: counts that are shown, so that nothing is skipped, dropped or repeated in silence."""
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+
+from strata.errors import DataError
+
+__all__ = ["LoaderStats", "SkipLog"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderStats:
+    """A snapshot. `num_skipped` counts errors (a row, a block or a file); `wait_s` is time spent waiting for data."""
+
+    num_batches: int
+    num_samples: int
+    num_padded: int
+    num_dropped: int
+    num_skipped: int
+    wait_s: float
+    ahead_bytes: int
+    last_errors: tuple[str, ...]
+
+
+class SkipLog:
+    """Collects what was skipped, from any thread; keeps the last few messages."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: deque[str] = deque(maxlen=10)
+        self.count = 0
+
+    def __call__(self, error: DataError) -> None:
+        with self._lock:
+            self.count += 1
+            self._last.append(str(error))
+
+    def last(self) -> tuple[str, ...]:
+        with self._lock:
+            return tuple(self._last)

@@ -1,0 +1,135 @@
+"""The batches of one epoch for one process: windows of its lanes, read ahead, cut into steps, in order.
+
+Knows nothing of coordinators or checkpoints; it starts at any lane offset and never reads what lies before.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strata.data.blocks import INDEX, BlockSource, WindowRows
+from strata.data.columns import Columns, join
+from strata.data.prefetch import Prefetcher
+from strata.sharding import EpochOrder, Lane
+
+__all__ = ["BatchStream", "Span", "transformed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Part of an epoch: from lane `offset` on, these lanes; of its steps the `first`, then every `stride`-th."""
+
+    epoch: int
+    offset: int
+    lanes: tuple[int, ...]
+    first: int = 0
+    stride: int = 1
+
+
+class BatchStream:
+    """Iterate once, then close. Every batch has its samples' numbers in the column INDEX."""
+
+    def __init__(
+        self, order: EpochOrder, blocks: BlockSource, span: Span, num_threads: int = 0, prefetch_bytes: int = 0
+    ) -> None:
+        self._order = order
+        self._blocks = blocks
+        self._span = span
+        self._lanes = [order.lane(number, span.epoch) for number in sorted(span.lanes)]
+        row_bytes = blocks.manifest.block_bytes * blocks.manifest.num_blocks // max(blocks.manifest.num_samples, 1)
+        self._row_bytes = max(row_bytes, 1)
+        self._windows = Prefetcher(self._schedule(), self._load, num_threads, prefetch_bytes)
+        self._open: list[WindowRows | None] = [None] * len(self._lanes)
+        self._template: Columns = {name: np.empty(0) for name in (*blocks.names, INDEX)}
+
+    @property
+    def ahead_bytes(self) -> int:
+        return self._windows.ahead_bytes
+
+    def close(self) -> None:
+        self._windows.close()
+
+    def __iter__(self) -> Iterator[Columns]:
+        for offset in self._offsets():
+            yield self._batch(offset)
+
+    def _offsets(self) -> Iterator[int]:
+        for step in range(self._span.first, self._order.steps_from(self._span.offset), self._span.stride):
+            yield self._span.offset + step * self._order.per_lane
+
+    def _schedule(self) -> Iterator[tuple[tuple[int, int], int]]:
+        """((place in lanes, window), bytes) in exactly the order in which `_batch` asks for them."""
+        read_to = [0] * len(self._lanes)
+        for offset in self._offsets():
+            for place, lane in enumerate(self._lanes):
+                upto = min(offset + self._order.per_lane, lane.num_samples)
+                while max(offset, read_to[place]) < upto:
+                    index = lane.window_at(max(offset, read_to[place]))
+                    start, stop = lane.window_span(index)
+                    read_to[place] = stop
+                    yield (place, index), (stop - start) * self._row_bytes
+
+    def _load(self, key: tuple[int, int]) -> WindowRows:
+        place, index = key
+        return self._blocks.window(self._lanes[place].window(index))
+
+    def _batch(self, offset: int) -> Columns:
+        pieces: list[tuple[Columns, slice]] = []
+        for place, lane in enumerate(self._lanes):
+            self._collect(pieces, place, lane, offset)
+            if pads := self._order.pads(lane.number, offset):
+                padding = self._blocks.rows(*self._order.padding(self._span.epoch, pads))
+                pieces.append((padding, slice(None)))
+        pieces = [(columns, rows) for columns, rows in pieces if columns]
+        if not pieces:
+            return {name: values[:0] for name, values in self._template.items()}
+        self._template = pieces[0][0]
+        # Column by column instead of lane by lane: 64 lanes of 4 rows must not cost 64 dictionaries per batch.
+        return {name: _stacked([columns[name][rows] for columns, rows in pieces]) for name in self._template}
+
+    def _collect(self, pieces: list[tuple[Columns, slice]], place: int, lane: Lane, offset: int) -> None:
+        upto = min(offset + self._order.per_lane, lane.num_samples)
+        while offset < upto:
+            window = self._open[place]
+            if window is None or offset >= window.stop:
+                window = self._open[place] = self._windows.get((place, lane.window_at(offset)))
+            high = min(upto, window.stop)
+            pieces.append((window.columns, window.span(offset, high)))
+            offset = high
+
+
+def _stacked(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    joined = join([{"": part} for part in parts])[""] if _ragged(parts) else np.concatenate(parts)
+    if joined.dtype != object or not len(joined) or not all(isinstance(value, np.ndarray) for value in joined):
+        return joined
+    # Lists that happen to be equally long in this batch are a matrix, whatever blocks they came from.
+    return np.stack(list(joined)) if len({value.shape for value in joined}) == 1 else joined
+
+
+def _ragged(parts: list[NDArray[Any]]) -> bool:
+    return any(part.ndim != parts[0].ndim or part.shape[1:] != parts[0].shape[1:] for part in parts)
+
+
+def transformed(
+    batches: Iterator[Columns], transform: Callable[[Columns], Columns] | None, num_threads: int
+) -> Iterator[Columns]:
+    """Applies `transform` in threads, a few batches ahead, and keeps the order. Its errors come out at their batch."""
+    if transform is None or not num_threads:
+        yield from batches if transform is None else map(transform, batches)
+        return
+    with ThreadPoolExecutor(max_workers=num_threads, thread_name_prefix="strata-transform") as pool:
+        waiting = deque(pool.submit(transform, batch) for batch, _ in zip(batches, range(num_threads), strict=False))
+        try:
+            for batch in batches:
+                waiting.append(pool.submit(transform, batch))
+                yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
