@@ -36,6 +36,7 @@ RANK_VARIABLES = frozenset(
         "STRATA_RANK",
         "STRATA_REQUIRE_WEB",
         "STRATA_RUN_ID",
+        "STRATA_SUPERVISOR_PID",
         "STRATA_TASK_ID",
         "STRATA_TELEMETRY_ADDR",
         "STRATA_WORKER_ID",

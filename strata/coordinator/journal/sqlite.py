@@ -19,7 +19,7 @@ from strata.coordinator.journal.base import Record, Stored
 from strata.errors import InvalidConfig
 from strata.lockfile import FolderLock
 
-__all__ = ["SqliteJournal"]
+__all__ = ["SqliteJournal", "read_journal"]
 
 _log = logging.getLogger(__name__)
 
@@ -116,6 +116,15 @@ class SqliteJournal:
         if records and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._on_durable, records[-1].seq)
         return None not in items
+
+
+def read_journal(folder: Path) -> Stored:
+    """What is durable now, without taking the journal from its owner."""
+    connection = sqlite3.connect(f"file:{folder / 'journal.db'}?mode=ro", uri=True)
+    try:
+        return _read(connection)
+    finally:
+        connection.close()
 
 
 def _connect(folder: Path) -> sqlite3.Connection:

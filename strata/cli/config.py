@@ -1,0 +1,38 @@
+"""`strata config show`: the settings in force and where each comes from, secrets masked."""
+
+import json
+import os
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from strata.config import Settings, load_settings, masked, variables
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    group = typer.Typer(help="Look at the settings.", no_args_is_help=True)
+    group.command()(show)
+    app.add_typer(group, name="config", rich_help_panel="Inspect")
+
+
+def show(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """Print every setting in force, and which variable or file set it."""
+    settings = load_settings()
+    values = masked(settings)
+    if as_json:
+        Console().print_json(json.dumps(values))
+        return
+    table = Table("setting", "value", "from")
+    for name, value in values.items():
+        table.add_row(name, value, _source(settings, name))
+    Console().print(table)
+
+
+def _source(settings: Settings, name: str) -> str:
+    if name not in settings.model_fields_set:
+        return "[dim]default[/]"
+    return next((variable for variable in variables(name) if variable in os.environ), "strata.toml")

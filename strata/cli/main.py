@@ -1,0 +1,63 @@
+"""The `strata` command. Errors are one red line with what to do next; a traceback only with --debug."""
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from strata import __version__
+from strata.cli import config, nodes, state, up
+from strata.errors import StrataError
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="strata",
+    help="Run distributed training jobs and watch them live: kill anything, lose nothing, and see why.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for part in (up, nodes, state, config):
+    part.add_to(app)
+
+_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        Console().print(f"strata {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    del debug, version  # read by run() and by the callback
+
+
+def run() -> None:
+    """The console script: turns every StrataError into one line and an exit code."""
+    try:
+        app()
+    except StrataError as error:
+        if "--debug" in sys.argv[1:2]:
+            raise
+        hint = f" [default]{_escape(error.hint)}[/]" if error.hint else ""
+        _stderr.print(f"[red]error:[/] [red]{_escape(_sentence(error.message))}[/]{hint}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", r"\[")

@@ -1,0 +1,56 @@
+"""`strata coordinator`, `strata observatory`, `strata agent`: one process alone, for clusters and for `strata up`."""
+
+import typer
+
+from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
+from strata.cli.parent import die_with_parent
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Cluster")(coordinator)
+    app.command(rich_help_panel="Cluster")(observatory)
+    app.command(rich_help_panel="Cluster")(agent)
+
+
+def coordinator(data_dir: DataDir = None, host: Host = None, grpc_port: GrpcPort = None) -> None:
+    """Run the control plane alone: membership, barriers, shards, checkpoints, tasks."""
+    from strata.coordinator import server
+
+    die_with_parent()
+    server.run(prepare(data_dir=data_dir, host=host, grpc_port=grpc_port))
+
+
+def observatory(
+    data_dir: DataDir = None,
+    host: Host = None,
+    http_port: HttpPort = None,
+    telemetry_port: TelemetryPort = None,
+    coordinator_addr: str | None = typer.Option(None, "--coordinator", help="The coordinator's host:port."),
+) -> None:
+    """Run the observability plane alone: metrics, logs, REST and the dashboard."""
+    from strata.observatory import server
+
+    die_with_parent()
+    server.run(
+        prepare(
+            data_dir=data_dir,
+            host=host,
+            http_port=http_port,
+            telemetry_port=telemetry_port,
+            coordinator_addr=coordinator_addr,
+        )
+    )
+
+
+def agent(
+    data_dir: DataDir = None,
+    slots: Slots = None,
+    coordinator_addr: str | None = typer.Option(None, "--coordinator", help="The coordinator's host:port."),
+) -> None:
+    """Run this host's agent: it starts workers, captures their output and watches the machine."""
+    from strata.agent import server
+
+    die_with_parent()
+    server.run(prepare(data_dir=data_dir, slots=slots, coordinator_addr=coordinator_addr))

@@ -1,0 +1,29 @@
+"""The flags that several commands share, and how they become settings."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from strata.config import Settings, load_settings
+from strata.logs import set_up_logging
+
+__all__ = ["DataDir", "GrpcPort", "Host", "HttpPort", "Slots", "TelemetryPort", "prepare"]
+
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where state is kept (default .strata).")]
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default 127.0.0.1).")]
+GrpcPort = Annotated[int | None, typer.Option("--grpc-port", help="Coordinator's port (default 50051, 0 = any).")]
+HttpPort = Annotated[int | None, typer.Option("--http-port", help="Dashboard's port (default 3000, 0 = any).")]
+TelemetryPort = Annotated[
+    int | None, typer.Option("--telemetry-port", help="Port for metrics and logs (default 50052, 0 = any).")
+]
+Slots = Annotated[
+    int | None, typer.Option("--slots", help="Workers this host may run (default: its cores, at least 4).")
+]
+
+
+def prepare(**flags: Any) -> Settings:
+    """Settings of all sources, with logging set up as they say."""
+    settings = load_settings(flags)
+    set_up_logging(settings.log, settings.log_format)
+    return settings

@@ -1,0 +1,166 @@
+"""Keeps a few processes running: starts them in order, starts again what dies, stops in reverse order.
+
+Each child runs in a session of its own, so that Ctrl-C reaches the supervisor alone and the order is kept.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strata.cli.parent import SUPERVISOR_VARIABLE
+from strata.errors import StrataError
+
+__all__ = ["Child", "ChildFailed", "Supervisor"]
+
+_POLL_S = 0.05
+_HEALTHY_S = 30.0
+_BACK_OFF_S = (0.0, 0.2, 0.5, 1.0, 2.0, 5.0)
+_LOG_LIMIT_BYTES = 20 * 1024 * 1024
+
+
+class ChildFailed(StrataError):
+    """A child ended before it was ready; the message is the child's own last line."""
+
+    code = "child_failed"
+
+
+@dataclass(slots=True, kw_only=True)
+class Child:
+    """One process and how to know that it is ready: it writes `ready_file`, with its pid, once it serves."""
+
+    name: str
+    arguments: Callable[[], list[str]]
+    ready_file: Path
+    log_file: Path
+    start_timeout_s: float = 60.0
+    stop_timeout_s: float = 15.0
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    failures: int = 0
+    restart_at: float | None = None
+    endpoints: dict[str, str] = field(default_factory=dict)
+
+    def start(self) -> None:
+        _rotate(self.log_file)
+        command = [sys.executable, "-m", "strata", *self.arguments()]
+        environment = {**os.environ, SUPERVISOR_VARIABLE: str(os.getpid())}
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        self.started_at = time.monotonic()
+        self.restart_at = None
+
+    def ready(self) -> bool:
+        """Whether the running process has said where it serves."""
+        with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+            written = json.loads(self.ready_file.read_text())
+            if self.process is not None and written.get("pid") == self.process.pid:
+                self.endpoints = {key: str(value) for key, value in written.items() if key != "pid"}
+                return True
+        return False
+
+    def wait_ready(self) -> None:
+        """Raises ChildFailed with what the child said if it ends, or is not ready in time."""
+        deadline = time.monotonic() + self.start_timeout_s
+        while not self.ready():
+            assert self.process is not None
+            if self.process.poll() is not None:
+                raise ChildFailed(_last_error(self.log_file) or f"the {self.name} ended with {self.exit_text()}")
+            if time.monotonic() > deadline:
+                raise ChildFailed(
+                    f"the {self.name} was not ready within {self.start_timeout_s:g} s", hint=f"See {self.log_file}."
+                )
+            time.sleep(_POLL_S)
+
+    def exit_text(self) -> str:
+        code = self.process.returncode if self.process else None
+        if code is not None and code < 0:
+            return f"signal {signal.Signals(-code).name}"
+        return f"exit code {code}"
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL; returns when it is gone."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(self.stop_timeout_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Supervisor:
+    """Runs `children` in order until `stop` is asked for. `tell` is given one line for whatever a user should know."""
+
+    def __init__(self, children: list[Child], tell: Callable[[str], None]) -> None:
+        self._children = children
+        self._tell = tell
+        self._stopping = False
+        self.started = False
+
+    def start(self) -> None:
+        """Starts them one after the other, each when the one before is ready. A failure stops those that run."""
+        try:
+            for child in self._children:
+                child.start()
+                child.wait_ready()
+        except BaseException:
+            self.stop()
+            raise
+        self.started = True
+
+    def ask_to_stop(self) -> None:
+        self._stopping = True
+
+    def watch(self) -> None:
+        """Returns after `ask_to_stop`. A child that dies comes back after a pause that grows with its failures."""
+        while not self._stopping:
+            for child in self._children:
+                self._look_after(child)
+            time.sleep(_POLL_S)
+
+    def _look_after(self, child: Child) -> None:
+        now = time.monotonic()
+        if child.restart_at is not None:
+            if now >= child.restart_at:
+                child.start()
+            return
+        assert child.process is not None
+        if child.process.poll() is None:
+            if child.failures and now - child.started_at > _HEALTHY_S:
+                child.failures = 0
+            return
+        pause = _BACK_OFF_S[min(child.failures, len(_BACK_OFF_S) - 1)]
+        child.failures += 1
+        child.restart_at = now + pause
+        why = _last_error(child.log_file) if child.process.returncode > 0 else ""
+        self._tell(f"{child.name} died ({child.exit_text()}), starting it again{f': {why}' if why else ''}")
+
+    def stop(self) -> None:
+        """In reverse order, each gone before the next is told."""
+        for child in reversed(self._children):
+            child.stop()
+
+
+def _rotate(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.exists() and file.stat().st_size > _LOG_LIMIT_BYTES:
+        file.replace(file.with_suffix(".log.1"))
+
+
+def _last_error(file: Path) -> str:
+    """The child's last `error:` line, without the word."""
+    with file.open("rb") as log:
+        log.seek(max(0, file.stat().st_size - 64 * 1024))
+        lines = log.read().decode(errors="replace").splitlines()
+    found = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return found[-1] if found else ""

@@ -1,0 +1,150 @@
+"""`strata up`: the whole of Strata on one machine, supervised."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
+from strata.cli.supervisor import Child, Supervisor
+from strata.config import Settings
+from strata.lockfile import FolderLock
+from strata.network import write_endpoint
+from strata.token import ensure_token
+
+__all__ = ["add_to", "cluster", "serve"]
+
+_console = Console(highlight=False, soft_wrap=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(up)
+
+
+def up(
+    host: Host = None,
+    grpc_port: GrpcPort = None,
+    http_port: HttpPort = None,
+    telemetry_port: TelemetryPort = None,
+    data_dir: DataDir = None,
+    slots: Slots = None,
+    no_agent: Annotated[bool, typer.Option("--no-agent", help="Start no workers on this machine.")] = False,
+) -> None:
+    """Start coordinator, observatory and a local agent, and keep them running until Ctrl-C."""
+    settings = prepare(
+        host=host,
+        grpc_port=grpc_port,
+        http_port=http_port,
+        telemetry_port=telemetry_port,
+        data_dir=data_dir,
+        slots=slots,
+    )
+    with cluster(settings, with_agent=not no_agent) as supervisor:
+        serve(supervisor)
+
+
+@contextmanager
+def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
+    """A running cluster on this machine: endpoints.json is there inside the block, no process is left after it."""
+    folder = settings.data_dir
+    lock = FolderLock(folder, "strata")
+    lock.acquire()
+    try:
+        ensure_token(settings)
+        children = _children(settings, with_agent=with_agent)
+        supervisor = Supervisor(children, lambda line: _console.print(f"[yellow]{line}[/]"))
+        with _stop_signals(supervisor):
+            supervisor.start()
+            endpoints = {key: value for child in children for key, value in child.endpoints.items()}
+            file = write_endpoint(folder / "endpoints.json", endpoints)
+            try:
+                _greet(endpoints, folder)
+                yield supervisor
+            finally:
+                file.unlink(missing_ok=True)
+                supervisor.stop()
+    finally:
+        lock.release()
+
+
+def serve(supervisor: Supervisor) -> None:
+    """Watches over the cluster until Ctrl-C or SIGTERM."""
+    supervisor.watch()
+    _console.print("[dim]stopping …[/]")
+
+
+def _children(settings: Settings, *, with_agent: bool) -> list[Child]:
+    """Ports that were left to the system stay the same when a child comes back, so that others find it again."""
+    folder = settings.data_dir
+    logs = folder / "logs"
+    common = ["--data-dir", str(folder)]
+
+    def coordinator_arguments() -> list[str]:
+        port = _port_of(coordinator.endpoints.get("grpc"), settings.grpc_port)
+        return ["coordinator", *common, "--host", settings.host, "--grpc-port", str(port)]
+
+    def observatory_arguments() -> list[str]:
+        http = _port_of(observatory.endpoints.get("http"), settings.http_port)
+        telemetry = _port_of(observatory.endpoints.get("telemetry"), settings.telemetry_port)
+        ports = ["--http-port", str(http), "--telemetry-port", str(telemetry)]
+        return ["observatory", *common, "--host", settings.host, *ports, "--coordinator", coordinator.endpoints["grpc"]]
+
+    def agent_arguments() -> list[str]:
+        slots = ["--slots", str(settings.slots)] if settings.slots else []
+        return ["agent", *common, *slots, "--coordinator", coordinator.endpoints["grpc"]]
+
+    coordinator = Child(
+        name="coordinator",
+        arguments=coordinator_arguments,
+        ready_file=folder / "coordinator.json",
+        log_file=logs / "coordinator.log",
+    )
+    observatory = Child(
+        name="observatory",
+        arguments=observatory_arguments,
+        ready_file=folder / "observatory.json",
+        log_file=logs / "observatory.log",
+    )
+    agent = Child(
+        name="agent",
+        arguments=agent_arguments,
+        ready_file=folder / "agent.json",
+        log_file=logs / "agent.log",
+        stop_timeout_s=75.0,  # its workers get their grace first
+    )
+    return [coordinator, observatory, *([agent] if with_agent else [])]
+
+
+def _port_of(address: str | None, asked: int) -> int:
+    return int(address.rpartition(":")[2]) if address else asked
+
+
+@contextmanager
+def _stop_signals(supervisor: Supervisor) -> Iterator[None]:
+    """Ctrl-C and SIGTERM ask to stop; during the start they interrupt it."""
+
+    def ask(number: int, frame: object) -> None:
+        del number, frame
+        if supervisor.started:
+            supervisor.ask_to_stop()
+        else:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _greet(endpoints: dict[str, str], folder: Path) -> None:
+    _console.print(f"\n  [bold]Strata is up.[/]  Dashboard  [bold cyan]{endpoints['http']}[/]\n")
+    _console.print(f"  coordinator  {endpoints['grpc']}      (gRPC, for workers)")
+    if endpoints.get("telemetry"):
+        _console.print(f"  telemetry    {endpoints['telemetry']}      (gRPC, for metrics and logs)")
+    _console.print(f"  state, logs  {folder}/\n\n  [dim]Ctrl-C stops everything; nothing is lost.[/]\n")
