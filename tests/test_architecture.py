@@ -21,12 +21,14 @@ CEILING = 400
 
 # Top to bottom. A unit may import units of lower rows, and of its own row only itself.
 LAYERS = (
+    ("__main__",),
     ("cli",),
     ("integrations",),
     ("coordinator", "observatory", "agent", "worker"),
     ("checkpoint", "data", "launchers", "client"),
     ("storage", "sharding", "protocol"),
-    ("config", "lockfile"),
+    ("token",),
+    ("config", "lockfile", "logs", "network"),
     ("types", "errors", "clock"),
 )
 WITHIN_A_ROW = {("types", "errors")}
@@ -153,10 +155,11 @@ def test_imports_point_down_and_siblings_never_meet() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_unit_has_its_layer() -> None:
-    for module in modules().values():
-        if module.unit:
-            _row(module.unit)
+def test_every_unit_has_its_layer_here_and_on_the_page() -> None:
+    picture = PAGE.read_text(encoding="utf-8").partition("## Layers")[2].partition("## The tree")[0]
+    for unit in {module.unit for module in modules().values()} - {"", "__main__"}:
+        _row(unit)
+        assert re.search(rf"\b{unit}\b", picture), f"the picture of the layers lacks {unit}"
 
 
 def test_the_face_loads_only_what_a_training_script_needs() -> None:
