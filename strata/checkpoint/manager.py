@@ -31,7 +31,7 @@ from strata.errors import (
     InvalidConfig,
     StorageError,
 )
-from strata.storage.base import honours_create
+from strata.storage.base import ObjectStore, honours_create
 from strata.storage.uri import open_store
 from strata.types.checkpoints import CheckpointInfo
 
@@ -60,7 +60,7 @@ class CheckpointManager:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | ObjectStore,
         *,
         keep_count: int | None = 5,
         keep_every: int | None = None,
@@ -81,7 +81,7 @@ class CheckpointManager:
                 hint="Pass coordinator=…; on a shared folder or bucket, strata.checkpoint.StoreCommit needs no server.",
             )
         self._keep_count, self._keep_every = keep_count, keep_every
-        self._store = open_store(path, settings.storage)
+        self._store = open_store(path, settings.storage) if isinstance(path, str | os.PathLike) else path
         self._catalog = Catalog(self._store, settings.clock)
         self._saver = Saver(
             self._store,

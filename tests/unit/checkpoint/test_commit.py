@@ -1,0 +1,143 @@
+"""One suite over both shipped coordinators: attempts, votes, decisions, restarts and fencing."""
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from strata.checkpoint.commit import Attempt, CommitCoordinator, SoloCommit, Vote
+from strata.checkpoint.layout import commit_key, manifest_key
+from strata.checkpoint.manifest import digest_of
+from strata.checkpoint.store_commit import StoreCommit
+from strata.errors import CheckpointAborted, Fenced, InvalidArgument
+from strata.storage.base import ObjectStore
+from strata.storage.local import LocalStore
+from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
+
+_RANKS = (0, 1, 2)
+_INFO = CheckpointInfo(
+    id="x", step=5, epoch=0, path="p", size_bytes=1, created_at=0.0, status=CheckpointStatus.COMPLETED
+)
+Group = Callable[[float], list[CommitCoordinator]]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    return LocalStore(tmp_path)
+
+
+@pytest.fixture(params=["solo", "store"])
+def group(request: pytest.FixtureRequest, store: ObjectStore) -> Group:
+    """Makes one coordinator as seen by each of three ranks."""
+
+    def make(deadline_s: float) -> list[CommitCoordinator]:
+        if request.param == "solo":
+            return [SoloCommit(_RANKS, deadline_s=deadline_s)] * 3
+        return [StoreCommit(store, rank=rank, ranks=_RANKS, generation=1, deadline_s=deadline_s) for rank in _RANKS]
+
+    return make
+
+
+def _vote(store: ObjectStore, attempt: Attempt, rank: int) -> Vote:
+    """What a rank does before it votes: its manifest is in the store."""
+    key = manifest_key(attempt.step, attempt.attempt, rank)
+    data = json.dumps({"size": 10 + rank}).encode()
+    store.put(key, data)
+    return Vote(rank=rank, key=key, digest=digest_of(data), size=10 + rank)
+
+
+def _commit(store: ObjectStore, attempt: Attempt) -> None:
+    store.put(commit_key(attempt.step), json.dumps({"attempt": attempt.attempt}).encode(), create=True)
+
+
+def test_every_rank_gets_the_same_attempt_and_all_learn_of_the_commit(group: Group, store: ObjectStore) -> None:
+    ranks = group(5.0)
+    attempts = [coordinator.begin(rank, 5, 0) for rank, coordinator in enumerate(ranks)]
+    assert len(set(attempts)) == 1
+    attempt = attempts[0]
+    assert ranks[1].begin(1, 5, 0) == attempt
+    for rank in (2, 1, 0):
+        ranks[rank].vote(attempt, _vote(store, attempt, rank))
+    votes = ranks[0].wait_votes(attempt)
+    assert [(vote.rank, vote.size) for vote in votes] == [(0, 10), (1, 11), (2, 12)]
+    decisions: list[bool] = []
+    waiters = [
+        threading.Thread(target=lambda c=c: decisions.append(c.wait_decision(attempt).committed)) for c in ranks[1:]
+    ]
+    for waiter in waiters:
+        waiter.start()
+    _commit(store, attempt)
+    ranks[0].publish(attempt, _INFO)
+    for waiter in waiters:
+        waiter.join(5)
+    assert decisions == [True, True]
+
+
+def test_the_deadline_names_who_is_missing_and_the_step_can_be_tried_again(group: Group, store: ObjectStore) -> None:
+    ranks = group(0.15)
+    attempt = ranks[0].begin(0, 5, 0)
+    ranks[2].begin(2, 5, 0)
+    ranks[0].vote(attempt, _vote(store, attempt, 0))
+    with pytest.raises(CheckpointAborted) as caught:
+        ranks[0].wait_votes(attempt)
+    assert caught.value.missing == (1, 2)
+    assert ranks[2].wait_decision(attempt).missing == (1, 2)
+    again = ranks[1].begin(1, 5, 0)
+    assert again.attempt != attempt.attempt
+    assert ranks[0].begin(0, 5, 0) == again
+
+
+def test_a_rank_that_fails_frees_the_others_at_once(group: Group, store: ObjectStore) -> None:
+    ranks = group(60.0)
+    attempt = ranks[0].begin(0, 5, 0)
+    ranks[1].abort(attempt, 1, "disk full")
+    decision = ranks[2].wait_decision(attempt)
+    assert (decision.committed, decision.missing) == (False, (1,))
+    assert "disk full" in decision.reason
+    with pytest.raises(CheckpointAborted, match="disk full"):
+        ranks[0].vote(attempt, _vote(store, attempt, 0))
+    with pytest.raises(CheckpointAborted, match="disk full"):
+        ranks[0].wait_votes(attempt)
+
+
+def test_the_votes_of_a_dead_launch_never_join_those_of_a_new_one(store: ObjectStore) -> None:
+    old = StoreCommit(store, rank=0, ranks=_RANKS, generation=1)
+    attempt = old.begin(0, 5, 0)
+    old.vote(attempt, _vote(store, attempt, 0))
+    fresh = StoreCommit(store, rank=1, ranks=_RANKS, generation=2)
+    newer = fresh.begin(1, 5, 0)
+    assert newer.attempt != attempt.attempt
+    with pytest.raises(CheckpointAborted, match="generation 2 has begun"):
+        old.wait_votes(attempt)
+    with pytest.raises(Fenced, match="generation 1, current 2"):
+        StoreCommit(store, rank=2, ranks=_RANKS, generation=1).begin(2, 5, 0)
+
+
+def test_a_restarted_rank_opens_a_new_attempt(store: ObjectStore) -> None:
+    first = StoreCommit(store, rank=1, ranks=_RANKS, generation=1)
+    attempt = first.begin(1, 5, 0)
+    first.vote(attempt, _vote(store, attempt, 1))
+    restarted = StoreCommit(store, rank=1, ranks=_RANKS, generation=1)
+    assert restarted.begin(1, 5, 0).attempt != attempt.attempt
+    decision = StoreCommit(store, rank=2, ranks=_RANKS, generation=1).wait_decision(attempt)
+    assert "rank 1 was restarted" in decision.reason
+
+
+def test_a_committer_that_stops_after_the_votes_is_named(store: ObjectStore) -> None:
+    ranks = [StoreCommit(store, rank=rank, ranks=_RANKS, generation=1, deadline_s=0.15) for rank in _RANKS]
+    attempt = ranks[0].begin(0, 5, 0)
+    ranks[1].begin(1, 5, 0)
+    for rank in _RANKS:
+        ranks[rank].vote(attempt, _vote(store, attempt, rank))
+    ranks[0].wait_votes(attempt)
+    decision = ranks[1].wait_decision(attempt)
+    assert (decision.committed, decision.missing) == (False, (0,))
+
+
+def test_impossible_attempts_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="committer 9"):
+        Attempt(step=1, epoch=0, attempt="a", generation=0, ranks=(0, 1), committer=9, deadline_s=1.0)
+    with pytest.raises(InvalidArgument, match="deadline_s is 0"):
+        Attempt(step=1, epoch=0, attempt="a", generation=0, ranks=(0,), committer=0, deadline_s=0.0)
