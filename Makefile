@@ -32,7 +32,7 @@ check: $(VENV)/.installed $(MODULES) ## lint, format, types, layers, generated s
 	@$(BIN)/mypy
 	@$(BIN)/python scripts/proto.py --check
 	@cd dashboard && npm run lint
-	@$(BIN)/pytest -q tests/test_architecture.py
+	@$(BIN)/pytest -q tests/test_architecture.py tests/test_dashboard_layers.py
 
 proto: $(VENV)/.installed ## regenerate the gRPC stubs from proto/
 	@$(BIN)/python scripts/proto.py
