@@ -1,0 +1,133 @@
+"""`strata up` with real processes: it serves, brings back what is killed, and leaves nothing behind.
+
+The module needs about 15 s: it starts real coordinators, observatories and their store.
+"""
+
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psutil
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from tests.support.cluster import Cluster, descendants, strata
+from tests.support.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("up") / "data") as running:
+        yield running
+
+
+CHILDREN = ("coordinator", "observatory", "agent")
+
+
+def test_serves_health_status_and_the_dashboard_shell(cluster: Cluster) -> None:
+    assert cluster.get("/api/health") == {"status": "ok"}
+    status = eventually("the read model", lambda: _connected(cluster))
+    assert status["address"] == cluster.endpoints["grpc"]
+    assert status["started_at"] > 0
+    with grpc.insecure_channel(cluster.endpoints["grpc"]) as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=5)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+@pytest.mark.parametrize("victim", CHILDREN)
+def test_a_killed_child_comes_back_and_the_others_are_not_touched(cluster: Cluster, victim: str) -> None:
+    before = {child: cluster.pid_of(child) for child in CHILDREN}
+    assert all(before.values()), before
+    _process(before[victim]).kill()
+
+    after = eventually(f"a new {victim}", lambda: _other_pid(cluster, victim, before[victim]))
+
+    assert after != before[victim]
+    for child in set(CHILDREN) - {victim}:
+        assert cluster.pid_of(child) == before[child]
+    eventually("the read model", lambda: _connected(cluster))
+
+
+def test_the_token_is_for_its_owner_alone(cluster: Cluster) -> None:
+    token = cluster.folder / "token"
+    assert stat.S_IMODE(token.stat().st_mode) == 0o600
+    assert len(token.read_text().strip()) >= 32
+
+
+def test_a_second_up_on_the_same_folder_is_refused_with_the_owners_pid(cluster: Cluster) -> None:
+    refused = strata("up", "--data-dir", str(cluster.folder))
+    assert refused.returncode == 1
+    assert f"pid {cluster.process.pid}" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopping_leaves_no_process_no_lock_and_no_endpoints(tmp_path: Path, number: int) -> None:
+    with Cluster(tmp_path / "data", "--no-agent") as cluster:
+        children = descendants(cluster.process.pid)
+        assert len(children) >= 2
+        cluster.stop(number)
+    assert cluster.process.returncode == 0
+    assert [child for child in children if child.is_running()] == []
+    assert [path.name for path in (tmp_path / "data").rglob("*.lock")] == []
+    assert not (tmp_path / "data" / "endpoints.json").exists()
+
+
+def test_kill_of_the_supervisor_leaves_no_orphans(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "data", "--no-agent") as cluster:
+        children = descendants(cluster.process.pid)
+        cluster.process.kill()
+        eventually("the end of every child", lambda: not [child for child in children if child.is_running()])
+
+
+def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = strata("up", "--data-dir", str(tmp_path / "data"), "--grpc-port", port, "--http-port", "0")
+    assert refused.returncode == 1
+    assert f"port {port} is taken" in refused.stderr
+    assert "--grpc-port" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "told"),
+    [
+        (("up", "--data-dir", "/proc/strata"), {}, "the data folder /proc/strata cannot be used"),
+        (("up",), {"HEARTBEAT_TIMEOUT": "soon"}, "HEARTBEAT_TIMEOUT = 'soon' is not valid"),
+        (("up",), {"STRATA_HARTBEAT_TIMEOUT": "3"}, "Did you mean STRATA_HEARTBEAT_TIMEOUT?"),
+        (("up", "--host", "0.0.0.0"), {}, "would serve the network without TLS"),
+        (("up",), {"STRATA_LOG": "loud"}, "STRATA_LOG = 'loud' is not valid"),
+    ],
+)
+def test_bad_settings_are_one_clear_line(
+    tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], told: str
+) -> None:
+    folder = () if "--data-dir" in arguments else ("--data-dir", str(tmp_path / "data"))
+    refused = strata(*arguments, *folder, **environment)
+    assert refused.returncode == 1
+    assert told in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+
+
+def _connected(cluster: Cluster) -> dict[str, Any]:
+    try:
+        status: dict[str, Any] = cluster.get("/api/status")
+    except OSError:
+        return {}
+    return status if status["connected"] else {}
+
+
+def _other_pid(cluster: Cluster, child: str, before: int | None) -> int | None:
+    now = cluster.pid_of(child)
+    return now if now != before else None
+
+
+def _process(pid: int | None) -> psutil.Process:
+    assert pid is not None
+    return psutil.Process(pid)

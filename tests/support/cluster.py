@@ -1,0 +1,81 @@
+"""A real `strata up` for tests: own folder, own ports, real child processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import psutil
+
+from tests.support.waiting import eventually
+
+__all__ = ["Cluster", "descendants", "strata"]
+
+
+def strata(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs one `strata` command to its end."""
+    command = [sys.executable, "-m", "strata", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+
+
+class Cluster:
+    """`strata up` in a folder. Use as a context manager; leaving it is Ctrl-C."""
+
+    def __init__(self, folder: Path, *flags: str, environment: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        ports = ("--grpc-port", "0", "--http-port", "0", "--telemetry-port", "0")
+        command = [sys.executable, "-m", "strata", "up", "--data-dir", str(folder), *ports, *flags]
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+
+    def __enter__(self) -> "Cluster":
+        eventually("strata up", lambda: self._read("endpoints.json") or self._ended(), within_s=60)
+        if self.process.poll() is not None:
+            raise AssertionError(f"strata up ended: {self.process.communicate()[0]}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=60)
+
+    def stop(self, number: int) -> None:
+        """Ends it by a signal and waits for the end."""
+        self.process.send_signal(number)
+        self.process.wait(timeout=60)
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        return self._read("endpoints.json") or {}
+
+    def pid_of(self, child: str) -> int | None:
+        """The child's pid once it serves."""
+        ready = self._read(f"{child}.json")
+        return int(ready["pid"]) if ready and psutil.pid_exists(int(ready["pid"])) else None
+
+    def get(self, path: str) -> Any:
+        with urlopen(f"{self.endpoints['http']}{path}", timeout=10) as response:
+            return json.load(response)
+
+    def _ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            return json.loads((self.folder / name).read_text())  # type: ignore[no-any-return]  # our own file
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+
+
+def descendants(pid: int) -> Sequence[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
