@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def transformed(
         yield from batches if transform is None else map(transform, batches)
         return
     with ThreadPoolExecutor(max_workers=num_threads, thread_name_prefix="strata-transform") as pool:
-        waiting = deque(pool.submit(transform, batch) for batch, _ in zip(batches, range(num_threads), strict=False))
+        waiting = deque(pool.submit(transform, batch) for batch in islice(batches, num_threads))
         try:
             for batch in batches:
                 waiting.append(pool.submit(transform, batch))

@@ -37,7 +37,7 @@ class ParquetReader:
     def read(self, ref: FileRef, path: Path, block: BlockRead) -> Block:
         try:
             metadata = _metadata(str(path), ref.key)
-            file = arrow("parquet").ParquetFile(path, metadata=metadata, memory_map=True)
+            file = arrow("parquet").ParquetFile(path, metadata=metadata)
             with file:
                 table = file.read_row_group(block.info.start, columns=list(block.names), use_threads=False)
         except (OSError, arrow().ArrowInvalid) as error:
