@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+import socket
 from typing import Any
 
 import uvloop
@@ -14,11 +15,29 @@ from strata import __version__
 from strata.clock import Clock, SystemClock
 from strata.config import Settings
 from strata.errors import InvalidConfig
-from strata.network import bind, shown_address, write_endpoint
+from strata.network import bind, check_free, shown_address, write_endpoint
+from strata.observatory.broadcaster import Broadcaster
+from strata.observatory.cache import SeriesCache
+from strata.observatory.curves import CurveReader
+from strata.observatory.history import History
 from strata.observatory.http.app import create_app
 from strata.observatory.http.auth import Guard
 from strata.observatory.http.listener import HttpListener
 from strata.observatory.http.parts import Parts
+from strata.observatory.ingest.batch import Columns
+from strata.observatory.ingest.service import TelemetryServer
+from strata.observatory.intake import Intake
+from strata.observatory.live import LiveView
+from strata.observatory.logbook import LogBook
+from strata.observatory.poller import Poller
+from strata.observatory.runs import RunBook
+from strata.observatory.series import SeriesTable
+from strata.observatory.snapshot import SnapshotBuilder
+from strata.observatory.spool import Spool
+from strata.observatory.store.config import StoreConfig
+from strata.observatory.store.supervised import SupervisedStore
+from strata.observatory.store.writer import StoreWriter
+from strata.observatory.ticker import Ticker
 
 __all__ = ["Observatory", "run", "serve"]
 
@@ -33,8 +52,25 @@ class Observatory:
         self._clock = clock or SystemClock()
         self._started_at = self._clock.wall()
         self._stack = contextlib.AsyncExitStack()
+        self._build()
         self.http = ""
         self.telemetry = ""
+
+    def _build(self) -> None:
+        settings, clock = self._settings, self._clock
+        config = StoreConfig.from_settings(settings)
+        series, cache, runs = SeriesTable(), SeriesCache(), RunBook(clock)
+        snapshots = SnapshotBuilder(series, cache, runs)
+        self._broadcaster = Broadcaster(lambda wanted: snapshots.build(wanted, self._broadcaster.epoch), clock)
+        self._live = LiveView(series, cache, runs, self._broadcaster, snapshots)
+        self._spool = Spool(settings.data_dir / "spool")
+        self._store = SupervisedStore(config)
+        self._writer = StoreWriter(self._spool, self._store, series)
+        self._intake = Intake(self._spool, self._take, clock)
+        self._logs = LogBook(self._store)
+        history = History(self._store, self._writer, self._spool, series, cache)
+        self._poller = Poller(self._store, self._writer, history, self._live, clock)
+        self._ticker = Ticker([self._live.tick, self._publish_logs, self._broadcaster.flush])
 
     async def start(self) -> None:
         """Returns when the first request can be answered. What started before a failure is stopped again."""
@@ -51,13 +87,56 @@ class Observatory:
         guard = Guard.from_settings(settings)
         sock = bind(settings.host, settings.http_port, flag="--http-port")
         stack.callback(sock.close)
-        listener = HttpListener(create_app(Parts(guard=guard, status=self.status)), sock)
-        stack.push_async_callback(listener.stop)
-        await listener.start()
-        self.http = f"http://{shown_address(sock)}"
+        check_free(settings.host, settings.telemetry_port, flag="--telemetry-port")
+        self._spool.open()
+        stack.callback(self._spool.close)
+        for part in (self._store, self._writer, self._intake, self._ticker):
+            await part.start()
+            stack.push_async_callback(part.stop)
+        await self._poller.start(settings.poll_interval_sec)
+        stack.push_async_callback(self._poller.stop)
+        await self._serve_telemetry(stack, guard)
+        await self._serve_http(stack, guard, sock)
         file = write_endpoint(settings.data_dir / "observatory.json", {"http": self.http, "telemetry": self.telemetry})
         stack.callback(file.unlink, missing_ok=True)
-        _log.info("dashboard at %s", self.http)
+        _log.info("dashboard at %s, telemetry at %s", self.http, self.telemetry)
+
+    async def _serve_telemetry(self, stack: contextlib.AsyncExitStack, guard: Guard) -> None:
+        host = self._settings.host
+        shown = f"[{host}]" if ":" in host else host
+        server = TelemetryServer(
+            self._intake, f"{shown}:{self._settings.telemetry_port}", guard.token if guard.public else None
+        )
+        stack.push_async_callback(server.stop)
+        await server.start()
+        self.telemetry = f"{shown}:{server.port}"
+
+    async def _serve_http(self, stack: contextlib.AsyncExitStack, guard: Guard, sock: socket.socket) -> None:
+        parts = Parts(
+            guard=guard,
+            clock=self._clock,
+            status=self.status,
+            intake=self._intake,
+            live=self._live,
+            broadcaster=self._broadcaster,
+            curves=CurveReader(self._live, self._store),
+            logs=self._logs,
+        )
+        listener = HttpListener(create_app(parts), sock)
+        stack.push_async_callback(listener.stop)
+        stack.callback(self._broadcaster.close)  # streams end first, or the listener would wait for them
+        await listener.start()
+        self.http = f"http://{shown_address(sock)}"
+
+    def _take(self, columns: Columns, end: int) -> None:
+        self._live.take(columns, end)
+        self._logs.take(columns)
+        self._writer.wake()
+
+    def _publish_logs(self) -> None:
+        fresh = self._logs.drain()
+        if fresh:
+            self._broadcaster.publish("log", {"logs": [entry.to_dict() for entry in fresh]}, topic="logs")
 
     def status(self) -> dict[str, Any]:
         """GET /api/status."""

@@ -4,10 +4,13 @@ from fastapi import FastAPI
 
 from strata import __version__
 from strata.observatory.http.errors import install_error_handlers
+from strata.observatory.http.logs import logs_router
 from strata.observatory.http.middleware import GuardMiddleware
 from strata.observatory.http.parts import Parts
+from strata.observatory.http.runs import runs_router
 from strata.observatory.http.static import static_router
 from strata.observatory.http.status import status_router
+from strata.observatory.http.stream import stream_router
 
 __all__ = ["create_app"]
 
@@ -16,7 +19,8 @@ def create_app(parts: Parts) -> FastAPI:
     """Endpoints first; the dashboard's catch-all last."""
     app = FastAPI(title="Strata", version=__version__, description="Distributed training, live.")
     install_error_handlers(app)
-    app.include_router(status_router(parts))
+    for make in (status_router, stream_router, runs_router, logs_router):
+        app.include_router(make(parts))
     app.include_router(static_router())
     app.add_middleware(GuardMiddleware, guard=parts.guard)
     return app

@@ -1,18 +1,8 @@
 """JSON answers from bytes: what was encoded once is sent as it is, never through FastAPI's own encoder."""
 
-from typing import Any
-
-import orjson
 from starlette.responses import Response
 
-__all__ = ["encode", "json_bytes"]
-
-_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
-
-
-def encode(value: Any) -> bytes:
-    """NaN and Inf become null, numpy arrays become lists."""
-    return orjson.dumps(value, option=_OPTIONS)
+__all__ = ["json_bytes"]
 
 
 def json_bytes(body: bytes, *, status: int = 200) -> Response:

@@ -4,6 +4,7 @@ Started by exec with one end of a socket pair (never forked: chDB hangs in a for
 the socket closes, it closes the engine in order and exits.
 """
 
+import contextlib
 import fcntl
 import os
 import queue
@@ -64,7 +65,8 @@ def main(fd: int) -> int:
         lock = _lock_folder(config)
         engines = _open(config)
     except Exception as error:
-        replies.fail(0, error)
+        with contextlib.suppress(BrokenPipeError):  # a parent that stopped meanwhile needs no answer
+            replies.fail(0, error)
         return 1
     replies.send({"id": 0, "pid": os.getpid()})
     _serve(sock, replies, engines)

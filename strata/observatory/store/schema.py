@@ -147,8 +147,8 @@ CREATE TABLE IF NOT EXISTS {{db}}.runs
     status      LowCardinality(String),
     started_at  DateTime64(3)
 )
-ENGINE = ReplacingMergeTree(event_time)
-ORDER BY run_id
+ENGINE = MergeTree
+ORDER BY (run_id, event_time)
 SETTINGS non_replicated_deduplication_window = {_WINDOW}
 """
 

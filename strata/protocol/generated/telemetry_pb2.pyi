@@ -33,6 +33,8 @@ class Batch(_message.Message):
     SAMPLES_FIELD_NUMBER: _builtins.int
     DROPPED_POINTS_FIELD_NUMBER: _builtins.int
     DROPPED_LOGS_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    CHECKPOINTS_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """unique per batch; the same for every retry"""
     dropped_points: _builtins.int
@@ -48,6 +50,10 @@ class Batch(_message.Message):
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunInfo]: ...
     @_builtins.property
     def samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___Sample]: ...
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___EventRow]: ...
+    @_builtins.property
+    def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[Global___CheckpointRow]: ...
     def __init__(
         self,
         *,
@@ -59,10 +65,12 @@ class Batch(_message.Message):
         samples: _abc.Iterable[Global___Sample] | None = ...,
         dropped_points: _builtins.int = ...,
         dropped_logs: _builtins.int = ...,
+        events: _abc.Iterable[Global___EventRow] | None = ...,
+        checkpoints: _abc.Iterable[Global___CheckpointRow] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["points", b"points"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "dropped_logs", b"dropped_logs", "dropped_points", b"dropped_points", "logs", b"logs", "points", b"points", "runs", b"runs", "samples", b"samples", "series", b"series"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "checkpoints", b"checkpoints", "dropped_logs", b"dropped_logs", "dropped_points", b"dropped_points", "events", b"events", "logs", b"logs", "points", b"points", "runs", b"runs", "samples", b"samples", "series", b"series"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -205,6 +213,7 @@ class RunInfo(_message.Message):
     CONFIG_JSON_FIELD_NUMBER: _builtins.int
     STARTED_AT_MS_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    UPDATED_AT_MS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     project: _builtins.str
     name: _builtins.str
@@ -213,6 +222,8 @@ class RunInfo(_message.Message):
     started_at_ms: _builtins.int
     status: _builtins.str
     """running, finished, failed"""
+    updated_at_ms: _builtins.int
+    """the newest message about a run wins, field by field"""
     def __init__(
         self,
         *,
@@ -223,10 +234,11 @@ class RunInfo(_message.Message):
         config_json: _builtins.str = ...,
         started_at_ms: _builtins.int = ...,
         status: _builtins.str = ...,
+        updated_at_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["config_json", b"config_json", "name", b"name", "project", b"project", "run_id", b"run_id", "started_at_ms", b"started_at_ms", "status", b"status", "task_id", b"task_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["config_json", b"config_json", "name", b"name", "project", b"project", "run_id", b"run_id", "started_at_ms", b"started_at_ms", "status", b"status", "task_id", b"task_id", "updated_at_ms", b"updated_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -264,6 +276,124 @@ class Sample(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Sample: _TypeAlias = Sample  # noqa: Y015
+
+@_typing.final
+class EventRow(_message.Message):
+    """Something a detector saw, or a turn of the cluster that people should find later."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_TIME_MS_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    SEVERITY_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    event_time_ms: _builtins.int
+    id: _builtins.str
+    kind: _builtins.str
+    severity: _builtins.str
+    """info, warning, critical"""
+    message: _builtins.str
+    run_id: _builtins.str
+    task_id: _builtins.str
+    worker_id: _builtins.str
+    attempt: _builtins.int
+    rank: _builtins.int
+    step: _builtins.int
+    def __init__(
+        self,
+        *,
+        event_time_ms: _builtins.int = ...,
+        id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        severity: _builtins.str = ...,
+        message: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        task_id: _builtins.str = ...,
+        worker_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        rank: _builtins.int | None = ...,
+        step: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_rank", b"_rank", "_step", b"_step", "rank", b"rank", "step", b"step"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rank", b"_rank", "_step", b"_step", "attempt", b"attempt", "event_time_ms", b"event_time_ms", "id", b"id", "kind", b"kind", "message", b"message", "rank", b"rank", "run_id", b"run_id", "severity", b"severity", "step", b"step", "task_id", b"task_id", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__rank: _TypeAlias = _typing.Literal["rank"]  # noqa: Y015
+    _WhichOneofArgType__rank: _TypeAlias = _typing.Literal["_rank", b"_rank"]  # noqa: Y015
+    _WhichOneofReturnType__step: _TypeAlias = _typing.Literal["step"]  # noqa: Y015
+    _WhichOneofArgType__step: _TypeAlias = _typing.Literal["_step", b"_step"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rank) -> _WhichOneofReturnType__rank | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step) -> _WhichOneofReturnType__step | None: ...
+
+Global___EventRow: _TypeAlias = EventRow  # noqa: Y015
+
+@_typing.final
+class CheckpointRow(_message.Message):
+    """A checkpoint's last known state, kept for the run's history."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_TIME_MS_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    DURATION_S_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    event_time_ms: _builtins.int
+    id: _builtins.str
+    run_id: _builtins.str
+    attempt: _builtins.int
+    rank: _builtins.int
+    worker_id: _builtins.str
+    step: _builtins.int
+    epoch: _builtins.int
+    path: _builtins.str
+    size_bytes: _builtins.int
+    duration_s: _builtins.float
+    status: _builtins.str
+    reason: _builtins.str
+    def __init__(
+        self,
+        *,
+        event_time_ms: _builtins.int = ...,
+        id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        rank: _builtins.int = ...,
+        worker_id: _builtins.str = ...,
+        step: _builtins.int = ...,
+        epoch: _builtins.int = ...,
+        path: _builtins.str = ...,
+        size_bytes: _builtins.int = ...,
+        duration_s: _builtins.float | None = ...,
+        status: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_duration_s", b"_duration_s", "duration_s", b"duration_s"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_duration_s", b"_duration_s", "attempt", b"attempt", "duration_s", b"duration_s", "epoch", b"epoch", "event_time_ms", b"event_time_ms", "id", b"id", "path", b"path", "rank", b"rank", "reason", b"reason", "run_id", b"run_id", "size_bytes", b"size_bytes", "status", b"status", "step", b"step", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__duration_s: _TypeAlias = _typing.Literal["duration_s"]  # noqa: Y015
+    _WhichOneofArgType__duration_s: _TypeAlias = _typing.Literal["_duration_s", b"_duration_s"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__duration_s) -> _WhichOneofReturnType__duration_s | None: ...
+
+Global___CheckpointRow: _TypeAlias = CheckpointRow  # noqa: Y015
 
 @_typing.final
 class BatchAck(_message.Message):

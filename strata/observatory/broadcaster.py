@@ -1,0 +1,122 @@
+"""One stream of numbered events for all browsers. Each event is encoded once; each client reads from the shared ring at
+its own speed, and one that falls out of it is told to resync. Nobody ever waits for a client.
+"""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from strata.clock import Clock
+from strata.observatory.encoding import encode
+from strata.observatory.ring import Event, Filter, Ring, RunPart, frame
+
+__all__ = ["PING", "Broadcaster"]
+
+PING = b": ping\n\n"
+_PING_S = 15.0
+_OPENING = b"retry: 2000\n\n"
+# A client that is this far behind is better served by a snapshot.
+_MAX_LAG_BYTES = 8 << 20
+
+SnapshotOf = Callable[[Filter], bytes]
+
+
+class Broadcaster:
+    """`snapshot(filter)` must describe the state as of the last published event; both run on the loop, so it does."""
+
+    def __init__(self, snapshot: SnapshotOf, clock: Clock, ring: Ring | None = None) -> None:
+        self._snapshot = snapshot
+        self._clock = clock
+        self._ring = ring or Ring()
+        self._news = asyncio.Event()
+        self._closed = False
+        self.epoch = uuid.uuid4().hex[:12]
+        self.num_clients = 0
+        self.resyncs = 0
+        self._last_news = clock.monotonic()
+        self._flushed_seq = 0
+
+    @property
+    def last_seq(self) -> int:
+        return self._ring.last_seq
+
+    def publish(self, name: str, body: Any, *, topic: str = "") -> None:
+        """An event that is the same for all; a dict is encoded here, bytes are sent as they are."""
+        data = body if isinstance(body, bytes) else encode(body)
+        self._ring.append(lambda seq: Event(seq, topic, name, self._id(seq), data))
+
+    def publish_delta(self, parts: dict[str, RunPart]) -> None:
+        """New points, by run."""
+        self._ring.append(lambda seq: Event(seq, "metrics", "delta", self._id(seq), by_run=parts))
+
+    def flush(self) -> None:
+        """Wakes the clients when there is news; also each 15 s without, for the ping."""
+        now = self._clock.monotonic()
+        if self._flushed_seq == self._ring.last_seq and now - self._last_news < _PING_S:
+            return
+        self._flushed_seq = self._ring.last_seq
+        self._last_news = now
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def close(self) -> None:
+        """Ends every stream."""
+        self._closed = True
+        self._news.set()
+
+    async def stream(self, wanted: Filter, cursor: str | None) -> AsyncGenerator[bytes]:
+        """One client's bytes: what it missed, or a snapshot, then everything new, with pings."""
+        self.num_clients += 1
+        try:
+            seq, opening = self._open(wanted, cursor)
+            yield _OPENING + opening
+            sent_at = self._clock.monotonic()
+            while not self._closed:
+                if seq == self._ring.last_seq:
+                    await self._news.wait()
+                seq, data = self._next(wanted, seq)
+                now = self._clock.monotonic()
+                if not data and now - sent_at >= _PING_S:
+                    data = PING
+                if data:
+                    sent_at = now
+                    yield data
+        finally:
+            self.num_clients -= 1
+
+    def _open(self, wanted: Filter, cursor: str | None) -> tuple[int, bytes]:
+        if cursor is None:
+            return self._fresh(wanted)
+        seq = self._parse(cursor)
+        missed = self._ring.since(seq) if seq is not None else None
+        if missed is None:
+            return self._resync(wanted, "the stream has moved on since this cursor")
+        return self._ring.last_seq, b"".join(event.frame(wanted) for event in missed)
+
+    def _next(self, wanted: Filter, seq: int) -> tuple[int, bytes]:
+        events = self._ring.since(seq)
+        if events is None:
+            return self._resync(wanted, "this client reads too slowly")
+        if len(events) > 1 and sum(event.size for event in events) > _MAX_LAG_BYTES:
+            return self._resync(wanted, "this client reads too slowly")
+        return self._ring.last_seq, b"".join(event.frame(wanted) for event in events)
+
+    def _resync(self, wanted: Filter, reason: str) -> tuple[int, bytes]:
+        self.resyncs += 1
+        told = frame("resync", self._id(self._ring.last_seq), encode({"reason": reason}))
+        seq, snapshot = self._fresh(wanted)
+        return seq, told + snapshot
+
+    def _fresh(self, wanted: Filter) -> tuple[int, bytes]:
+        seq = self._ring.last_seq
+        if not wanted.wants("metrics"):
+            return seq, b""
+        return seq, frame("snapshot", self._id(seq), self._snapshot(wanted))
+
+    def _id(self, seq: int) -> str:
+        return f"{self.epoch}:{seq}"
+
+    def _parse(self, cursor: str) -> int | None:
+        epoch, _, number = cursor.rpartition(":")
+        return int(number) if epoch == self.epoch and number.isdecimal() else None

@@ -1,0 +1,81 @@
+"""Series for REST: from the live cache when the whole of it is asked for, else a window from the store."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from strata.observatory.decimate import Curve, curve_of, thin
+from strata.observatory.history import StoredCurve, read_curves
+from strata.observatory.live import LiveView
+from strata.observatory.store.base import Store
+from strata.types.metrics import SeriesKey
+
+__all__ = ["CurveReader"]
+
+
+class CurveReader:
+    """Answers with at most `points` points per series, extremes included."""
+
+    def __init__(self, live: LiveView, store: Store) -> None:
+        self._live = live
+        self._store = store
+
+    async def read(self, run_id: str, where: Mapping[str, Any], points: int) -> list[dict[str, Any]]:
+        """`where` as in sql.curves, without the run; None means no limit."""
+        narrowed = any(value is not None for name, value in where.items() if name != "metric")
+        if not narrowed and self._is_cached(run_id):
+            return self._from_cache(run_id, where.get("metric"), points)
+        found = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2))
+        return await asyncio.to_thread(lambda: [_stored(curve, points) for curve in found])
+
+    def _is_cached(self, run_id: str) -> bool:
+        numbers = self._live.series.of_run(run_id)
+        whole = run_id not in self._live.cold and bool(numbers)
+        return whole and all(self._live.cache.has(number) for number in numbers)
+
+    def _from_cache(self, run_id: str, metric: str | None, points: int) -> list[dict[str, Any]]:
+        series, cache = self._live.series, self._live.cache
+        answers = []
+        for number in series.of_run(run_id):
+            key = series.key(number)
+            if metric in (None, key.metric):
+                stats = cache.stats(number)
+                curve = cache.curve(number, points)
+                answers.append(_answer(key, series.unit(number), curve, stats.total_points, stats.nan_count))
+        return answers
+
+
+def _stored(found: StoredCurve, points: int) -> dict[str, Any]:
+    curve = curve_of(found.buckets)
+    stats = found.stats
+    if np.isfinite(stats.last_value) and (len(curve) == 0 or curve.steps[-1] < stats.last_step):
+        value = np.array([stats.last_value])
+        curve = Curve(
+            steps=np.append(curve.steps, stats.last_step),
+            times=np.append(curve.times, stats.last_time),
+            values=np.append(curve.values, value),
+            low=np.append(curve.low, value),
+            high=np.append(curve.high, value),
+            bad=np.append(curve.bad, 0),
+        )
+    return _answer(found.key, found.unit, thin(curve, points), stats.total_points, stats.nan_count)
+
+
+def _answer(key: SeriesKey, unit: str, curve: Curve, total: int, bad: int) -> dict[str, Any]:
+    return {
+        "metric": key.metric,
+        "host": key.host,
+        "rank": key.rank,
+        "device": key.device,
+        "unit": unit,
+        "steps": curve.steps,
+        "times": curve.times,
+        "values": curve.values,
+        "min": curve.low,
+        "max": curve.high,
+        "bad": curve.bad,
+        "total_points": total,
+        "nan_count": bad,
+    }

@@ -1,0 +1,76 @@
+"""Runs and their series, spec 5's paths, each also below /api."""
+
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from strata.errors import InvalidArgument, NotFound
+from strata.observatory.encoding import encode
+from strata.observatory.http.parts import Parts
+from strata.observatory.http.payload import json_bytes
+from strata.observatory.ingest.points import from_json
+from strata.types.names import check_name
+
+__all__ = ["runs_router"]
+
+_MAX_BODY = 32 << 20
+
+
+def runs_router(parts: Parts) -> APIRouter:
+    """What there is, what it measured, and the door for more."""
+    router = APIRouter(tags=["runs"])
+
+    @router.get("/runs")
+    @router.get("/api/runs")
+    async def runs() -> Response:
+        return json_bytes(encode([info.to_dict() for info in parts.live.runs.all()]))
+
+    @router.get("/metrics/{run_id}")
+    @router.get("/api/metrics/{run_id}")
+    async def metrics(
+        run_id: str,
+        metric: str | None = None,
+        from_step: Annotated[int | None, Query(ge=0)] = None,
+        to_step: Annotated[int | None, Query(ge=0)] = None,
+        from_time: Annotated[float | None, Query(ge=0, description="Unix seconds")] = None,
+        to_time: Annotated[float | None, Query(ge=0, description="Unix seconds")] = None,
+        points: Annotated[int, Query(ge=2, le=2000)] = 2000,
+    ) -> Response:
+        where = {
+            "metric": metric,
+            "from_step": from_step,
+            "to_step": to_step,
+            "from_ms": _ms(from_time),
+            "to_ms": _ms(to_time),
+        }
+        found = await parts.curves.read(run_id, where, points)
+        if not found and run_id not in parts.live.runs:
+            raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")
+        return json_bytes(encode({"run_id": run_id, "series": found}))
+
+    @router.post("/api/runs/{run_id}/points")
+    async def add_points(run_id: str, request: Request) -> Response:
+        check_name("run_id", run_id)
+        message = from_json(run_id, await _body(request), round(parts.clock.wall() * 1000))
+        accepted = await parts.intake.accept(message)
+        return json_bytes(encode({"accepted": accepted.points}))
+
+    return router
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    if int(request.headers.get("content-length", "0")) > _MAX_BODY:
+        raise InvalidArgument(f"the body is larger than {_MAX_BODY} bytes", hint="Send the points in several requests.")
+    try:
+        body = orjson.loads(await request.body())
+    except orjson.JSONDecodeError as error:
+        raise InvalidArgument(f"the body is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise InvalidArgument("the body must be a JSON object")
+    return body
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)

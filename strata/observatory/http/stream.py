@@ -1,0 +1,45 @@
+"""GET /stream: the one connection of a browser tab."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response, StreamingResponse
+
+from strata.errors import InvalidArgument
+from strata.observatory.http.parts import Parts
+from strata.observatory.ring import Filter
+
+__all__ = ["stream_router"]
+
+_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+_TOPICS = frozenset({"metrics", "state", "logs", "alerts"})
+
+
+def stream_router(parts: Parts) -> APIRouter:
+    """SSE by hand: each event is encoded once for all clients, and nothing may buffer it on its way."""
+    router = APIRouter(tags=["stream"])
+
+    @router.get("/stream")
+    @router.get("/api/stream")
+    async def stream(
+        runs: Annotated[str | None, Query(description="run ids, comma separated")] = None,
+        topics: Annotated[str | None, Query(description="of metrics, state, logs, alerts")] = None,
+        cursor: Annotated[str | None, Query(description="the last event id that was seen")] = None,
+        last_event_id: Annotated[str | None, Header()] = None,
+    ) -> Response:
+        wanted = Filter(runs=_names(runs), topics=_topics(topics))
+        events = parts.broadcaster.stream(wanted, last_event_id or cursor)
+        return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
+
+    return router
+
+
+def _names(text: str | None) -> frozenset[str] | None:
+    return frozenset(name for name in text.split(",") if name) if text is not None else None
+
+
+def _topics(text: str | None) -> frozenset[str] | None:
+    names = _names(text)
+    if names is not None and not names <= _TOPICS:
+        raise InvalidArgument(f"topics {sorted(names - _TOPICS)} are unknown", hint=f"Allowed: {sorted(_TOPICS)}.")
+    return names

@@ -1,0 +1,190 @@
+"""A telemetry batch from the wire, checked and turned into columns. All or nothing: one bad name refuses the batch.
+
+NaN and Inf are data and stay; absurd names, steps and times are mistakes and are refused with what is allowed.
+"""
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError
+
+from strata.errors import InvalidArgument
+from strata.protocol.generated.telemetry_pb2 import Batch, CheckpointRow, EventRow, LogLine, Sample
+from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
+from strata.types.logs import LogEntry, LogLevel
+from strata.types.metrics import MAX_STEP, SeriesKey, check_series
+from strata.types.names import check_name
+
+__all__ = ["MAX_LOGS", "MAX_POINTS", "Columns", "SeriesHead", "decode", "log_entry", "normalise", "to_columns"]
+
+MAX_POINTS = 200_000
+MAX_LOGS = 20_000
+_MAX_MESSAGE = 64 * 1024
+_MAX_TAGS = 4096
+_MAX_CONFIG = 256 * 1024
+_MAX_SAMPLE = 1 << 20
+_LATEST_MS = 7_258_118_400_000  # the year 2200; DateTime64 ends soon after
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesHead:
+    """A series as a batch names it: its identity, and what may differ from point to point."""
+
+    key: SeriesKey
+    unit: str = ""
+    tags_json: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """A checked batch: `series` indexes `heads`; the four arrays have equal length."""
+
+    batch_id: str
+    heads: list[SeriesHead]
+    series: npt.NDArray[np.int64]
+    steps: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+    logs: list[LogLine]
+    runs: list[RunMessage]
+    samples: list[Sample]
+    events: list[EventRow]
+    checkpoints: list[CheckpointRow]
+    dropped_points: int
+    dropped_logs: int
+
+    @property
+    def num_points(self) -> int:
+        return len(self.values)
+
+
+def decode(raw: bytes) -> Columns:
+    """Raises InvalidArgument for anything that must not be stored."""
+    try:
+        message = Batch.FromString(raw)
+    except DecodeError:
+        raise InvalidArgument("the batch is not a telemetry.Batch message") from None
+    return to_columns(message)
+
+
+def to_columns(message: Batch) -> Columns:
+    """The checks and the conversion; `decode` is this after parsing."""
+    points = message.points
+    counts = {len(points.series), len(points.step), len(points.event_time_ms), len(points.value)}
+    if len(counts) != 1:
+        raise InvalidArgument("the columns of the batch's points differ in length")
+    if counts.pop() > MAX_POINTS or len(message.logs) > MAX_LOGS:
+        raise InvalidArgument(f"a batch holds at most {MAX_POINTS} points and {MAX_LOGS} log lines")
+    if message.batch_id:
+        check_name("batch_id", message.batch_id)
+    heads, positions = _heads(message)
+    columns = Columns(
+        batch_id=message.batch_id,
+        heads=heads,
+        series=_positions(np.array(points.series, np.int64), positions),
+        steps=_steps(np.array(points.step, np.uint64)),
+        times=np.array(points.event_time_ms, np.int64),
+        values=np.array(points.value, np.float64),
+        logs=list(message.logs),
+        runs=list(message.runs),
+        samples=list(message.samples),
+        events=list(message.events),
+        checkpoints=list(message.checkpoints),
+        dropped_points=max(0, message.dropped_points),
+        dropped_logs=max(0, message.dropped_logs),
+    )
+    _check_times(columns.times)
+    _check_rest(columns)
+    return columns
+
+
+def normalise(message: Batch, now_ms: int) -> Batch:
+    """Fills in the times that a sender left out, so that a replay from disk gives the same rows."""
+    times = message.points.event_time_ms
+    if not times and message.points.value:
+        times.extend([now_ms] * len(message.points.value))
+    for line in message.logs:
+        if line.event_time_ms <= 0:
+            line.event_time_ms = now_ms
+    for run in message.runs:
+        if run.updated_at_ms <= 0:
+            run.updated_at_ms = now_ms
+    return message
+
+
+def log_entry(line: LogLine, batch_id: str, position: int) -> LogEntry:
+    """The id is time, batch and place: stable over replays, and it sorts as it happened."""
+    return LogEntry(
+        id=f"log_{line.event_time_ms:011x}{line.sequence & 0xFFFFFFFF:08x}{_short(batch_id)}{position:04x}",
+        time_ms=line.event_time_ms,
+        level=LogLevel.parse(line.level),
+        message=line.message[:_MAX_MESSAGE],
+        source=line.source or "worker",
+        task_id=line.task_id or None,
+        worker_id=line.worker_id or None,
+        rank=line.rank,
+        host=line.host,
+        stream=line.stream,
+        attempt=line.attempt,
+    )
+
+
+def _short(batch_id: str) -> str:
+    return f"{zlib.crc32(batch_id.encode()):08x}"
+
+
+def _heads(message: Batch) -> tuple[list[SeriesHead], dict[int, int]]:
+    heads: list[SeriesHead] = []
+    positions: dict[int, int] = {}
+    for series in message.series:
+        key = SeriesKey(series.run_id, series.metric, series.host, series.rank, series.device)
+        check_series(key)
+        if len(series.unit) > 64 or len(series.tags_json) > _MAX_TAGS:
+            raise InvalidArgument(f"unit or tags of metric {series.metric!r} are too long")
+        if series.index in positions:
+            raise InvalidArgument(f"series index {series.index} is named twice in one batch")
+        positions[series.index] = len(heads)
+        heads.append(SeriesHead(key, series.unit, series.tags_json))
+    return heads, positions
+
+
+def _positions(given: npt.NDArray[np.int64], positions: dict[int, int]) -> npt.NDArray[np.int64]:
+    """Senders may number their series as they like; here an index is a position."""
+    count = len(positions)
+    if all(index == position for index, position in positions.items()):
+        if len(given) and not (given.min() >= 0 and given.max() < count):
+            raise InvalidArgument(f"a point names series {int(given.max())}, but the batch describes {count}")
+        return given
+    known = np.array(sorted(positions), np.int64)
+    if len(given) and not np.isin(given, known).all():
+        raise InvalidArgument("a point names a series that its batch does not describe")
+    order = np.array([positions[int(index)] for index in known], np.int64)
+    return order[np.searchsorted(known, given)]
+
+
+def _steps(steps: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    if len(steps) and steps.max() > MAX_STEP:
+        raise InvalidArgument(f"step {int(steps.max())} is beyond 2^53", hint="Steps count up from 0.")
+    return steps.astype(np.int64)
+
+
+def _check_times(times: npt.NDArray[np.int64]) -> None:
+    if len(times) and not (times.min() > 0 and times.max() < _LATEST_MS):
+        bad = int(times.min()) if times.min() <= 0 else int(times.max())
+        raise InvalidArgument(f"event time {bad} is not Unix milliseconds between 1970 and 2200")
+
+
+def _check_rest(columns: Columns) -> None:
+    for line in columns.logs:
+        LogLevel.parse(line.level)
+        if not 0 < line.event_time_ms < _LATEST_MS:
+            raise InvalidArgument(f"event time {line.event_time_ms} of a log line is not Unix milliseconds")
+    for run in columns.runs:
+        check_name("run_id", run.run_id)
+        if len(run.config_json) > _MAX_CONFIG or len(run.name) > 255 or len(run.project) > 255:
+            raise InvalidArgument(f"name or config of run {run.run_id!r} is too long")
+    for sample in columns.samples:
+        if len(sample.rows_json) > _MAX_SAMPLE:
+            raise InvalidArgument(f"a sample of dataset {sample.dataset_id!r} is larger than {_MAX_SAMPLE} bytes")

@@ -1,0 +1,77 @@
+"""Points as JSON, for anyone with curl: turned into the same batch that the SDK sends."""
+
+import json
+from typing import Any
+
+from strata.errors import InvalidArgument
+from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.metrics import NO_DEVICE, SeriesKey, check_series
+
+__all__ = ["from_json"]
+
+
+def from_json(run_id: str, body: dict[str, Any], now_ms: int) -> Batch:
+    """`POST /api/runs/{run}/points` as a batch, so that curl and the SDK share one path from here on."""
+    points = body.get("points")
+    if not isinstance(points, list) or not points:
+        raise InvalidArgument("points is missing or empty", hint='Send {"points": [{"metric", "step", "value"}, …]}.')
+    message = Batch(batch_id=str(body.get("batch_id") or ""))
+    known: dict[tuple[Any, ...], int] = {}
+    for number, point in enumerate(points):
+        try:
+            _add_point(message, known, run_id, point, now_ms)
+        except (TypeError, ValueError, KeyError, OverflowError) as error:
+            raise InvalidArgument(f"points[{number}]: {_reason(error)}") from None
+    return message
+
+
+def _add_point(message: Batch, known: dict[tuple[Any, ...], int], run_id: str, point: Any, now_ms: int) -> None:
+    if not isinstance(point, dict):
+        raise TypeError("a point is an object")
+    tags = point.get("tags")
+    tags_json = "" if not tags else _tags(tags)
+    device = point.get("device")
+    identity = (
+        str(point["metric"]),
+        str(point.get("host") or ""),
+        int(point.get("rank") or 0),
+        NO_DEVICE if device is None else int(device),
+        str(point.get("unit") or ""),
+        tags_json,
+    )
+    index = known.get(identity)
+    if index is None:
+        index = known[identity] = len(known)
+        metric, host, rank, device_number, unit, _ = identity
+        check_series(SeriesKey(run_id, metric, host, rank, device_number))
+        message.series.add(
+            index=index, run_id=run_id, metric=metric, host=host, rank=rank, device=device_number, unit=unit,
+            tags_json=tags_json,
+        )  # fmt: skip
+    step = point.get("step", 0)
+    if isinstance(step, bool) or int(step) != step or step < 0:
+        raise ValueError(f"step is {step!r}, it must be a whole number, 0 or more")
+    when = point.get("event_time")
+    message.points.series.append(index)
+    message.points.step.append(int(step))
+    message.points.value.append(_number(point["value"]))
+    message.points.event_time_ms.append(now_ms if when is None else round(float(when) * 1000))
+
+
+def _number(value: Any) -> float:
+    """JSON has no NaN: null and the usual spellings stand for it."""
+    if value is None:
+        return float("nan")
+    if isinstance(value, bool):
+        raise TypeError("value is a boolean, it must be a number")
+    return float(value)
+
+
+def _tags(tags: Any) -> str:
+    if isinstance(tags, str):
+        return tags
+    return json.dumps(tags, separators=(",", ":"), sort_keys=True)
+
+
+def _reason(error: Exception) -> str:
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)

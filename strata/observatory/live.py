@@ -1,0 +1,177 @@
+"""The live view: what came in since the last tick goes into the cache and onto the stream, in that order and at once.
+
+So the cache is always the state as of the last published event: a snapshot plus later deltas is exact.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strata.observatory.broadcaster import Broadcaster
+from strata.observatory.cache import SeriesCache
+from strata.observatory.decimate import Floats, Ints
+from strata.observatory.encoding import encode
+from strata.observatory.ingest.batch import Columns
+from strata.observatory.ring import RunPart
+from strata.observatory.runs import RunBook
+from strata.observatory.series import SeriesTable
+from strata.observatory.snapshot import SnapshotBuilder, series_head
+
+__all__ = ["LiveView", "NewPoints"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPoints:
+    """Points with their series' numbers, in order of arrival."""
+
+    numbers: Ints
+    steps: Ints
+    times: Ints
+    values: Floats
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @staticmethod
+    def joined(parts: Sequence["NewPoints"]) -> "NewPoints":
+        return NewPoints(
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate([part.steps for part in parts]),
+            np.concatenate([part.times for part in parts]),
+            np.concatenate([part.values for part in parts]),
+        )
+
+
+class LiveView:
+    """Owns the order of things; the cache, the run book and the stream are only ever changed from here."""
+
+    def __init__(
+        self, series: SeriesTable, cache: SeriesCache, runs: RunBook, stream: Broadcaster, snapshots: SnapshotBuilder
+    ) -> None:
+        self.series = series
+        self.cache = cache
+        self.runs = runs
+        self.stream = stream
+        self._snapshots = snapshots
+        self._pending: list[NewPoints] = []
+        self._pending_end = 0
+        self._announced: set[int] = set()
+        self._touched: OrderedDict[str, None] = OrderedDict()
+        self._partial: set[str] = set()
+        self.cold: set[str] = set()
+        self.applied_offset = 0
+        self.unshown_points = 0
+        self.observers: list[Callable[[NewPoints], None]] = []
+
+    def take(self, columns: Columns, end: int) -> None:
+        """An accepted batch; `end` is its place in the spool."""
+        self._pending_end = end
+        if columns.num_points:
+            numbers = np.array([self.series.intern(head.key, head.unit) for head in columns.heads], np.int64)
+            self._pending.append(NewPoints(numbers[columns.series], columns.steps, columns.times, columns.values))
+        for run in columns.runs:
+            details = {"name": run.name, "project": run.project, "task_id": run.task_id, "status": run.status}
+            self.runs.describe(run.run_id, details, run.config_json)
+
+    def take_foreign(self, points: NewPoints) -> None:
+        """Rows that somebody else wrote into the store. Shown at once: a load after this must not find them pending."""
+        self._pending.append(points)
+        self.tick()
+
+    def tick(self) -> int:
+        """Applies and publishes what is pending; returns how many points it was."""
+        self.applied_offset = max(self.applied_offset, self._pending_end)
+        if not self._pending:
+            return 0
+        points = NewPoints.joined(self._pending)
+        self._pending = []
+        self._apply(points)
+        self.stream.publish_delta(self._parts(points))
+        for observe in self.observers:
+            observe(points)
+        return len(points)
+
+    def replace(self, run_id: str, load: Callable[[], None], later: NewPoints | None) -> None:
+        """Puts a run's history into the cache: `load` fills its rows, `later` is what the store did not have yet."""
+        numbers = self.series.of_run(run_id)
+        self._snapshots.forget(numbers)
+        load()
+        if later is not None and len(later):
+            self.cache.apply(later.numbers, later.steps, later.times, later.values)
+        self.cold.discard(run_id)
+        self._partial.discard(run_id)
+        self._touch(run_id)
+
+    def partial_runs(self) -> set[str]:
+        """Runs of which the cache shows only the newest points; the loader should fetch the rest."""
+        return set(self._partial)
+
+    def make_room(self, wanted: int) -> bool:
+        """Evicts runs that are not active, the least recently fed first. False when not enough could be freed."""
+        active = self.runs.active()
+        for run_id in [run for run in self._touched if run not in active]:
+            if self.cache.num_free >= wanted:
+                return True
+            self._evict(run_id)
+        return self.cache.num_free >= wanted
+
+    def _evict(self, run_id: str) -> None:
+        numbers = self.series.of_run(run_id)
+        self.cache.evict(numbers)
+        self._snapshots.forget(numbers)
+        self._touched.pop(run_id, None)
+        self.cold.add(run_id)
+        _log.info("run %s left the live cache; the store still has it", run_id)
+
+    def _apply(self, points: NewPoints) -> None:
+        if self.cold:
+            runs = {self.series.key(int(number)).run_id for number in np.unique(points.numbers)}
+            self._partial |= runs & self.cold
+        homeless = self.cache.apply(points.numbers, points.steps, points.times, points.values)
+        if len(homeless):
+            self.make_room(len(np.unique(points.numbers[homeless])))
+            rest = self.cache.apply(
+                points.numbers[homeless], points.steps[homeless], points.times[homeless], points.values[homeless]
+            )
+            self.unshown_points += len(rest)
+
+    def _parts(self, points: NewPoints) -> dict[str, RunPart]:
+        """The delta, run by run; also the moment at which a series is announced and its run's figures move."""
+        order = np.argsort(points.numbers, kind="stable")
+        numbers = points.numbers[order]
+        cuts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        ends = [*cuts[1:].tolist(), len(numbers)]
+        steps, times, values = points.steps[order], points.times[order], points.values[order]
+        lists = steps.tolist(), times.tolist(), values.tolist()
+        by_run: dict[str, tuple[list[object], list[object], list[tuple[int, int]]]] = {}
+        for start, end in zip(cuts.tolist(), ends, strict=True):
+            number = int(numbers[start])
+            heads, items, spans = by_run.setdefault(self.series.key(number).run_id, ([], [], []))
+            if number not in self._announced:
+                self._announced.add(number)
+                heads.append(series_head(self.series, number))
+            items.append([number, lists[0][start:end], lists[1][start:end], lists[2][start:end]])
+            spans.append((start, end))
+        for run_id, (heads, _, spans) in by_run.items():
+            self._count(run_id, spans, steps, times, new_series=bool(heads))
+        return {
+            run_id: RunPart(encode(heads)[1:-1], encode(items)[1:-1]) for run_id, (heads, items, _) in by_run.items()
+        }
+
+    def _count(self, run_id: str, spans: list[tuple[int, int]], steps: Ints, times: Ints, *, new_series: bool) -> None:
+        first = min(int(times[start:end].min()) for start, end in spans)
+        last = max(int(times[start:end].max()) for start, end in spans)
+        top = max(int(steps[start:end].max()) for start, end in spans)
+        self.runs.seen(run_id, first, last, top, sum(end - start for start, end in spans))
+        if new_series:
+            self.runs.set_series(run_id, len(self.series.of_run(run_id)))
+        self._touch(run_id)
+
+    def _touch(self, run_id: str) -> None:
+        self._touched[run_id] = None
+        self._touched.move_to_end(run_id)

@@ -1,0 +1,176 @@
+"""Finds what others wrote into metric_points, each 3 s, and refreshes the runs list, each 30 s. Our own points never
+come back through here: the live view has them already.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from strata.clock import Clock
+from strata.errors import StoreUnavailable, StrataError
+from strata.observatory.history import History
+from strata.observatory.live import LiveView, NewPoints
+from strata.observatory.store.base import Store
+from strata.observatory.store.sql import RUN_DETAILS, RUNS, SERIES, raw_points
+from strata.observatory.store.writer import StoreWriter
+from strata.observatory.strangers import OVERLAP_MS, Recent, Row, comparable, pick_new
+from strata.types.metrics import SeriesKey
+
+__all__ = ["Poller"]
+
+_log = logging.getLogger(__name__)
+_META_S = 30.0
+# More strangers than this in one series are loaded as a picture, not sent one by one.
+_MAX_NEW = 20_000
+_TOTAL = "SELECT sum(num_points) AS points FROM {db}.series_rollup"
+
+
+class Poller:
+    """One task. Every read happens while our own writer is quiet, so counts can be compared exactly."""
+
+    def __init__(self, store: Store, writer: StoreWriter, history: History, live: LiveView, clock: Clock) -> None:
+        self._store = store
+        self._writer = writer
+        self._history = history
+        self._live = live
+        self._clock = clock
+        self._recent: dict[int, Recent] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.ready = asyncio.Event()
+
+    async def start(self, interval_s: float) -> None:
+        self._task = asyncio.create_task(self._run(interval_s), name="poller")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self, interval_s: float) -> None:
+        clock = self._clock
+        booted, meta_at = False, clock.monotonic() + _META_S
+        while True:
+            try:
+                await self._store.wait_ready()
+                if not booted:
+                    await self.backfill()
+                    booted = True
+                    self.ready.set()
+                else:
+                    await self.poll()
+                if clock.monotonic() >= meta_at:
+                    meta_at = clock.monotonic() + _META_S
+                    await self.refresh_runs()
+            except StoreUnavailable as error:
+                _log.info("poll skipped: %s", error.message)
+            except StrataError as error:
+                _log.error("poll failed: %s", error.message)
+            await asyncio.sleep(interval_s)
+
+    async def backfill(self) -> None:
+        """Every run's figures, and the newest runs' curves until the cache is nearly full."""
+        await self.refresh_runs()
+        room, chosen = self._live.cache.max_series * 9 // 10, []
+        for info in self._live.runs.all():
+            if info.num_series <= room:
+                chosen.append(info.run_id)
+                room -= info.num_series
+            else:
+                self._live.cold.add(info.run_id)
+        await self._history.load(self._live, chosen)
+        await self._sync_counts()
+        if chosen:
+            self._live.stream.publish("resync", {"reason": "history was loaded"})
+
+    async def refresh_runs(self) -> None:
+        """Also publishes them: `runs_meta` comes each 30 s even from an idle cluster."""
+        self._live.runs.from_store((await self._store.query(RUNS)).to_pylist())
+        for row in (await self._store.query(RUN_DETAILS)).to_pylist():
+            details = {name: row[name] for name in ("name", "project", "task_id", "status")}
+            self._live.runs.describe(row["run_id"], details, row["config_json"])
+        self.publish_runs()
+
+    def publish_runs(self) -> None:
+        infos = [info.to_dict() for info in self._live.runs.all()]
+        self._live.stream.publish("runs_meta", {"runs": infos}, topic="metrics")
+
+    async def poll(self) -> int:
+        """Shows what is new from others; returns how many rows that was."""
+        reload: set[str] = self._live.partial_runs()
+        found = 0
+        async with self._writer.quiet():
+            total = int((await self._store.query(_TOTAL))["points"][0].as_py() or 0)
+            if total != self._live.series.total_stored:
+                for row in (await self._store.query(SERIES)).to_pylist():
+                    found += await self._check_series(row, reload)
+        if reload:
+            await self._history.load(self._live, sorted(reload))
+            self._live.stream.publish("resync", {"reason": "history of a run was loaded"})
+        return found
+
+    async def _check_series(self, row: dict[str, Any], reload: set[str]) -> int:
+        series = self._live.series
+        number = series.intern(
+            SeriesKey(row["run_id"], row["metric"], row["host"], row["rank"], row["device"]), row["unit"]
+        )
+        new = int(row["points"]) - series.stored(number)
+        if new == 0:
+            return 0
+        series.set_stored(number, row["points"])
+        if new < 0 or row["run_id"] in self._live.cold:
+            return 0  # rows were deleted, or nobody looks at the run: its figures follow with the runs list
+        rows = await self._find_new(number, new)
+        if rows is None:
+            reload.add(row["run_id"])
+            return new
+        columns = list(zip(*rows, strict=True))
+        self._recent.setdefault(number, Recent()).add(rows)
+        self._live.take_foreign(
+            NewPoints(
+                np.full(len(rows), number, np.int64),
+                np.array(columns[0], np.int64),
+                np.array(columns[1], np.int64),
+                np.array(columns[2], np.float64),
+            )
+        )
+        return len(rows)
+
+    async def _find_new(self, number: int, new: int) -> list[Row] | None:
+        cache = self._live.cache
+        known: Counter[Row] | None = None
+        last_ms, since = 0, None
+        if cache.has(number):
+            last_ms = cache.stats(number).last_time
+            recent = self._recent.get(number)
+            if cache.is_raw(number):
+                curve = cache.curve(number)
+                known = Counter(
+                    map(comparable, zip(curve.steps.tolist(), curve.times.tolist(), curve.values.tolist(), strict=True))
+                )
+            else:
+                known = recent.rows if recent else None
+                since = last_ms - OVERLAP_MS
+        if new > _MAX_NEW:
+            return None
+        key = self._live.series.key(number)
+        where = {"runs": [key.run_id], **key._asdict(), "from_ms": since}
+        del where["run_id"]
+        sql, parameters = raw_points(where, 2 * _MAX_NEW)
+        table = await self._store.query(sql, parameters)
+        found = list(zip(table["step"].to_pylist(), table["ms"].to_pylist(), table["value"].to_pylist(), strict=True))
+        if len(found) == new and not cache.has(number):
+            return found
+        return pick_new(found, known, last_ms, new)
+
+    async def _sync_counts(self) -> None:
+        """Runs that stay outside the cache are counted too, so that only later rows are strangers."""
+        async with self._writer.quiet():
+            for row in (await self._store.query(SERIES)).to_pylist():
+                if row["run_id"] in self._live.cold:
+                    key = SeriesKey(row["run_id"], row["metric"], row["host"], row["rank"], row["device"])
+                    self._live.series.set_stored(self._live.series.intern(key, row["unit"]), row["points"])

@@ -1,0 +1,104 @@
+"""The last events of the stream, so that whoever was away for a moment gets exactly what was missed.
+
+Bounded by count and by bytes; what has fallen out is answered with a resync.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Event", "Filter", "Ring", "frame"]
+
+_MAX_EVENTS = 50_000
+_MAX_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What one client wants: `runs` None means every run, `topics` None every topic."""
+
+    runs: frozenset[str] | None = None
+    topics: frozenset[str] | None = None
+
+    def wants(self, topic: str) -> bool:
+        return self.topics is None or topic in ("", *self.topics)
+
+
+def frame(name: str, event_id: str, body: bytes) -> bytes:
+    """One event as SSE. JSON has no line breaks, so one data line is enough."""
+    return b"event: %b\nid: %b\ndata: %b\n\n" % (name.encode(), event_id.encode(), body)
+
+
+@dataclass(slots=True)
+class Event:
+    """Encoded once; `by_run` events are put together per filter, once each. An empty topic reaches everybody."""
+
+    seq: int
+    topic: str
+    name: str
+    event_id: str
+    body: bytes = b""
+    by_run: Mapping[str, "RunPart"] | None = None
+    _frames: dict[frozenset[str] | None, bytes] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        if self.by_run is None:
+            return len(self.body)
+        return sum(len(part.points) + len(part.new_series) for part in self.by_run.values())
+
+    def frame(self, wanted: Filter) -> bytes:
+        """The bytes for a client, empty when nothing in it concerns it."""
+        if not wanted.wants(self.topic):
+            return b""
+        key = wanted.runs if self.by_run is not None else None
+        known = self._frames.get(key)
+        if known is None:
+            known = self._frames[key] = self._compose(key)
+        return known
+
+    def _compose(self, runs: frozenset[str] | None) -> bytes:
+        if self.by_run is None:
+            return frame(self.name, self.event_id, self.body)
+        parts = [part for run, part in self.by_run.items() if runs is None or run in runs]
+        if not parts:
+            return b""
+        heads = b",".join(part.new_series for part in parts if part.new_series)
+        points = b",".join(part.points for part in parts if part.points)
+        return frame(self.name, self.event_id, b'{"new_series":[%b],"points":[%b]}' % (heads, points))
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """One run's share of a delta: JSON array items, ready to be joined."""
+
+    new_series: bytes
+    points: bytes
+
+
+class Ring:
+    """Events in order of their numbers, without gaps."""
+
+    def __init__(self, max_events: int = _MAX_EVENTS, max_bytes: int = _MAX_BYTES) -> None:
+        self._events: deque[Event] = deque()
+        self._max_events = max_events
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self.last_seq = 0
+
+    def append(self, make: Callable[[int], Event]) -> Event:
+        """`make(seq)` builds the event that gets the next number."""
+        self.last_seq += 1
+        event = make(self.last_seq)
+        self._events.append(event)
+        self._bytes += event.size
+        while len(self._events) > self._max_events or (self._bytes > self._max_bytes and len(self._events) > 1):
+            self._bytes -= self._events.popleft().size
+        return event
+
+    def since(self, seq: int) -> list[Event] | None:
+        """Every event after `seq`; None when some of them are gone, or `seq` is not of this stream."""
+        missing = self.last_seq - seq
+        if missing < 0 or missing > len(self._events):
+            return None
+        return [self._events[index] for index in range(len(self._events) - missing, len(self._events))]

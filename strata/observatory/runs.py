@@ -1,0 +1,101 @@
+"""What is known of every run: figures from the rollup, brought up to date by live points, names from its owner."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from strata.clock import Clock
+from strata.types.metrics import ACTIVE_WINDOW_S, RunInfo
+
+__all__ = ["RunBook"]
+
+
+@dataclass(slots=True)
+class _Entry:
+    first_ms: int | None = None
+    last_ms: int | None = None
+    seen_ms: int = 0
+    top_step: int | None = None
+    points: int = 0
+    series: int = 0
+    details: dict[str, str] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+class RunBook:
+    """All runs, newest first. Never forgets one that the store still has."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._entries: dict[str, _Entry] = {}
+
+    def __contains__(self, run_id: str) -> bool:
+        return run_id in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def seen(self, run_id: str, first_ms: int, last_ms: int, top_step: int, points: int) -> None:
+        """Live points came in; arrival counts as a sign of life even when the sender's clock is off."""
+        entry = self._entries.setdefault(run_id, _Entry())
+        entry.first_ms = first_ms if entry.first_ms is None else min(entry.first_ms, first_ms)
+        entry.last_ms = last_ms if entry.last_ms is None else max(entry.last_ms, last_ms)
+        entry.top_step = top_step if entry.top_step is None else max(entry.top_step, top_step)
+        entry.points += points
+        entry.seen_ms = round(self._clock.wall() * 1000)
+
+    def set_series(self, run_id: str, count: int) -> None:
+        self._entries.setdefault(run_id, _Entry()).series = count
+
+    def from_store(self, rows: Iterable[dict[str, Any]]) -> None:
+        """The rollup's figures: they include other writers, but may lag behind what is still in the spool."""
+        for row in rows:
+            entry = self._entries.setdefault(row["run_id"], _Entry())
+            entry.first_ms = min(row["first_ms"], entry.first_ms or row["first_ms"])
+            entry.last_ms = max(row["last_ms"], entry.last_ms or 0)
+            entry.top_step = max(row["top_step"], entry.top_step or 0)
+            entry.points = max(entry.points, row["points"])
+            entry.series = max(entry.series, row["series"])
+
+    def describe(self, run_id: str, details: dict[str, str], config_json: str) -> None:
+        """What its owner says: name, project, task, status, configuration. Empty fields change nothing."""
+        entry = self._entries.setdefault(run_id, _Entry())
+        entry.details.update({name: value for name, value in details.items() if value})
+        if config_json:
+            try:
+                config = json.loads(config_json)
+            except ValueError:
+                config = {"config": config_json}
+            entry.config = config if isinstance(config, dict) else {"config": config}
+
+    def info(self, run_id: str) -> RunInfo | None:
+        entry = self._entries.get(run_id)
+        return None if entry is None else self._info(run_id, entry)
+
+    def all(self) -> list[RunInfo]:
+        infos = [self._info(run_id, entry) for run_id, entry in self._entries.items()]
+        return sorted(infos, key=lambda info: info.last_event_ms or 0, reverse=True)
+
+    def active(self) -> set[str]:
+        return {run_id for run_id, entry in self._entries.items() if self._is_active(entry)}
+
+    def _info(self, run_id: str, entry: _Entry) -> RunInfo:
+        return RunInfo(
+            run_id=run_id,
+            start_ms=entry.first_ms,
+            last_event_ms=entry.last_ms,
+            latest_step=entry.top_step,
+            is_active=self._is_active(entry),
+            num_series=entry.series,
+            num_points=entry.points,
+            task_id=entry.details.get("task_id"),
+            name=entry.details.get("name"),
+            project=entry.details.get("project"),
+            status=entry.details.get("status"),
+            config=entry.config,
+        )
+
+    def _is_active(self, entry: _Entry) -> bool:
+        newest = max(entry.last_ms or 0, entry.seen_ms)
+        return self._clock.wall() * 1000 - newest < ACTIVE_WINDOW_S * 1000

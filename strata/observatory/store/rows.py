@@ -1,0 +1,155 @@
+"""Checked batches as Arrow tables, one per ClickHouse table. Deterministic: the same batches give the same bytes, which
+is what makes a repeated insert recognisable.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strata.observatory.ingest.batch import Columns, SeriesHead, log_entry
+
+__all__ = ["PointRows", "tables_of"]
+
+_TIME = pa.timestamp("ms", tz="UTC")
+
+
+class PointRows:
+    """The points of a group of batches with their distinct series; `series` indexes `heads`."""
+
+    def __init__(self, batches: Sequence[Columns]) -> None:
+        known: dict[SeriesHead, int] = {}
+        parts = []
+        for batch in batches:
+            codes = np.array([known.setdefault(head, len(known)) for head in batch.heads], np.int64)
+            parts.append(codes[batch.series] if len(batch.series) else np.zeros(0, np.int64))
+        self.heads = list(known)
+        self.series: npt.NDArray[np.int64] = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        self.steps = _joined([batch.steps for batch in batches], np.int64)
+        self.times = _joined([batch.times for batch in batches], np.int64)
+        self.values = _joined([batch.values for batch in batches], np.float64)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def table(self, chosen: npt.NDArray[np.bool_] | None = None) -> pa.Table:
+        rows = slice(None) if chosen is None else chosen
+        series = self.series[rows]
+        keys = [head.key for head in self.heads]
+        return pa.table(
+            {
+                "event_time": pa.array(self.times[rows]).cast(_TIME),
+                "run_id": _words([key.run_id for key in keys], series),
+                "host": _words([key.host for key in keys], series),
+                "rank": pa.array(np.array([key.rank for key in keys], np.uint32)[series]),
+                "device": pa.array(np.array([key.device for key in keys], np.uint16)[series]),
+                "step": pa.array(self.steps[rows].astype(np.uint64)),
+                "metric": _words([key.metric for key in keys], series),
+                "value": pa.array(self.values[rows]),
+                "unit": _words([head.unit for head in self.heads], series),
+                "tags_json": _words([head.tags_json for head in self.heads], series),
+            }
+        )
+
+
+def tables_of(batches: Sequence[Columns], points: PointRows) -> dict[str, pa.Table]:
+    """What to insert, by table; tables without rows are left out."""
+    made = {
+        "metric_points": points.table() if len(points) else None,
+        "logs": _logs(batches),
+        "runs": _runs(batches),
+        "events": _messages(
+            batches, lambda batch: batch.events, _EVENT, nullable={"rank": pa.uint32(), "step": pa.uint64()}
+        ),
+        "checkpoints": _messages(
+            batches, lambda batch: batch.checkpoints, _CHECKPOINT, nullable={"duration_s": pa.float64()}
+        ),
+    }
+    return {name: table for name, table in made.items() if table is not None}
+
+
+_EVENT = {"id": pa.string(), "kind": pa.string(), "severity": pa.string(), "message": pa.string(),
+          "run_id": pa.string(), "task_id": pa.string(), "worker_id": pa.string(), "attempt": pa.uint32()}  # fmt: skip
+_CHECKPOINT = {"id": pa.string(), "run_id": pa.string(), "attempt": pa.uint32(), "rank": pa.uint32(),
+               "worker_id": pa.string(), "step": pa.uint64(), "epoch": pa.uint64(), "path": pa.string(),
+               "size_bytes": pa.uint64(), "status": pa.string(), "reason": pa.string()}  # fmt: skip
+
+
+def _messages(
+    batches: Sequence[Columns],
+    pick: Callable[[Columns], list[Any]],
+    fields: dict[str, pa.DataType],
+    nullable: dict[str, pa.DataType],
+) -> pa.Table | None:
+    rows = [row for batch in batches for row in pick(batch)]
+    if not rows:
+        return None
+    columns = {"event_time": pa.array([row.event_time_ms for row in rows], pa.int64()).cast(_TIME)}
+    for name, kind in fields.items():
+        columns[name] = pa.array([getattr(row, name) for row in rows], kind)
+    for name, kind in nullable.items():
+        columns[name] = pa.array([getattr(row, name) if row.HasField(name) else None for row in rows], kind)
+    return pa.table(columns)
+
+
+def _logs(batches: Sequence[Columns]) -> pa.Table | None:
+    lines = [
+        (line, log_entry(line, batch.batch_id, position))
+        for batch in batches
+        for position, line in enumerate(batch.logs)
+    ]
+    if not lines:
+        return None
+    return pa.table(
+        {
+            "event_time": pa.array([entry.time_ms for _, entry in lines], pa.int64()).cast(_TIME),
+            "id": [entry.id for _, entry in lines],
+            "sequence": pa.array([line.sequence for line, _ in lines], pa.uint64()),
+            "level": [str(entry.level) for _, entry in lines],
+            "message": [entry.message for _, entry in lines],
+            "source": [entry.source for _, entry in lines],
+            "run_id": [line.task_id for line, _ in lines],
+            "task_id": [line.task_id for line, _ in lines],
+            "worker_id": [line.worker_id for line, _ in lines],
+            "host": [line.host for line, _ in lines],
+            "rank": pa.array([line.rank for line, _ in lines], pa.uint32()),
+            "attempt": pa.array([line.attempt for line, _ in lines], pa.uint32()),
+            "stream": [line.stream for line, _ in lines],
+        }
+    )
+
+
+def _runs(batches: Sequence[Columns]) -> pa.Table | None:
+    runs = [run for batch in batches for run in batch.runs]
+    if not runs:
+        return None
+    started = pa.array([run.started_at_ms for run in runs], pa.int64()).cast(_TIME)
+    zero = pa.array(np.zeros(len(runs), np.uint32))
+    return pa.table(
+        {
+            "run_id": [run.run_id for run in runs],
+            "attempt": zero,
+            "rank": zero,
+            "step": pa.array(np.zeros(len(runs), np.uint64)),
+            "event_time": pa.array([run.updated_at_ms for run in runs], pa.int64()).cast(_TIME),
+            "project": [run.project for run in runs],
+            "name": [run.name for run in runs],
+            "task_id": [run.task_id for run in runs],
+            "config_json": [run.config_json for run in runs],
+            "status": [run.status for run in runs],
+            "started_at": started,
+        }
+    )
+
+
+def _words(texts: list[str], series: npt.NDArray[np.int64]) -> pa.Array:
+    """One text per series as a dictionary column with distinct words: LowCardinality on the other side."""
+    known: dict[str, int] = {}
+    codes = np.array([known.setdefault(text, len(known)) for text in texts], np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(codes[series]), pa.array(list(known), pa.string()))
+
+
+def _joined(parts: list[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros(0, kind)

@@ -1,0 +1,89 @@
+"""The questions asked of ClickHouse. Every one is bounded: by the rollup, by buckets, or by a LIMIT."""
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["RUNS", "RUN_DETAILS", "SERIES", "curves", "raw_points", "series_of"]
+
+_KEY = "run_id, metric, host, rank, device"
+
+# One row per series; at 10 M points 13 ms (research/metric_store.md 1.7).
+SERIES = f"""
+SELECT {_KEY}, anyLast(unit) AS unit, sum(num_points) AS points, sum(num_bad) AS bad,
+       max(max_step) AS top_step, toUnixTimestamp64Milli(min(first_time)) AS first_ms,
+       toUnixTimestamp64Milli(max(last_time)) AS last_ms, argMaxMerge(last_value) AS newest
+FROM {{db}}.series_rollup GROUP BY {_KEY} ORDER BY {_KEY}
+"""  # noqa: S608 - constants only
+
+RUNS = """
+SELECT run_id, toUnixTimestamp64Milli(min(first_time)) AS first_ms, toUnixTimestamp64Milli(max(last_time)) AS last_ms,
+       max(max_step) AS top_step, sum(num_points) AS points, uniqExact(metric, host, rank, device) AS series
+FROM {db}.series_rollup GROUP BY run_id ORDER BY last_ms DESC
+"""
+
+RUN_DETAILS = """
+SELECT run_id, argMaxIf(name, event_time, name != '') AS name, argMaxIf(project, event_time, project != '') AS project,
+       argMaxIf(task_id, event_time, task_id != '') AS task_id,
+       argMaxIf(config_json, event_time, config_json != '') AS config_json,
+       argMaxIf(status, event_time, status != '') AS status,
+       toUnixTimestamp64Milli(minIf(started_at, started_at > toDateTime64(0, 3))) AS started_ms
+FROM {db}.runs GROUP BY run_id
+"""
+
+
+def series_of(runs: list[str]) -> tuple[str, dict[str, Any]]:
+    """SERIES for some runs only."""
+    return SERIES.replace("GROUP BY", "WHERE run_id IN {runs:Array(String)} GROUP BY", 1), {"runs": runs}
+
+
+def curves(where: Mapping[str, Any], buckets: int) -> tuple[str, dict[str, Any]]:
+    """Series as buckets of equal count in order of step and time: extremes with their places, counts, newest point.
+
+    `where` may hold runs (list), metric, from_step, to_step, from_ms, to_ms.
+    """
+    clause, parameters = _where(where)
+    sql = f"""
+SELECT {_KEY}, bucket, any(series_unit) AS unit, count() AS n, countIf(NOT isFinite(value)) AS bad,
+       minIf(value, isFinite(value)) AS vmin, maxIf(value, isFinite(value)) AS vmax,
+       argMinIf(step, value, isFinite(value)) AS smin, argMaxIf(step, value, isFinite(value)) AS smax,
+       argMinIf(ms, value, isFinite(value)) AS tmin, argMaxIf(ms, value, isFinite(value)) AS tmax,
+       min(step) AS sfirst, min(ms) AS tfirst,
+       argMax(value, place) AS vlast, argMax(step, place) AS slast, argMax(ms, place) AS tlast
+FROM (
+    SELECT {_KEY}, step, value, toString(p.unit) AS series_unit, toUnixTimestamp64Milli(event_time) AS ms,
+           row_number() OVER (PARTITION BY {_KEY} ORDER BY step, event_time) AS place,
+           count() OVER (PARTITION BY {_KEY}) AS total,
+           intDiv(place - 1, greatest(1, intDiv(total + {buckets:d} - 1, {buckets:d}))) AS bucket
+    FROM {{db}}.metric_points AS p WHERE {clause}
+)
+GROUP BY {_KEY}, bucket ORDER BY {_KEY}, bucket
+"""  # noqa: S608 - clause is made of constants, values are parameters
+    return sql, parameters
+
+
+def raw_points(where: Mapping[str, Any], limit: int) -> tuple[str, dict[str, Any]]:
+    """Rows as they are, oldest first."""
+    clause, parameters = _where(where)
+    sql = f"""
+SELECT {_KEY}, toString(unit) AS unit, step, toUnixTimestamp64Milli(event_time) AS ms, value
+FROM {{db}}.metric_points WHERE {clause} ORDER BY event_time, step LIMIT {limit:d}
+"""  # noqa: S608 - clause is made of constants, values are parameters
+    return sql, parameters
+
+
+_CLAUSES = {
+    "runs": "run_id IN {runs:Array(String)}",
+    "metric": "metric = {metric:String}",
+    "host": "host = {host:String}",
+    "rank": "rank = {rank:UInt32}",
+    "device": "device = {device:UInt16}",
+    "from_step": "step >= {from_step:UInt64}",
+    "to_step": "step <= {to_step:UInt64}",
+    "from_ms": "event_time >= fromUnixTimestamp64Milli({from_ms:Int64})",
+    "to_ms": "event_time <= fromUnixTimestamp64Milli({to_ms:Int64})",
+}
+
+
+def _where(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return " AND ".join(_CLAUSES[name] for name in chosen) or "1", chosen

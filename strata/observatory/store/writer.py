@@ -1,0 +1,179 @@
+"""From the spool into the store, in order, in groups, exactly once.
+
+A group's bounds are on disk before it is sent, so a crash repeats exactly that group under the same token, which the
+engine recognises. The engine notes a token a moment before the rows are there; after a crash the rows are looked for.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from strata.errors import StoreUnavailable, StrataError
+from strata.observatory.ingest.batch import decode
+from strata.observatory.series import SeriesTable
+from strata.observatory.spool import Progress, Spool
+from strata.observatory.store.base import Store
+from strata.observatory.store.rows import PointRows, tables_of
+from strata.types.metrics import SeriesKey
+
+__all__ = ["StoreWriter"]
+
+_log = logging.getLogger(__name__)
+_INTERVAL_S = 0.5
+_GROUP_BYTES = 6 << 20
+_RETRY_S = 1.0
+
+_COUNT_POINT = """
+SELECT count() AS n FROM {db}.metric_points WHERE run_id = {run:String} AND metric = {metric:String}
+AND host = {host:String} AND rank = {rank:UInt32} AND device = {device:UInt16} AND step = {step:UInt64}
+AND toUnixTimestamp64Milli(event_time) = {time:Int64}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    end: int
+    token: str
+    points: PointRows
+    tables: dict[str, pa.Table]
+
+
+class StoreWriter:
+    """One task that moves records. `quiet` holds it between groups, so that a reader can count rows exactly."""
+
+    def __init__(self, spool: Spool, store: Store, series: SeriesTable) -> None:
+        self._spool = spool
+        self._store = store
+        self._series = series
+        self._lock = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._moved = asyncio.Condition()
+        self._task: asyncio.Task[None] | None = None
+        self.inserted_points = 0
+        self.problem: str | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="store-writer")
+
+    async def stop(self) -> None:
+        """Stops between two groups; the rest stays in the spool for the next start."""
+        if self._task is not None:
+            async with self._lock:
+                self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def flushed(self, offset: int) -> None:
+        """Returns when the store holds every record before `offset`."""
+        self._wake.set()
+        async with self._moved:
+            await self._moved.wait_for(lambda: self._spool.progress.consumed >= offset)
+
+    @contextlib.asynccontextmanager
+    async def quiet(self) -> AsyncGenerator[int]:
+        """No insert is under way inside; yields the offset up to which the store holds everything."""
+        async with self._lock:
+            yield self._spool.progress.consumed
+
+    async def _run(self) -> None:
+        await self._store.wait_ready()
+        suspicious = self._spool.progress.pending > self._spool.progress.consumed
+        while True:
+            if self._spool.progress.consumed >= self._spool.end:
+                self._wake.clear()
+                await self._wake.wait()
+            try:
+                async with self._lock:
+                    await self._move_group(suspicious=suspicious)
+                suspicious, self.problem = False, None
+            except StoreUnavailable as error:
+                suspicious, self.problem = True, error.message
+                await asyncio.sleep(0.05)
+                await self._store.wait_ready()
+                continue
+            except StrataError as error:
+                self.problem = error.message
+                _log.error("the metric store refuses a batch, trying again: %s", error.message)
+                await asyncio.sleep(_RETRY_S)
+                continue
+            async with self._moved:
+                self._moved.notify_all()
+            if self._spool.backlog_bytes < _GROUP_BYTES:
+                await asyncio.sleep(_INTERVAL_S)
+
+    async def _move_group(self, *, suspicious: bool) -> None:
+        group = await self._next_group()
+        for table, rows in group.tables.items():
+            await self._store.insert(table, rows, token=f"{group.token}:{table}")
+        if suspicious:
+            await self._verify(group)
+        await asyncio.to_thread(self._finish, group.end)
+        self._count(group.points)
+
+    def _finish(self, end: int) -> None:
+        self._spool.save(Progress(consumed=end, pending=end))
+        self._spool.trim()
+
+    async def _next_group(self) -> _Group:
+        """The group that was begun before a crash, else a new one whose bounds are saved first."""
+        progress = self._spool.progress
+        begun = progress.pending > progress.consumed
+        limit = progress.pending if begun else self._spool.end
+        size = 1 << 62 if begun else _GROUP_BYTES
+        records = self._spool.read(progress.consumed, limit=limit, max_bytes=size)
+        end = records[-1].end
+        if not begun:
+            await asyncio.to_thread(self._spool.save, Progress(consumed=progress.consumed, pending=end))
+        batches = [decode(record.payload) for record in records]
+        points = PointRows(batches)
+        token = f"{self._spool.spool_id}:{progress.consumed}-{end}"
+        return _Group(end, token, points, tables_of(batches, points))
+
+    async def _verify(self, group: _Group) -> None:
+        """Rows of one group and one month arrive together or not at all, so one row of each month tells."""
+        points = group.points
+        months = _months(points)
+        for month in np.unique(months):
+            chosen = months == month
+            first = int(np.flatnonzero(chosen)[0])
+            key = points.heads[int(points.series[first])].key
+            if await self._stored_copies(key, points, first) == 0:
+                _log.warning("%d points of an interrupted insert were missing and are added", int(chosen.sum()))
+                await self._store.insert(
+                    "metric_points", points.table(chosen), token=f"{group.token}:metric_points:{month}:again"
+                )
+
+        for name in ("logs", "events", "checkpoints"):
+            rows = group.tables.get(name)
+            if rows is not None and not await self._has_row(name, rows["id"][0].as_py()):
+                await self._store.insert(name, rows, token=f"{group.token}:{name}:again")
+
+    async def _has_row(self, table: str, row_id: str) -> bool:
+        sql = f"SELECT count() AS n FROM {{db}}.{table} WHERE id = {{id:String}}"  # noqa: S608 - a name of ours
+        found = await self._store.query(sql, {"id": row_id})
+        return int(found["n"][0].as_py()) > 0
+
+    async def _stored_copies(self, key: SeriesKey, points: PointRows, row: int) -> int:
+        parameters = {"run": key.run_id, "metric": key.metric, "host": key.host, "rank": key.rank, "device": key.device}
+        place = {"step": int(points.steps[row]), "time": int(points.times[row])}
+        found = await self._store.query(_COUNT_POINT, {**parameters, **place})
+        return int(found["n"][0].as_py())
+
+    def _count(self, points: PointRows) -> None:
+        self.inserted_points += len(points)
+        if len(points):
+            numbers = np.array([self._series.intern(head.key, head.unit) for head in points.heads], np.int64)
+            counts = np.bincount(points.series, minlength=len(numbers)).astype(np.int64)
+            self._series.add_stored(numbers, counts)
+
+
+def _months(points: PointRows) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return points.times.astype("datetime64[ms]").astype("datetime64[M]").astype(np.int64)

@@ -1,0 +1,40 @@
+"""The heart beat of the live view: every 250 ms what came in is applied, encoded once and published."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+__all__ = ["TICK_S", "Ticker"]
+
+_log = logging.getLogger(__name__)
+TICK_S = 0.25
+
+
+class Ticker:
+    """Calls its steps in order on each tick. A step that fails is logged and does not stop the others."""
+
+    def __init__(self, steps: list[Callable[[], object]], interval_s: float = TICK_S) -> None:
+        self._steps = steps
+        self._interval_s = interval_s
+        self._task: asyncio.Task[None] | None = None
+        self.failures = 0
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="ticker")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            for step in self._steps:
+                try:
+                    step()
+                except Exception:
+                    self.failures += 1
+                    _log.exception("a step of the live view failed")
