@@ -1,0 +1,63 @@
+"""The REST API as the command line calls it: JSON in and out, errors as StrataErrors with the server's own words."""
+
+import http.client
+import json
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from strata.config import Settings
+from strata.errors import ObservatoryUnavailable, StrataError, error_types
+from strata.token import read_token
+
+__all__ = ["Api"]
+
+_TIMEOUT_S = 30.0
+
+
+class Api:
+    """The observatory of this data folder, or of the configured host and port."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.url = _find(settings)
+        self._token = read_token(settings)
+
+    def get(self, path: str) -> Any:
+        return self._call(path, None)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        return self._call(path, json.dumps(body).encode())
+
+    def _call(self, path: str, body: bytes | None) -> Any:
+        request = Request(f"{self.url}{path}", data=body)  # noqa: S310  the scheme is ours, see _find
+        if body is not None:
+            request.add_header("Content-Type", "application/json")
+        if self._token:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        try:
+            with urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310  as above
+                return json.load(response)
+        except HTTPError as error:
+            raise _from_answer(error) from None
+        except (URLError, http.client.HTTPException, OSError) as error:
+            reason = getattr(error, "reason", error)
+            raise ObservatoryUnavailable(f"no Strata answers at {self.url} ({reason})") from None
+
+
+def _find(settings: Settings) -> str:
+    try:
+        endpoints = json.loads((settings.data_dir / "endpoints.json").read_text())
+        return str(endpoints["http"])
+    except (OSError, ValueError, KeyError):
+        return f"http://{settings.host}:{settings.http_port}"
+
+
+def _from_answer(error: HTTPError) -> StrataError:
+    try:
+        said = json.load(error)["error"]
+        cls = error_types().get(said["code"], StrataError)
+        rebuilt = StrataError.__new__(cls)
+        StrataError.__init__(rebuilt, said["message"], hint=said.get("hint", ""))
+        return rebuilt
+    except (ValueError, KeyError, TypeError):
+        return StrataError(f"{error.url} answered {error.code} {error.reason}")

@@ -1,0 +1,151 @@
+"""`strata workers`, `datasets`, `tasks`, `runs`, `logs`: what the dashboard shows, in a terminal."""
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
+
+import typer
+from rich.console import Console
+
+from strata.cli.api import Api
+from strata.cli.options import DataDir, prepare
+from strata.cli.show import Column, ago, number, show_rows
+
+__all__ = ["add_to"]
+
+Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+
+_FOLLOW_S = 1.0
+_LEVEL_COLOURS = {"error": "red", "warn": "yellow", "warning": "yellow", "debug": "dim"}
+
+
+def add_to(app: typer.Typer) -> None:
+    panel = "Inspect"
+    app.command(rich_help_panel=panel)(workers)
+    app.command(rich_help_panel=panel)(datasets)
+    app.command(rich_help_panel=panel)(runs)
+    app.command(rich_help_panel=panel)(logs)
+    group = typer.Typer(help="List tasks; stop one.", invoke_without_command=True)
+    group.callback()(tasks)
+    group.command()(stop)
+    app.add_typer(group, name="tasks", rich_help_panel=panel)
+
+
+def workers(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List the workers: rank, status, step, heartbeat, shards."""
+    columns: list[Column] = [
+        ("worker", lambda row: row["id"]),
+        ("rank", lambda row: row.get("rank")),
+        ("status", lambda row: row["status"]),
+        ("task", lambda row: row.get("current_task")),
+        ("step", lambda row: row.get("current_step")),
+        ("epoch", lambda row: row.get("current_epoch")),
+        ("shards", lambda row: _count(row.get("assigned_shards"))),
+        ("heartbeat", lambda row: ago(row.get("last_heartbeat"))),
+        ("cpu", lambda row: number((row.get("resources") or {}).get("cpu_percent"), " %")),
+        ("host", lambda row: row.get("host")),
+    ]
+    rows = _api(data_dir).get("/api/workers")
+    show_rows(rows, columns, as_json=as_json, empty="No workers yet. Start some with `strata run`.")
+
+
+def datasets(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List the registered datasets."""
+    columns: list[Column] = [
+        ("dataset", lambda row: row["id"]),
+        ("format", lambda row: row.get("format")),
+        ("samples", lambda row: f"{row['total_samples']:,}"),
+        ("shards", lambda row: f"{row['shard_count']:,}"),
+        ("epoch", lambda row: row.get("epoch")),
+        ("progress", lambda row: number(row.get("progress"), " %")),
+        ("path", lambda row: row.get("path")),
+    ]
+    rows = _api(data_dir).get("/api/datasets")
+    show_rows(rows, columns, as_json=as_json, empty="No datasets yet. Register one with POST /api/datasets.")
+
+
+def tasks(context: typer.Context, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List tasks; stop one."""
+    if context.invoked_subcommand is not None:
+        return
+    columns: list[Column] = [
+        ("task", lambda row: row["id"]),
+        ("status", lambda row: row["status"]),
+        ("progress", lambda row: number(row.get("progress"), " %")),
+        ("attempt", lambda row: row.get("attempt")),
+        ("workers", lambda row: len(row.get("worker_ids") or ())),
+        ("dataset", lambda row: row.get("dataset_id")),
+        ("started", lambda row: ago(row.get("started_at"))),
+        ("reason", lambda row: row.get("reason")),
+    ]
+    rows = _api(data_dir).get("/api/tasks")
+    show_rows(rows, columns, as_json=as_json, empty="No tasks yet. Submit one with `strata run train.py`.")
+
+
+def stop(
+    task_id: Annotated[str, typer.Argument(help="The task's id, from `strata tasks`.")], data_dir: DataDir = None
+) -> None:
+    """Stop a task: its workers get SIGTERM, time to save, then SIGKILL."""
+    _api(data_dir).post(f"/api/tasks/{quote(task_id, safe='')}/stop", {})
+    Console(highlight=False).print(f"stopping {task_id}")
+
+
+def runs(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List the runs that have metrics."""
+    columns: list[Column] = [
+        ("run", lambda row: row["run_id"]),
+        ("live", lambda row: "yes" if row.get("is_active") else "no"),
+        ("step", lambda row: row.get("latest_step")),
+        ("series", lambda row: row.get("num_series")),
+        ("points", lambda row: f"{row['num_points']:,}" if row.get("num_points") is not None else None),
+        ("started", lambda row: ago(row.get("start_time"))),
+        ("last point", lambda row: ago(row.get("last_event_time"))),
+    ]
+    show_rows(_api(data_dir).get("/api/runs"), columns, as_json=as_json, empty="No runs yet. See strata.init().")
+
+
+def logs(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until Ctrl-C.")] = False,
+    task: Annotated[str | None, typer.Option("--task", help="Only this task's lines.")] = None,
+    worker: Annotated[str | None, typer.Option("--worker", help="Only this worker's lines.")] = None,
+    level: Annotated[str | None, typer.Option("--level", help="Only this level: error, warn, info, debug.")] = None,
+    search: Annotated[str | None, typer.Option("--search", "-q", help="Only lines that contain this.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many lines.")] = 100,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Show the newest log lines of coordinator, agents and workers."""
+    api = _api(data_dir)
+    wanted = {"limit": limit, "task_id": task, "worker_id": worker, "level": level, "q": search}
+    query = {key: value for key, value in wanted.items() if value is not None}
+    rows = api.get(f"/api/logs?{urlencode(query)}")
+    if as_json:
+        show_rows(rows, [], as_json=True, empty="")
+        return
+    seen = _print_new(rows, set())
+    while follow:
+        time.sleep(_FOLLOW_S)
+        seen = _print_new(api.get(f"/api/logs?{urlencode(query)}"), seen)
+
+
+def _print_new(rows: list[Mapping[str, Any]], seen: set[str]) -> set[str]:
+    """Oldest first, each line once."""
+    console = Console(highlight=False, soft_wrap=True)
+    for row in sorted(rows, key=lambda row: row["timestamp_ms"]):
+        if row["id"] not in seen:
+            at = time.strftime("%H:%M:%S", time.localtime(row["timestamp"]))
+            who = row.get("worker_id") or row["source"]
+            colour = _LEVEL_COLOURS.get(row["level"], "default")
+            console.print(f"[dim]{at}[/] [cyan]{who}[/] [{colour}]{row['message'].replace('[', chr(92) + '[')}[/]")
+    sys.stdout.flush()
+    return {row["id"] for row in rows}
+
+
+def _api(data_dir: Any) -> Api:
+    return Api(prepare(data_dir=data_dir))
+
+
+def _count(shards: Any) -> Any:
+    return len(shards) if isinstance(shards, list) else shards
