@@ -255,13 +255,22 @@ class TaskSubmitted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChanged(Event):
-    """A task's status, attempt or reason changed."""
+    """A task's status, attempt or reason changed. The rest is its course: where its ranks are, and what went wrong so
+    far. An attempt is launched only after the event that names it is durable, so none is ever launched twice."""
 
     task_id: str
     status: str
     attempt: int
     reason: str
     at: float
+    placement: tuple[str, ...] = ()
+    master_addr: str = ""
+    master_port: int = 0
+    failures: int = 0
+    preemptions: int = 0
+    stalled: int = 0
+    step: int = -1
+    retry_at: float = 0.0
 
 
 EVENT_KINDS: dict[str, type[Event]] = {cls.__name__: cls for cls in Event.__subclasses__()}

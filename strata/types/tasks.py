@@ -9,7 +9,10 @@ from typing import Any
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 
-__all__ = ["TaskSpec", "TaskStatus"]
+__all__ = ["BUILTIN_TYPES", "LAUNCHERS", "TaskCourse", "TaskSpec", "TaskStatus"]
+
+BUILTIN_TYPES = ("training",)
+LAUNCHERS = ("local", "ray", "slurm", "ssh")
 
 _MAX_CONFIG_BYTES = 256 * 1024
 _MAX_WORKERS = 16_384
@@ -59,3 +62,19 @@ class TaskSpec:
         size = len(json.dumps(dict(self.config)))
         if size > _MAX_CONFIG_BYTES:
             raise InvalidArgument(f"config has {size} bytes as JSON, {_MAX_CONFIG_BYTES} are allowed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCourse:
+    """How a task got to where it is. `placement` is the agent of each rank of the current attempt, `step` the newest
+    committed checkpoint's when that attempt began (-1: none), `stalled` how many attempts in a row brought no newer
+    one, `retry_at` (Unix seconds) when the next may begin."""
+
+    placement: tuple[str, ...] = ()
+    master_addr: str = ""
+    master_port: int = 0
+    failures: int = 0
+    preemptions: int = 0
+    stalled: int = 0
+    step: int = -1
+    retry_at: float = 0.0

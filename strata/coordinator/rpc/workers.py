@@ -196,6 +196,24 @@ class WorkersService(pb_grpc.CoordinatorServicer):
             deadline_s=attempt.deadline_s,
             ranks=attempt.ranks,
             checkpoint_id=attempt.checkpoint_id,
+            epoch=attempt.epoch,
+            committer=attempt.committer,
+        )
+
+    @answered
+    async def AbortCheckpoint(self, request: pb.CheckpointAbort, context: Context) -> pb.CheckpointAck:
+        command = c.AbortCheckpoint(
+            caller=_caller(request.worker_id, request.incarnation, request.generation),
+            attempt=request.attempt,
+            reason=request.reason or "no reason given",
+        )
+        attempt = await self._coordinator.ask(command)
+        assert isinstance(attempt, Attempt)
+        return pb.CheckpointAck(
+            success=attempt.verdict is Verdict.ABORTED,
+            checkpoint_id=attempt.checkpoint_id,
+            message=attempt.reason or f"the attempt is {attempt.verdict}",
+            global_step=attempt.step,
         )
 
     @answered
@@ -231,6 +249,7 @@ class WorkersService(pb_grpc.CoordinatorServicer):
             reason=attempt.reason,
             missing=attempt.missing,
             committer=attempt.committer,
+            votes=[_vote(attempt.attempt, rank, attempt.votes[rank]) for rank in sorted(attempt.votes)],
         )
 
     @answered
@@ -261,6 +280,17 @@ class WorkersService(pb_grpc.CoordinatorServicer):
             response.resume_step = reply.checkpoint.step
             response.resume_epoch = reply.checkpoint.epoch
         return response
+
+
+def _vote(attempt: str, rank: int, vote: Vote) -> pb.CheckpointVote:
+    return pb.CheckpointVote(
+        attempt=attempt,
+        rank=rank,
+        manifest_key=vote.manifest_key,
+        manifest_hash=vote.manifest_hash,
+        size_bytes=vote.size_bytes,
+        duration_s=vote.duration_s,
+    )
 
 
 def _caller(worker_id: str, incarnation: str, generation: int) -> Caller:

@@ -113,8 +113,8 @@ class Checkpoints:
     ) -> CheckpointBegun | Attempt:
         """A new attempt, or the one that the other ranks of this generation have begun for this step."""
         group = self._membership.groups[worker.task_id]
-        for known in reversed(self.attempts.values()):
-            if known.task_id == worker.task_id and known.step == step and known.verdict is not Verdict.ABORTED:
+        for known in self.attempts.values():
+            if known.task_id == worker.task_id and known.step == step and known.open:
                 return known
         ranks = (
             range(group.size) if group.size is not None else [w.rank for w in self._membership.alive_in(worker.task_id)]
@@ -188,6 +188,15 @@ class Checkpoints:
             at=now.wall,
         )
 
+    def plan_abort(self, worker: Worker, attempt: str, reason: str, now: Now) -> CheckpointAborted | None:
+        """A rank gives up. No effect once every vote is in: the bytes are all there."""
+        known = self.attempt(attempt)
+        if known.task_id != worker.task_id or worker.rank not in known.ranks:
+            raise InvalidArgument(f"worker {worker.label} does not belong to attempt {attempt}")
+        if known.verdict is not Verdict.UNDECIDED:
+            return None
+        return _abort(known, f"rank {worker.rank} ({worker.worker_id}) gave up: {reason}", now)
+
     def plan_loss(self, lost: MembersLost, now: Now) -> list[CheckpointAborted | CheckpointPrepared]:
         """What the deaths mean for the attempts of that group."""
         dead = {self._membership.workers[worker_id].rank: worker_id for worker_id in lost.worker_ids}
@@ -238,6 +247,7 @@ class Checkpoints:
             worker_id=event.worker_id,
             begun_at=event.at,
             deadline=now.monotonic + event.deadline_s,
+            committer=min(event.ranks),
         )
         self._record(self.attempts[event.attempt], CheckpointStatus.IN_PROGRESS)
         closed = [name for name, item in self.attempts.items() if not item.open]

@@ -14,10 +14,11 @@ from strata.coordinator.state.datasets import Datasets
 from strata.coordinator.state.membership import Caller, Membership
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.replies import BarrierReply, JoinReply, RecoverReply, ShardsReply
-from strata.coordinator.state.tasks import Tasks
+from strata.coordinator.state.tasks import Tasks, check_runnable
 from strata.errors import InvalidArgument
 from strata.types import events as e
 from strata.types.names import check_name
+from strata.types.tasks import BUILTIN_TYPES
 from strata.types.workers import check_count
 
 __all__ = ["Applied", "ClusterState", "StateConfig"]
@@ -32,6 +33,7 @@ class StateConfig:
     worker_lease_s: float = 30.0
     agent_lease_s: float = 5.0
     barrier_timeout_s: float = 1800.0
+    task_types: tuple[str, ...] = BUILTIN_TYPES
 
 
 @dataclass(slots=True)
@@ -70,6 +72,7 @@ class ClusterState:
             c.BeginCheckpoint: self._begin_checkpoint,
             c.VoteCheckpoint: self._vote_checkpoint,
             c.CommitCheckpoint: self._commit_checkpoint,
+            c.AbortCheckpoint: self._abort_checkpoint,
             c.Recover: self._recover,
             c.SubmitTask: self._submit_task,
             c.ChangeTask: self._change_task,
@@ -237,6 +240,12 @@ class ClusterState:
         self._emit_some(applied, [committed], now)
         applied.reply = self.checkpoints.attempts[command.attempt]
 
+    def _abort_checkpoint(self, command: c.AbortCheckpoint, now: Now, applied: Applied) -> None:
+        worker = self.membership.authorize(command.caller, now)
+        aborted = self.checkpoints.plan_abort(worker, command.attempt, command.reason, now)
+        self._emit_some(applied, [aborted], now)
+        applied.reply = self.checkpoints.attempts[command.attempt]
+
     def _recover(self, command: c.Recover, now: Now, applied: Applied) -> None:
         worker = self.membership.workers.get(command.caller.worker_id)
         if worker is not None:
@@ -265,13 +274,15 @@ class ClusterState:
             return
         if command.spec.dataset_id:
             self.datasets.spec(command.spec.dataset_id)
+        check_runnable(command.spec, self.config.task_types)
         self._emit(applied, self.tasks.plan_submit(command.task_id, command.spec, command.request_id, now), now)
         if command.spec.dataset_id:
             self._emit_some(applied, [self.datasets.plan_attach(command.task_id, command.spec.dataset_id)], now)
         applied.reply = self.tasks.task(command.task_id)
 
     def _change_task(self, command: c.ChangeTask, now: Now, applied: Applied) -> None:
-        changed = self.tasks.plan_change(command.task_id, command.status, command.reason, command.attempt, now)
+        change = (command.status, command.reason, command.attempt)
+        changed = self.tasks.plan_change(command.task_id, change, command.course, now)
         self._emit_some(applied, [changed], now)
         applied.reply = self.tasks.task(command.task_id)
 

@@ -7,10 +7,11 @@ from strata.coordinator.state.checkpoints import Vote
 from strata.coordinator.state.membership import Caller
 from strata.types.barriers import BarrierArrival
 from strata.types.datasets import DatasetSpec
-from strata.types.tasks import TaskSpec, TaskStatus
+from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus
 from strata.types.workers import AgentSpec, WorkerSpec
 
 __all__ = [
+    "AbortCheckpoint",
     "Arrive",
     "AttachAgent",
     "BeginCheckpoint",
@@ -128,6 +129,15 @@ class VoteCheckpoint(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AbortCheckpoint(Command):
+    """A rank cannot save its part."""
+
+    caller: Caller
+    attempt: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitCheckpoint(Command):
     """COMMIT.json of a prepared attempt exists."""
 
@@ -155,6 +165,7 @@ class ChangeTask(Command):
     status: TaskStatus
     reason: str
     attempt: int
+    course: TaskCourse | None = None  # None = as it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

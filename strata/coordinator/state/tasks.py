@@ -1,15 +1,15 @@
 """Tasks as the coordinator must never forget them: what was asked, where it stands, which attempt, and why. Pure."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from strata.coordinator.state.now import Now
-from strata.errors import Conflict, UnknownTask
+from strata.errors import Conflict, InvalidArgument, UnknownTask
 from strata.types.events import TaskChanged, TaskSubmitted
-from strata.types.tasks import TaskSpec, TaskStatus
+from strata.types.tasks import BUILTIN_TYPES, LAUNCHERS, TaskCourse, TaskSpec, TaskStatus
 
-__all__ = ["Task", "Tasks"]
+__all__ = ["Task", "Tasks", "check_runnable"]
 
 _KEEP_REQUESTS = 10_000
 
@@ -26,6 +26,7 @@ class Task:
     reason: str = "waiting for slots"
     started_at: float | None = None
     completed_at: float | None = None
+    course: TaskCourse = TaskCourse()
 
 
 class Tasks:
@@ -63,12 +64,19 @@ class Tasks:
             at=now.wall,
         )
 
-    def plan_change(self, task_id: str, status: TaskStatus, reason: str, attempt: int, now: Now) -> TaskChanged | None:
-        """None when nothing would change; a task that has ended keeps its end."""
+    def plan_change(
+        self, task_id: str, change: tuple[TaskStatus, str, int], course: TaskCourse | None, now: Now
+    ) -> TaskChanged | None:
+        """`change` is the new status, its reason and the attempt. None when nothing would change; a task that has
+        ended keeps its end."""
         task = self.task(task_id)
-        if task.status.final or (task.status, task.reason, task.attempt) == (status, reason, attempt):
+        status, reason, attempt = change
+        course = course or task.course
+        if task.status.final or (task.status, task.reason, task.attempt, task.course) == (*change, course):
             return None
-        return TaskChanged(task_id=task_id, status=status.value, attempt=attempt, reason=reason, at=now.wall)
+        return TaskChanged(
+            task_id=task_id, status=status.value, attempt=attempt, reason=reason, at=now.wall, **asdict(course)
+        )
 
     def plan_stop(self, task_id: str, reason: str, now: Now) -> TaskChanged | None:
         """A queued task stops at once, a running one has to be stopped by its agents first."""
@@ -76,7 +84,7 @@ class Tasks:
         if task.status is TaskStatus.STOPPING:
             return None
         status = TaskStatus.STOPPED if task.status is TaskStatus.QUEUED else TaskStatus.STOPPING
-        return self.plan_change(task_id, status, reason, task.attempt, now)
+        return self.plan_change(task_id, (status, reason, task.attempt), None, now)
 
     def on_submitted(self, event: TaskSubmitted) -> None:
         spec = TaskSpec(
@@ -106,6 +114,7 @@ class Tasks:
         task.status = TaskStatus(event.status)
         task.attempt = event.attempt
         task.reason = event.reason
+        task.course = TaskCourse(**{item.name: getattr(event, item.name) for item in fields(TaskCourse)})
         if task.status is TaskStatus.RUNNING and task.started_at is None:
             task.started_at = event.at
         if task.status.final:
@@ -117,11 +126,30 @@ class Tasks:
     def load(self, dumped: dict[str, Any]) -> None:
         for values in dumped["tasks"]:
             spec = TaskSpec(**{**values["spec"], "entrypoint": tuple(values["spec"]["entrypoint"])})
-            self.tasks[values["task_id"]] = Task(**{**values, "spec": spec, "status": TaskStatus(values["status"])})
+            course = dict(values.get("course", {}))
+            course["placement"] = tuple(course.get("placement", ()))
+            parts = {"spec": spec, "status": TaskStatus(values["status"]), "course": TaskCourse(**course)}
+            self.tasks[values["task_id"]] = Task(**{**values, **parts})
         self._requests = dict(dumped["requests"])
 
 
 def _plain(task: Task) -> dict[str, Any]:
     values = {name: getattr(task, name) for name in Task.__slots__}
     spec = {name: getattr(task.spec, name) for name in TaskSpec.__slots__}
-    return {**values, "spec": {**spec, "config": dict(task.spec.config), "env": dict(task.spec.env)}}
+    plain = {**spec, "config": dict(task.spec.config), "env": dict(task.spec.env)}
+    return {**values, "spec": plain, "course": asdict(task.course)}
+
+
+def check_runnable(spec: TaskSpec, task_types: tuple[str, ...]) -> None:
+    """Refuses at once what could never start; too few slots is no such reason, agents may still come."""
+    if not spec.entrypoint and spec.type not in task_types:
+        raise InvalidArgument(
+            f"task type {spec.type!r} is unknown",
+            hint=f"Known: {', '.join(task_types)}. Add it under [task_types] in strata.toml, or give an entrypoint.",
+        )
+    if spec.launcher not in LAUNCHERS:
+        raise InvalidArgument(f"launcher {spec.launcher!r} is unknown", hint=f"Known: {', '.join(LAUNCHERS)}.")
+    if spec.type in BUILTIN_TYPES and not spec.entrypoint and not spec.dataset_id:
+        raise InvalidArgument(
+            f"a task of type {spec.type!r} needs a dataset_id", hint="Register the dataset first (POST /api/datasets)."
+        )

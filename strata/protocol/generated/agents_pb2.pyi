@@ -171,6 +171,9 @@ class ProcessReport(_message.Message):
     EXIT_CODE_FIELD_NUMBER: _builtins.int
     WORKER_ID_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    STOPPED_FIELD_NUMBER: _builtins.int
+    UNSTARTED_FIELD_NUMBER: _builtins.int
+    EXIT_UNKNOWN_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     attempt: _builtins.int
     rank: _builtins.int
@@ -181,7 +184,13 @@ class ProcessReport(_message.Message):
     """of a process that is gone; negative = signal"""
     worker_id: _builtins.str
     message: _builtins.str
-    """e.g. why it could not be started"""
+    """e.g. why it could not be started, or its last line on stderr"""
+    stopped: _builtins.bool
+    """it was told to end: by its task, or because the host leaves. Its exit code says nothing"""
+    unstarted: _builtins.bool
+    """it never ran: the program could not be started"""
+    exit_unknown: _builtins.bool
+    """it ended while no agent watched"""
     def __init__(
         self,
         *,
@@ -194,10 +203,13 @@ class ProcessReport(_message.Message):
         exit_code: _builtins.int = ...,
         worker_id: _builtins.str = ...,
         message: _builtins.str = ...,
+        stopped: _builtins.bool = ...,
+        unstarted: _builtins.bool = ...,
+        exit_unknown: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exit_code", b"exit_code", "message", b"message", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "task_id", b"task_id", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "message", b"message", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "task_id", b"task_id", "unstarted", b"unstarted", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -634,6 +634,8 @@ class CheckpointAttempt(_message.Message):
     RANKS_FIELD_NUMBER: _builtins.int
     CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
     WORKER_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    COMMITTER_FIELD_NUMBER: _builtins.int
     attempt: _builtins.str
     step: _builtins.int
     generation: _builtins.int
@@ -641,6 +643,9 @@ class CheckpointAttempt(_message.Message):
     checkpoint_id: _builtins.str
     worker_id: _builtins.str
     """who asks, in AwaitCheckpoint"""
+    epoch: _builtins.int
+    committer: _builtins.int
+    """the rank that creates COMMIT.json when every vote is in"""
     @_builtins.property
     def ranks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
@@ -653,14 +658,47 @@ class CheckpointAttempt(_message.Message):
         ranks: _abc.Iterable[_builtins.int] | None = ...,
         checkpoint_id: _builtins.str = ...,
         worker_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        committer: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint_id", b"checkpoint_id", "deadline_s", b"deadline_s", "generation", b"generation", "ranks", b"ranks", "step", b"step", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint_id", b"checkpoint_id", "committer", b"committer", "deadline_s", b"deadline_s", "epoch", b"epoch", "generation", b"generation", "ranks", b"ranks", "step", b"step", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CheckpointAttempt: _TypeAlias = CheckpointAttempt  # noqa: Y015
+
+@_typing.final
+class CheckpointAbort(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    worker_id: _builtins.str
+    attempt: _builtins.str
+    reason: _builtins.str
+    incarnation: _builtins.str
+    generation: _builtins.int
+    def __init__(
+        self,
+        *,
+        worker_id: _builtins.str = ...,
+        attempt: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        incarnation: _builtins.str = ...,
+        generation: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "generation", b"generation", "incarnation", b"incarnation", "reason", b"reason", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckpointAbort: _TypeAlias = CheckpointAbort  # noqa: Y015
 
 @_typing.final
 class CheckpointVote(_message.Message):
@@ -733,12 +771,17 @@ class CheckpointDecision(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     MISSING_FIELD_NUMBER: _builtins.int
     COMMITTER_FIELD_NUMBER: _builtins.int
+    VOTES_FIELD_NUMBER: _builtins.int
     verdict: Global___CheckpointDecision.Verdict.ValueType
     attempt: _builtins.str
     reason: _builtins.str
     committer: _builtins.int
     @_builtins.property
     def missing(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def votes(self) -> _containers.RepeatedCompositeFieldContainer[Global___CheckpointVote]:
+        """of all ranks, by rank, once prepared"""
+
     def __init__(
         self,
         *,
@@ -747,10 +790,11 @@ class CheckpointDecision(_message.Message):
         reason: _builtins.str = ...,
         missing: _abc.Iterable[_builtins.int] | None = ...,
         committer: _builtins.int = ...,
+        votes: _abc.Iterable[Global___CheckpointVote] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "committer", b"committer", "missing", b"missing", "reason", b"reason", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "committer", b"committer", "missing", b"missing", "reason", b"reason", "verdict", b"verdict", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -104,6 +104,11 @@ class CoordinatorStub:
                 request_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointInfo.SerializeToString,
                 response_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAck.FromString,
                 _registered_method=True)
+        self.AbortCheckpoint = channel.unary_unary(
+                '/coordinator.Coordinator/AbortCheckpoint',
+                request_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAbort.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAck.FromString,
+                _registered_method=True)
 
 
 class CoordinatorServicer:
@@ -196,6 +201,13 @@ class CoordinatorServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AbortCheckpoint(self, request, context):
+        """A rank that cannot go on says so, so that nobody waits for the deadline.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CoordinatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -267,6 +279,11 @@ def add_CoordinatorServicer_to_server(servicer, server):
             'CommitCheckpoint': grpc.unary_unary_rpc_method_handler(
                     servicer.CommitCheckpoint,
                     request_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointInfo.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAck.SerializeToString,
+            ),
+            'AbortCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.AbortCheckpoint,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAbort.FromString,
                     response_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAck.SerializeToString,
             ),
     }
@@ -647,6 +664,33 @@ class Coordinator:
             target,
             '/coordinator.Coordinator/CommitCheckpoint',
             strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointInfo.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAck.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AbortCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/coordinator.Coordinator/AbortCheckpoint',
+            strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAbort.SerializeToString,
             strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAck.FromString,
             options,
             channel_credentials,

@@ -50,6 +50,8 @@ class CoordinatorStub:
     VoteCheckpoint: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointVote, _coordinator_pb2.CheckpointAck]
     AwaitCheckpoint: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointAttempt, _coordinator_pb2.CheckpointDecision]
     CommitCheckpoint: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointInfo, _coordinator_pb2.CheckpointAck]
+    AbortCheckpoint: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointAbort, _coordinator_pb2.CheckpointAck]
+    """A rank that cannot go on says so, so that nobody waits for the deadline."""
 
 @_typing.type_check_only
 class CoordinatorAsyncStub(CoordinatorStub):
@@ -71,6 +73,8 @@ class CoordinatorAsyncStub(CoordinatorStub):
     VoteCheckpoint: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointVote, _coordinator_pb2.CheckpointAck]  # type: ignore[assignment]
     AwaitCheckpoint: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointAttempt, _coordinator_pb2.CheckpointDecision]  # type: ignore[assignment]
     CommitCheckpoint: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointInfo, _coordinator_pb2.CheckpointAck]  # type: ignore[assignment]
+    AbortCheckpoint: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointAbort, _coordinator_pb2.CheckpointAck]  # type: ignore[assignment]
+    """A rank that cannot go on says so, so that nobody waits for the deadline."""
 
 class CoordinatorServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -173,5 +177,13 @@ class CoordinatorServicer(metaclass=_abc_1.ABCMeta):
         request: _coordinator_pb2.CheckpointInfo,
         context: _ServicerContext,
     ) -> _typing.Union[_coordinator_pb2.CheckpointAck, _abc.Awaitable[_coordinator_pb2.CheckpointAck]]: ...
+
+    @_abc_1.abstractmethod
+    def AbortCheckpoint(
+        self,
+        request: _coordinator_pb2.CheckpointAbort,
+        context: _ServicerContext,
+    ) -> _typing.Union[_coordinator_pb2.CheckpointAck, _abc.Awaitable[_coordinator_pb2.CheckpointAck]]:
+        """A rank that cannot go on says so, so that nobody waits for the deadline."""
 
 def add_CoordinatorServicer_to_server(servicer: CoordinatorServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
