@@ -1,0 +1,110 @@
+"""kill -9 at every named step of a save: what is there afterwards is complete, and training goes on from it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from strata.checkpoint import CheckpointManager
+from strata.checkpoint.faults import POINTS, parse_fault
+from strata.errors import InvalidConfig
+from tests.integration.checkpoint.training import weights
+
+_SCRIPT = Path(__file__).with_name("training.py")
+_ROOT = Path(__file__).parents[3]
+_COMMITTERS = ("votes_in", "before_commit", "committed", "published", "retired")
+_AFTER_COMMIT = ("committed", "published", "retired")
+
+
+def _launch(folder: Path, *arguments: object) -> tuple[int, list[dict[str, Any]]]:
+    scratch = folder.parent / "scratch"
+    scratch.mkdir(exist_ok=True)
+    command = [sys.executable, str(_SCRIPT), str(folder), "--scratch", str(scratch), *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda r: r["rank"])
+
+
+def _fault(point: str) -> str:
+    """The second save dies; a chunk is the last of its save, and the first removal comes with the second save."""
+    return f"{point}:kill@{ {'data_part': 4, 'retired': 1}.get(point, 2) }"
+
+
+def _assert_complete(folder: Path, world: int, allowed: set[int]) -> int:
+    """Whatever is visible is whole: every committed step passes the deep check and holds the right weights."""
+    manager = CheckpointManager(folder)
+    latest = manager.get_latest()
+    assert latest is not None
+    assert latest.step in allowed
+    for info in manager.list():
+        assert manager.verify(info.step, deep=True).verified
+        for rank in range(world):
+            state = manager.load(info.step, rank=rank, world_size=world)
+            assert np.array_equal(state["w"], weights(info.step, rank))
+            assert state["step"] == info.step
+    return latest.step
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_one_process(tmp_path: Path, point: str) -> None:
+    folder = tmp_path / "ckpt"
+    keep = 1 if point == "retired" else 3
+    code, reports = _launch(folder, "--keep", keep, "--fault", _fault(point))
+    assert (code, reports) == (9, [])
+    latest = _assert_complete(folder, 1, {2} if point in _AFTER_COMMIT else {1})
+    code, reports = _launch(folder, "--keep", keep)
+    assert (code, reports) == (0, [{"rank": 0, "began": latest, "ended": 3}])
+    assert _assert_complete(folder, 1, {3}) == 3
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_four_ranks(tmp_path: Path, point: str) -> None:
+    """About 2 s each: eight processes per case, all writing and syncing on the same disk."""
+    folder = tmp_path / "ckpt"
+    keep = 1 if point == "retired" else 3
+    victim = 0 if point in _COMMITTERS else 2
+    ranks = ("--world", 4, "--keep", keep)
+    code, _ = _launch(folder, *ranks, "--fault", _fault(point), "--fault-rank", victim)
+    assert code == 9
+    allowed = {2} if point in _AFTER_COMMIT else {1, 2} if point == "voted" else {1}
+    latest = _assert_complete(folder, 4, allowed)
+    code, reports = _launch(folder, *ranks, "--generation", 2)
+    assert code == 0
+    assert reports == [{"rank": rank, "began": latest, "ended": 3} for rank in range(4)]
+    assert _assert_complete(folder, 4, {3}) == 3
+
+
+def test_the_first_save_of_all_leaves_nothing_to_resume_from(tmp_path: Path) -> None:
+    folder = tmp_path / "ckpt"
+    code, _ = _launch(folder, "--fault", "before_commit:kill")
+    assert code == 9
+    assert CheckpointManager(folder).get_latest() is None
+    assert CheckpointManager(folder).list() == []
+    code, reports = _launch(folder, "--steps", 1)
+    assert (code, reports) == (0, [{"rank": 0, "began": 0, "ended": 1}])
+
+
+def test_survivors_are_told_who_is_missing(tmp_path: Path) -> None:
+    """Waits out a deadline of 3 s: the survivors must find out by themselves."""
+    folder = tmp_path / "ckpt"
+    code, reports = _launch(folder, "--world", 3, "--deadline", 3, "--fault", "data_sent:kill@2", "--fault-rank", 1)
+    assert code == 9
+    assert [report["rank"] for report in reports] == [0, 2]
+    for report in reports:
+        assert report["ended"] == 1
+        assert report["error"].startswith("CheckpointAborted")
+        assert "missing ranks [1]" in report["error"]
+    _assert_complete(folder, 3, {1})
+
+
+def test_a_fault_must_name_a_known_point() -> None:
+    assert parse_fault("") is None
+    for text in ("nowhere:kill", "begun:explode", "begun:kill@x", "begun"):
+        with pytest.raises(InvalidConfig, match="STRATA_FAULT"):
+            parse_fault(text)
