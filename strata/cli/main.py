@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from strata import __version__
-from strata.cli import config, lists, nodes, state, up
+from strata.cli import checkpoints, config, lists, nodes, state, up
 from strata.errors import StrataError
 
 __all__ = ["app", "run"]
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (up, lists, nodes, state, config):
+for part in (up, lists, checkpoints, nodes, state, config):
     part.add_to(app)
 
 _stderr = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -12,6 +12,8 @@ __all__ = ["Column", "ago", "number", "show_rows", "size"]
 
 Column = tuple[str, Callable[[Mapping[str, Any]], Any]]
 
+_PIPED_WIDTH = 200  # a pipe has no width; 80 would fold what a program wants on one line
+_LONG = frozenset({"path", "reason"})
 _STATUS_COLOURS = {
     "active": "green",
     "running": "green",
@@ -29,6 +31,8 @@ _STATUS_COLOURS = {
 def show_rows(rows: Iterable[Mapping[str, Any]], columns: list[Column], *, as_json: bool, empty: str) -> None:
     """Prints the rows; `empty` is the sentence for none of them."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_PIPED_WIDTH)
     listed = list(rows)
     if as_json:
         console.print_json(json.dumps(listed))
@@ -38,7 +42,7 @@ def show_rows(rows: Iterable[Mapping[str, Any]], columns: list[Column], *, as_js
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title, _ in columns:
-        table.add_column(title, overflow="fold")
+        table.add_column(title, overflow="fold", no_wrap=title not in _LONG)
     for row in listed:
         table.add_row(*(_cell(title, value(row)) for title, value in columns))
     console.print(table)

@@ -1,0 +1,147 @@
+"""`strata checkpoints`: list, look at, verify, pin and remove checkpoints, from the cluster or from a store alone."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from strata.cli.api import Api
+from strata.cli.options import DataDir, prepare
+from strata.cli.show import Column, ago, number, show_rows, size
+from strata.types.checkpoints import CheckpointInfo
+
+__all__ = ["add_to"]
+
+Path = Annotated[str, typer.Argument(help="Folder or bucket of the checkpoints, such as s3://bucket/run.")]
+Step = Annotated[int, typer.Argument(help="The step, from `strata checkpoints ls PATH`.")]
+Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+
+_console = Console(highlight=False, soft_wrap=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    group = typer.Typer(help="List, verify, pin and remove checkpoints.", invoke_without_command=True)
+    group.callback()(checkpoints)
+    for command in (ls, show, verify, pin, unpin, rm):
+        group.command()(command)
+    app.add_typer(group, name="checkpoints", rich_help_panel="Inspect")
+
+
+def checkpoints(context: typer.Context, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List, verify, pin and remove checkpoints."""
+    if context.invoked_subcommand is None:
+        _show(Api(prepare(data_dir=data_dir)).get("/api/checkpoints"), as_json=as_json)
+
+
+def ls(
+    path: Annotated[str | None, typer.Argument(help="A folder or bucket; without it, what the cluster knows.")] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """List the checkpoints of a store, or of the running cluster."""
+    if path is None:
+        _show(Api(prepare(data_dir=data_dir)).get("/api/checkpoints"), as_json=as_json)
+        return
+    with _manager(path) as manager:
+        _show([_row(info) for info in manager.list()], as_json=as_json)
+
+
+def show(path: Path, step: Step) -> None:
+    """Show one checkpoint: where it is, how large, by whom, with which metadata."""
+    with _manager(path) as manager:
+        info = manager.show(step)
+    for name, value in _row(info).items():
+        _console.print(f"[dim]{name:>12}[/]  {value if value is not None else '–'}")
+
+
+def verify(
+    path: Path,
+    step: Annotated[int | None, typer.Argument(help="One step; all of them without it.")] = None,
+    shallow: Annotated[bool, typer.Option("--shallow", help="Only sizes, not every byte.")] = False,
+) -> None:
+    """Check checkpoints against their hashes, byte by byte. A damaged one is named and the exit code is 1."""
+    with _manager(path) as manager:
+        wanted = [manager.show(step)] if step is not None else manager.list()
+        with _progress() as progress:
+            for info in wanted:
+                job = progress.add_task(f"step {info.step}", total=info.size_bytes)
+                manager.verify(
+                    info.step,
+                    deep=not shallow,
+                    progress=lambda done, total, job=job: progress.update(job, completed=done, total=total),
+                )
+                progress.update(job, completed=info.size_bytes)
+    _console.print(f"{len(wanted)} checkpoint{'s' if len(wanted) != 1 else ''} good")
+
+
+def pin(path: Path, step: Step) -> None:
+    """Keep a step whatever retention says."""
+    with _manager(path) as manager:
+        manager.pin(step)
+    _console.print(f"step {step} is pinned")
+
+
+def unpin(path: Path, step: Step) -> None:
+    """Let retention decide on a step again."""
+    with _manager(path) as manager:
+        manager.unpin(step)
+    _console.print(f"step {step} is no longer pinned")
+
+
+def rm(path: Path, step: Step, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+    """Remove one checkpoint for good."""
+    with _manager(path) as manager:
+        info = manager.show(step)
+        if not yes:
+            typer.confirm(f"Remove step {step} ({size(info.size_bytes)}) from {info.path}?", abort=True)
+        manager.remove(step)
+    _console.print(f"step {step} is removed")
+
+
+def _manager(path: str) -> Any:
+    from strata.checkpoint import CheckpointManager
+
+    prepare()
+    return CheckpointManager(path)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), console=_console
+    )
+
+
+def _row(info: CheckpointInfo) -> dict[str, Any]:
+    return {
+        "id": info.id,
+        "step": info.step,
+        "epoch": info.epoch,
+        "status": info.status.value,
+        "size": info.size_bytes,
+        "duration_s": info.duration_s,
+        "throughput": info.throughput,
+        "verified": info.verified,
+        "pinned": info.pinned,
+        "created_at": info.created_at,
+        "worker_id": info.worker_id,
+        "task_id": info.task_id,
+        "path": info.path,
+        "metadata": dict(info.metadata),
+    }
+
+
+def _show(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    columns: list[Column] = [
+        ("step", lambda row: row["step"]),
+        ("epoch", lambda row: row["epoch"]),
+        ("status", lambda row: row["status"]),
+        ("size", lambda row: size(row["size"])),
+        ("took", lambda row: number(row.get("duration_s"), " s")),
+        ("MB/s", lambda row: number(row.get("throughput"))),
+        ("verified", lambda row: {True: "yes", False: "DAMAGED", None: None}[row.get("verified")]),
+        ("pinned", lambda row: "yes" if row.get("pinned") else None),
+        ("saved", lambda row: ago(row.get("created_at"))),
+        ("path", lambda row: row["path"]),
+    ]
+    show_rows(rows, columns, as_json=as_json, empty="No checkpoints yet.")
