@@ -16,11 +16,13 @@ from strata.clock import SystemClock
 from strata.config import Settings
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.journal.sqlite import SqliteJournal
+from strata.coordinator.launch import BUILTIN_ENTRYPOINTS
 from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
 from strata.coordinator.rpc.gate import TokenGate
 from strata.coordinator.rpc.vitals import VitalsBoard
 from strata.coordinator.rpc.workers import WorkersService
+from strata.coordinator.scheduler import Scheduler
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.ticker import run_ticker
 from strata.errors import InvalidConfig
@@ -78,17 +80,20 @@ class CoordinatorServer:
         settings = self._settings
         token = ensure_token(settings)
         check_exposure(settings.host, token=token, insecure=settings.insecure)
-        state = ClusterState(StateConfig(worker_lease_s=settings.heartbeat_timeout))
+        entrypoints = {**BUILTIN_ENTRYPOINTS, **settings.task_types}
+        state = ClusterState(StateConfig(worker_lease_s=settings.heartbeat_timeout, task_types=tuple(entrypoints)))
         coordinator = Coordinator(state, SqliteJournal(settings.data_dir / "coordinator"), SystemClock())
         await coordinator.open()
         stack.callback(coordinator.close)
         self.coordinator = coordinator
         board = VitalsBoard(coordinator)
-        server = await self._build_server(coordinator, board, token)
+        scheduler = Scheduler(coordinator, entrypoints)
+        agents = AgentsService(coordinator, scheduler, token)
+        server = await self._build_server(coordinator, ControlService(coordinator, board, token), agents, token)
         port = _bind(server, settings.host, settings.grpc_port)
         await server.start()
         stack.push_async_callback(server.stop, 1.0)
-        for job in (run_ticker(coordinator), board.run()):
+        for job in (run_ticker(coordinator), board.run(), scheduler.run()):
             task = asyncio.create_task(job)
             stack.push_async_callback(_cancelled, task)
             task.add_done_callback(lambda done: _stop_on_bug(done, coordinator))
@@ -97,12 +102,14 @@ class CoordinatorServer:
         stack.callback(file.unlink, missing_ok=True)
         _log.info("coordinator at %s", self.address)
 
-    async def _build_server(self, coordinator: Coordinator, board: VitalsBoard, token: str) -> grpc.aio.Server:
+    async def _build_server(
+        self, coordinator: Coordinator, control: ControlService, agents: AgentsService, token: str
+    ) -> grpc.aio.Server:
         gates = [] if is_loopback(self._settings.host) else [TokenGate(token)]
         server = grpc.aio.server(interceptors=gates, options=_OPTIONS)
         coordinator_pb2_grpc.add_CoordinatorServicer_to_server(WorkersService(coordinator), server)
-        control_pb2_grpc.add_ControlServicer_to_server(ControlService(coordinator, board, token), server)
-        agents_pb2_grpc.add_AgentsServicer_to_server(AgentsService(coordinator, token), server)
+        control_pb2_grpc.add_ControlServicer_to_server(control, server)
+        agents_pb2_grpc.add_AgentsServicer_to_server(agents, server)
         checks = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(checks, server)
         serving = health_pb2.HealthCheckResponse.SERVING
@@ -143,9 +150,9 @@ def _bind(server: grpc.aio.Server, host: str, port: int) -> int:
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
+    """A job that ended by itself was reported by `_stop_on_bug`; here its end is all that matters."""
     task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def _stop_on_bug(task: asyncio.Task[None], coordinator: Coordinator) -> None:

@@ -76,6 +76,7 @@ def from_agent_hello(message: ag.AgentHello) -> AgentSpec:
         gpu_count=message.gpu_count,
         memory_bytes=message.memory_bytes,
         version=message.version,
+        launcher=message.launchers[0] if message.launchers else "local",
     )
 
 

@@ -88,6 +88,7 @@ class AgentJoined(Event):
     memory_bytes: int
     version: str
     at: float
+    launcher: str = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ class WorkerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """What an agent says of its host when it attaches."""
+    """What an agent says of its host when it attaches; `launcher` is who started it."""
 
     agent_id: str
     incarnation: str
@@ -67,8 +67,10 @@ class AgentSpec:
     gpu_count: int = 0
     memory_bytes: int = 0
     version: str = ""
+    launcher: str = "local"
 
     def __post_init__(self) -> None:
+        check_name("launcher", self.launcher)
         check_name("agent_id", self.agent_id)
         check_name("incarnation", self.incarnation)
         _check_host(self.hostname, 0)

@@ -9,6 +9,7 @@ import grpc
 
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, check_token, fail
+from strata.coordinator.scheduler import Scheduler
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.barriers import outcome_for
 from strata.coordinator.state.membership import Caller
@@ -27,8 +28,9 @@ _OUTBOX = 10_000
 class AgentsService(ag_grpc.AgentsServicer):
     """Implements `strata.agents.Agents`. Joining as an agent always needs the token: agents run commands."""
 
-    def __init__(self, coordinator: Coordinator, token: str) -> None:
+    def __init__(self, coordinator: Coordinator, scheduler: Scheduler, token: str) -> None:
         self._coordinator = coordinator
+        self._scheduler = scheduler
         self._token = token
 
     async def Attach(  # type: ignore[override]  # grpc.aio's read/write style
@@ -39,7 +41,7 @@ class AgentsService(ag_grpc.AgentsServicer):
             first = await context.read()
             if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
                 raise InvalidArgument("an agent's first message must be its hello")
-            session = _Session(self._coordinator, first.hello)
+            session = _Session(self._coordinator, self._scheduler, first.hello)
             await session.run(context)
         except StrataError as error:
             await fail(context, error)
@@ -48,8 +50,9 @@ class AgentsService(ag_grpc.AgentsServicer):
 class _Session:
     """One agent's stream from hello to goodbye."""
 
-    def __init__(self, coordinator: Coordinator, hello: ag.AgentHello) -> None:
+    def __init__(self, coordinator: Coordinator, scheduler: Scheduler, hello: ag.AgentHello) -> None:
         self._coordinator = coordinator
+        self._scheduler = scheduler
         self._state = coordinator.state
         self._hello = hello
         self._outbox: asyncio.Queue[ag.CoordinatorMessage] = asyncio.Queue(_OUTBOX)
@@ -64,12 +67,17 @@ class _Session:
         try:
             for process in self._hello.processes:
                 await self._on_process(process)
+            self._scheduler.attach(self._hello.agent_id, self._push)
             while (message := await context.read()) is not grpc.aio.EOF:
                 await self._on_message(message)
         finally:
+            self._scheduler.detach(self._hello.agent_id, self._push)
             sender.cancel()
             for task in self._barriers:
                 task.cancel()
+
+    def _push(self, desired: ag.DesiredState) -> None:
+        self._outbox.put_nowait(ag.CoordinatorMessage(desired=desired))
 
     async def _send(self, context: Context) -> None:
         while True:
@@ -107,15 +115,15 @@ class _Session:
             worker = self._state.membership.authorize(caller, now)
         except StrataError:
             return False
+        if isinstance(worker.report, pb.HeartbeatRequest):
+            # The agent knows what the process uses; what it does, only the process itself says.
+            request.status.CopyFrom(worker.report.status)
         self._state.membership.beat(worker, request, now)
         return True
 
     async def _on_process(self, process: ag.ProcessReport) -> None:
         self._coordinator.meter.count("Attach.process")
-        if process.running or not process.worker_id:
-            return
-        reason = process.message or _exit_reason(process.exit_code)
-        await self._coordinator.ask(c.LoseWorkers(gone={process.worker_id: reason}))
+        await self._scheduler.report(self._hello.agent_id, self._hello.hostname, process)
 
     async def _on_barrier(self, request: pb.BarrierRequest) -> None:
         self._coordinator.meter.count("Attach.barrier")
@@ -129,9 +137,3 @@ class _Session:
             if isinstance(error, BarrierFailed):
                 result.missing.extend(error.missing)
         self._outbox.put_nowait(ag.CoordinatorMessage(barrier=result))
-
-
-def _exit_reason(exit_code: int) -> str:
-    if exit_code < 0:
-        return f"killed by signal {-exit_code}"
-    return f"exited with code {exit_code}"

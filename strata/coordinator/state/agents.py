@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strata.coordinator.state.now import Now
+from strata.errors import Fenced
 from strata.types.events import AgentJoined, AgentLost
 from strata.types.workers import AgentSpec, MemberState
 
@@ -27,6 +28,7 @@ class Agent:
     memory_bytes: int
     version: str
     joined_at: float
+    launcher: str = "local"
     state: MemberState = MemberState.READY
     reason: str = ""
     seen_at: float = 0.0
@@ -56,6 +58,7 @@ class Agents:
             gpu_count=spec.gpu_count,
             memory_bytes=spec.memory_bytes,
             version=spec.version,
+            launcher=spec.launcher,
             at=now.wall,
         )
 
@@ -80,7 +83,10 @@ class Agents:
         return lost
 
     def beat(self, agent_id: str, report: object, now: Now) -> None:
+        """Renews the lease. One that was declared lost must attach again: its host's work was given away."""
         agent = self.agents[agent_id]
+        if not agent.state.alive:
+            raise Fenced(f"fenced: agent {agent_id} was declared {agent.state}: {agent.reason}", hint="Attach again.")
         agent.seen_at = now.monotonic
         agent.report = report
         if agent.state is MemberState.SUSPECT:
@@ -101,6 +107,7 @@ class Agents:
             memory_bytes=event.memory_bytes,
             version=event.version,
             joined_at=event.at,
+            launcher=event.launcher,
             seen_at=now.monotonic,
         )
 

@@ -1,7 +1,7 @@
 """Tasks as the coordinator must never forget them: what was asked, where it stands, which attempt, and why. Pure."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from strata.coordinator.state.now import Now
@@ -26,7 +26,7 @@ class Task:
     reason: str = "waiting for slots"
     started_at: float | None = None
     completed_at: float | None = None
-    course: TaskCourse = TaskCourse()
+    course: TaskCourse = field(default_factory=TaskCourse)
 
 
 class Tasks:

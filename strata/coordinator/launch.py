@@ -1,0 +1,97 @@
+"""What an agent is told to run for one rank: the command line, and the environment in which any training script finds
+its place. Starts nothing.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+
+from strata.coordinator.state.tasks import Task
+from strata.protocol.generated import agents_pb2 as ag
+from strata.types.datasets import DatasetSpec
+from strata.types.tasks import TaskStatus
+
+__all__ = ["BUILTIN_ENTRYPOINTS", "desired_process", "incarnation_of", "pick_port", "worker_id_of"]
+
+# "python" stands for the interpreter of the agent that starts it.
+BUILTIN_ENTRYPOINTS: Mapping[str, Sequence[str]] = {"training": ("python", "-m", "strata.worker.trainer")}
+DEFAULT_GRACE_S = 30.0
+
+
+def worker_id_of(task_id: str, rank: int) -> str:
+    return f"{task_id}-{rank}"
+
+
+def incarnation_of(task_id: str, attempt: int, rank: int) -> str:
+    """One process per attempt and rank, ever: so this names it, and nobody has to invent or report a random one."""
+    return f"{task_id}.{attempt}.{rank}"
+
+
+def desired_process(
+    task: Task, rank: int, entrypoints: Mapping[str, Sequence[str]], dataset: DatasetSpec | None
+) -> ag.DesiredProcess:
+    """A rank of the task's current attempt: to run, to be stopped with grace, or to be ended at once because all its
+    unsaved work is void."""
+    placement = task.course.placement
+    local_rank = placement[:rank].count(placement[rank])
+    argv = task.spec.entrypoint or tuple(entrypoints[task.spec.type])
+    return ag.DesiredProcess(
+        task_id=task.task_id,
+        attempt=task.attempt,
+        rank=rank,
+        world_size=task.spec.worker_count,
+        local_rank=local_rank,
+        argv=argv,
+        env={**_environment(task, rank, local_rank, dataset), **task.spec.env},
+        working_dir=task.spec.working_dir,
+        grace_s=_grace_s(task),
+        stop=task.status is not TaskStatus.RUNNING,
+        worker_id=worker_id_of(task.task_id, rank),
+    )
+
+
+def _grace_s(task: Task) -> float:
+    if task.status is TaskStatus.RECOVERING:
+        return 0.0
+    given = task.spec.config.get("grace_s", DEFAULT_GRACE_S)
+    return float(given) if isinstance(given, int | float) and 0 <= given <= 3600 else DEFAULT_GRACE_S
+
+
+def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | None) -> dict[str, str]:
+    course, spec = task.course, task.spec
+    world = str(spec.worker_count)
+    environment = {
+        "STRATA_TASK_ID": task.task_id,
+        "STRATA_RUN_ID": task.task_id,
+        "STRATA_ATTEMPT": str(task.attempt),
+        "STRATA_WORKER_ID": worker_id_of(task.task_id, rank),
+        "STRATA_INCARNATION": incarnation_of(task.task_id, task.attempt, rank),
+        "STRATA_RANK": str(rank),
+        "STRATA_WORLD_SIZE": world,
+        "STRATA_LOCAL_RANK": str(local_rank),
+        "STRATA_CONFIG_JSON": json.dumps(dict(spec.config)),
+        "STRATA_DATASET_ID": spec.dataset_id,
+        "RANK": str(rank),
+        "WORLD_SIZE": world,
+        "LOCAL_RANK": str(local_rank),
+        "LOCAL_WORLD_SIZE": str(course.placement.count(course.placement[rank])),
+        "MASTER_ADDR": course.master_addr,
+        "MASTER_PORT": str(course.master_port),
+        "PYTHONUNBUFFERED": "1",  # a rank that is killed must not take its last lines with it
+    }
+    if dataset is not None:
+        source = {
+            "path": dataset.path,
+            "format": dataset.format,
+            "shuffle": dataset.shuffle,
+            "seed": dataset.seed,
+            "total_samples": dataset.total_samples,
+        }
+        environment["STRATA_DATASET_JSON"] = json.dumps(source)
+    return environment
+
+
+def pick_port() -> int:
+    """A port for the ranks' meeting, below what the system gives to outgoing connections. The agent of rank 0 checks
+    that it is free; if it is not, the attempt is repeated with another."""
+    return 20_000 + int.from_bytes(os.urandom(4)) % 12_000
