@@ -14,13 +14,13 @@ from strata.coordinator.feed import Feed
 from strata.coordinator.journal.base import Journal, Record
 from strata.coordinator.meter import Meter
 from strata.coordinator.state import commands as c
+from strata.coordinator.state.attempts import Attempt, Verdict
 from strata.coordinator.state.barriers import Outcome
-from strata.coordinator.state.checkpoints import Attempt, Verdict
 from strata.coordinator.state.cluster import Applied, ClusterState
 from strata.coordinator.state.membership import Worker
 from strata.coordinator.state.now import Now, read_clock
 from strata.coordinator.state.replies import BarrierReply
-from strata.errors import Unavailable
+from strata.errors import Fenced, Unavailable
 from strata.types import events as e
 from strata.types.barriers import BarrierArrival, BarrierKey
 
@@ -94,6 +94,11 @@ class Coordinator:
     def now(self) -> Now:
         return read_clock(self._clock)
 
+    @property
+    def seq(self) -> int:
+        """The number of the last event that is in the state, durable or not yet."""
+        return self._seq
+
     # --- commands
 
     async def ask(self, command: c.Command) -> object:
@@ -160,9 +165,7 @@ class Coordinator:
         self._waiting.clear()
 
     def _save_snapshot(self) -> None:
-        """Only of what is durable: the snapshot must not run ahead of the records."""
-        if self._durable < self._seq:
-            return
+        """Of everything decided so far: the journal keeps the order, so it cannot become durable before its records."""
         self._journal.save_snapshot(self._seq, json.dumps(self.state.dump(), separators=(",", ":")).encode())
         self._snapshot_seq = self._seq
 
@@ -179,12 +182,21 @@ class Coordinator:
             case e.MembersLost():
                 for worker_id, reason in zip(event.worker_ids, event.reasons, strict=True):
                     _log.warning("worker %s %s: %s", worker_id, "left" if event.left else "lost", reason)
+                self._fence_waiters(event)
             case e.WorkerJoined():
                 _log.info("worker %s joined as rank %d, generation %d", event.worker_id, event.rank, event.generation)
             case _:
                 pass
         for listener in self._listeners:
             listener(event)
+
+    def _fence_waiters(self, event: e.MembersLost) -> None:
+        """Calls that the dead still hold open must end, whatever becomes of the barrier they wait at."""
+        reasons = dict(zip(event.worker_ids, event.reasons, strict=True))
+        for key, worker_id in [waiting for waiting in self._barriers if waiting[1] in reasons]:
+            for future in self._barriers.pop((key, worker_id)):
+                if not future.done():
+                    future.set_exception(Fenced(f"fenced: worker {worker_id} is out: {reasons[worker_id]}"))
 
     def _announce_barrier(self, event: Outcome) -> None:
         key = BarrierKey(event.task_id, event.barrier_id, event.step)
@@ -235,10 +247,14 @@ class Coordinator:
             if known.verdict is Verdict.PREPARED and known.committer == worker.rank:
                 return known
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._attempts.setdefault(attempt, []).append(future)
-            await future
+            waiters = self._attempts.setdefault(attempt, [])
+            waiters.append(future)
+            try:
+                await future
+            finally:
+                waiters.remove(future)
 
     def _wake_attempt(self, attempt: str) -> None:
-        for future in self._attempts.pop(attempt, ()):
+        for future in self._attempts.pop(attempt, ()):  # each waiter takes itself off the list
             if not future.done():
                 future.set_result(None)

@@ -8,6 +8,7 @@ import time
 
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.state import commands as c
+from strata.types.events import ShardsRebalanced
 
 __all__ = ["run_ticker"]
 
@@ -19,21 +20,24 @@ _STALL_S = 1.0
 
 async def run_ticker(coordinator: Coordinator) -> None:
     """Runs until it is cancelled."""
+    busy_s = 0.0
     while True:
-        before = time.monotonic()
+        asleep_at = time.monotonic()
         await asyncio.sleep(_INTERVAL_S)
-        lag = time.monotonic() - before - _INTERVAL_S
+        lag = time.monotonic() - asleep_at - _INTERVAL_S + busy_s
         coordinator.meter.loop_lag_ms = lag * 1e3
         if lag > _STALL_S:
             _log.warning("the event loop stood still for %.1f s; every lease gets a fresh term", lag)
             coordinator.state.renew_leases(coordinator.now())
-        await tick(coordinator)
+        busy_s = tick(coordinator)
+        await coordinator.settled()
 
 
-async def tick(coordinator: Coordinator) -> None:
-    """One look at the clock; a rebalance in it is timed."""
+def tick(coordinator: Coordinator) -> float:
+    """One look at the clock; a rebalance in it is timed. Returns the seconds for which nobody else was served."""
     started = time.perf_counter()
     applied = coordinator.apply(c.Tick())
-    if any(type(event).__name__ == "ShardsRebalanced" for event in applied.events):
-        coordinator.meter.shards((time.perf_counter() - started) * 1e3)
-    await coordinator.settled()
+    elapsed_s = time.perf_counter() - started
+    if any(isinstance(event, ShardsRebalanced) for event in applied.events):
+        coordinator.meter.shards(elapsed_s * 1e3)
+    return elapsed_s

@@ -29,6 +29,8 @@ class Stored:
 class Journal(Protocol):
     """Append-only, one writer. `append` never blocks; what it was given becomes durable in order, many at a time.
 
+    A snapshot keeps its place in that order.
+
     `on_durable(seq)` is called in the thread that `open` was called in (its event loop, where there is one) whenever
     everything up to `seq` is safe. `on_failure` means that nothing more will become durable: the owner must stop.
     `take_commit_times` gives the seconds each commit took since it was last asked.

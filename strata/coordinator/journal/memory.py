@@ -14,6 +14,7 @@ class MemoryJournal:
         self.hold = False
         self._records: list[Record] = []
         self._pending: list[Record] = []
+        self._pending_snapshot: tuple[int, bytes] | None = None
         self._snapshot: tuple[int, bytes] | None = None
         self._on_durable: Callable[[int], None] = lambda seq: None
 
@@ -30,6 +31,8 @@ class MemoryJournal:
 
     def flush(self) -> None:
         """Everything appended so far becomes durable."""
+        if self._pending_snapshot is not None:
+            self._snapshot, self._pending_snapshot = self._pending_snapshot, None
         if self._pending:
             self._records.extend(self._pending)
             self._pending = []
@@ -38,9 +41,12 @@ class MemoryJournal:
     def crash(self) -> None:
         """What was not flushed never happened."""
         self._pending = []
+        self._pending_snapshot = None
 
     def save_snapshot(self, seq: int, snapshot: bytes) -> None:
-        self._snapshot = (seq, snapshot)
+        self._pending_snapshot = (seq, snapshot)
+        if not self.hold:
+            self.flush()
 
     def take_commit_times(self) -> list[float]:
         return []

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.journal.base import Record
@@ -33,12 +33,18 @@ class ControlService(ct_grpc.ControlServicer):
 
     @answered
     async def GetState(self, request: ct.GetStateRequest, context: Context) -> ct.StateSnapshot:
+        return await self._durable_snapshot()
+
+    async def _durable_snapshot(self) -> ct.StateSnapshot:
+        """The state as it is now, given out when all of it is durable. More may have been decided by then: whoever
+        follows skips what the snapshot holds already."""
+        snapshot = self._snapshot()
         await self._coordinator.settled()
-        return self._snapshot()
+        return snapshot
 
     def _snapshot(self) -> ct.StateSnapshot:
         return ct.StateSnapshot(
-            seq=self._coordinator.feed.seq,
+            seq=self._coordinator.seq,
             cluster_id=self._state.cluster_id,
             term=self._state.term,
             started_at=self._state.started_at,
@@ -55,17 +61,20 @@ class ControlService(ct_grpc.ControlServicer):
 
     async def _watch(self, request: ct.WatchRequest) -> AsyncIterator[ct.StateUpdate]:
         feed = self._coordinator.feed
-        await self._coordinator.settled()  # no await between here and follow(): nothing can fall between the two
-        follower = feed.follow()
+        follower = feed.follow()  # no await between here and since(): nothing can fall between the two
         board = self._board.join()
+        seen = request.from_seq
         try:
-            missed = feed.since(request.from_seq) if request.cluster_id == self._state.cluster_id else None
+            missed = feed.since(seen) if request.cluster_id == self._state.cluster_id else None
             if missed is None:
-                yield ct.StateUpdate(snapshot=self._snapshot())
+                snapshot = await self._durable_snapshot()
+                seen = snapshot.seq
+                yield ct.StateUpdate(snapshot=snapshot)
             elif missed:
+                seen = missed[-1].seq
                 yield ct.StateUpdate(events=_batch(missed))
             yield ct.StateUpdate(vitals=self._board.full())
-            async for update in _merge(follower.next, board.next):
+            async for update in _merge(follower.next, board.next, seen):
                 if follower.cut:
                     raise Busy("this follower fell behind", hint="Come back with from_seq.")
                 yield update
@@ -123,14 +132,19 @@ def _batch(records: list[Record]) -> ct.EventBatch:
     return ct.EventBatch(events=events)
 
 
-async def _merge(next_records, next_vitals) -> AsyncIterator[ct.StateUpdate]:  # type: ignore[no-untyped-def]  # two bound methods
+async def _merge(
+    next_records: Callable[[], Awaitable[list[Record]]], next_vitals: Callable[[], Awaitable[ct.Vitals]], seen: int
+) -> AsyncIterator[ct.StateUpdate]:
+    """Both sources as one, as they come; records up to `seen` are known already."""
     records = asyncio.ensure_future(next_records())
     vitals = asyncio.ensure_future(next_vitals())
     try:
         while True:
             done, _ = await asyncio.wait({records, vitals}, return_when=asyncio.FIRST_COMPLETED)
             if records in done:
-                yield ct.StateUpdate(events=_batch(records.result()))
+                fresh = [record for record in records.result() if record.seq > seen]
+                if fresh:
+                    yield ct.StateUpdate(events=_batch(fresh))
                 records = asyncio.ensure_future(next_records())
             if vitals in done:
                 yield ct.StateUpdate(vitals=vitals.result())

@@ -8,8 +8,8 @@ import grpc
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, answered, fail
 from strata.coordinator.state import commands as c
+from strata.coordinator.state.attempts import Attempt, Verdict, Vote
 from strata.coordinator.state.barriers import outcome_for
-from strata.coordinator.state.checkpoints import Attempt, Verdict, Vote
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.replies import JoinReply, RecoverReply, ShardsReply
 from strata.errors import InvalidArgument, Refused, StrataError, UnknownDataset

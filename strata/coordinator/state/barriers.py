@@ -21,6 +21,7 @@ Outcome = BarrierReleased | BarrierBroke
 
 _KEEP_S = 600.0
 _KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when steps are short and groups large
+_NAMED = 8  # members that a sentence names; the error and the event list them all
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,10 +54,12 @@ class OpenBarrier:
 
 @dataclass(slots=True, kw_only=True)
 class _Kept:
-    """An outcome and who has not fetched it: a plain client that has it and comes again means a new round."""
+    """An outcome and who has not fetched it: a plain client that has it and comes again means a new round.
+    `answers` are the requests that are answered by it, however late they are repeated."""
 
     event: Outcome
     uncollected: set[str]
+    answers: list[tuple[str, str]]
     at: float
 
 
@@ -67,7 +70,9 @@ class Barriers:
         self._membership = membership
         self._timeout_s = timeout_s
         self.open: dict[BarrierKey, OpenBarrier] = {}
-        self._kept: OrderedDict[BarrierKey, _Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[BarrierKey, int], _Kept] = OrderedDict()  # by key and round, oldest first
+        self._newest: dict[BarrierKey, _Kept] = {}
+        self._answered: dict[tuple[str, str], _Kept] = {}  # (worker, request id) → what it was told
         self._entries = 0
 
     # --- arriving
@@ -89,25 +94,31 @@ class Barriers:
         return key, self._release(barrier, now) if barrier.complete else None, True
 
     def _earlier_outcome(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:
-        kept = self._kept.get(key)
-        if kept is None:
+        request = (arrival.worker_id, arrival.request_id)
+        answered = self._answered.get(request) if arrival.request_id else None
+        if answered is not None and _key(answered.event) == key:
+            return answered.event
+        newest = self._newest.get(key)
+        if newest is None or arrival.worker_id not in newest.uncollected:
             return None
-        event = kept.event
         if arrival.request_id:
-            asked = dict(zip(event.worker_ids, event.request_ids, strict=True)).get(arrival.worker_id)
-            return event if asked == arrival.request_id else None
-        if arrival.worker_id in kept.uncollected:
-            kept.uncollected.discard(arrival.worker_id)
-            return event
-        return None
+            if not _came_too_late(newest.event, arrival.worker_id):
+                return None
+            self._remember_answer(newest, request)
+        newest.uncollected.discard(arrival.worker_id)
+        return newest.event
+
+    def _remember_answer(self, kept: _Kept, request: tuple[str, str]) -> None:
+        kept.answers.append(request)
+        self._answered[request] = kept
 
     def _create(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
         alive = {worker.worker_id for worker in self._membership.alive_in(key.task_id)}
         expected = arrival.expected or self._membership.world_size(key.task_id)
-        kept = self._kept.get(key)
+        newest = self._newest.get(key)
         return OpenBarrier(
             key=key,
-            round=kept.event.round + 1 if kept else 1,
+            round=newest.event.round + 1 if newest else 1,
             members=alive if len(alive) == expected else None,
             expected=expected,
             asked=expected,
@@ -141,9 +152,9 @@ class Barriers:
 
     def collected(self, key: BarrierKey, worker_id: str) -> None:
         """The member was sent its answer."""
-        kept = self._kept.get(key)
-        if kept is not None:
-            kept.uncollected.discard(worker_id)
+        newest = self._newest.get(key)
+        if newest is not None:
+            newest.uncollected.discard(worker_id)
 
     # --- deciding
 
@@ -207,7 +218,8 @@ class Barriers:
     def _expire(self, barrier: OpenBarrier, now: Now) -> BarrierBroke:
         missing = self.missing(barrier)
         waited = now.monotonic - barrier.created_mono
-        who = ", ".join(self._describe(worker_id, now) for worker_id in missing) or "members that never registered"
+        who = _listed([self._describe(worker_id, now) for worker_id in missing[:_NAMED]], len(missing), ", ")
+        who = who or "members that never registered"
         reason = f"{len(barrier.arrivals)} of {barrier.total} arrived in {waited:.1f} s; missing: {who}"
         return self._broke(barrier, missing, reason, now, expired=True)
 
@@ -254,28 +266,32 @@ class Barriers:
     # --- evolving
 
     def on_outcome(self, event: Outcome, now: Now) -> None:
-        key = BarrierKey(event.task_id, event.barrier_id, event.step)
+        key = _key(event)
         self.open.pop(key, None)
         waiting = set(event.worker_ids)
         if isinstance(event, BarrierBroke) and event.expired:
             waiting.update(event.missing)  # they may still come, and must hear that it is over
-        self._drop(key)
-        self._kept[key] = _Kept(event=event, uncollected=waiting, at=now.monotonic)
+        kept = _Kept(event=event, uncollected=waiting, answers=[], at=now.monotonic)
+        for worker_id, request_id in zip(event.worker_ids, event.request_ids, strict=True):
+            if request_id:
+                self._remember_answer(kept, (worker_id, request_id))
+        self._kept[key, event.round] = self._newest[key] = kept
         self._entries += _size(event)
         while self._entries > _KEEP_ENTRIES:
-            self._drop(next(iter(self._kept)))
+            self._drop_oldest()
 
     def forget_old(self, now: Now) -> None:
-        while self._kept:
-            key, kept = next(iter(self._kept.items()))
-            if now.monotonic - kept.at < _KEEP_S:
-                return
-            self._drop(key)
+        while self._kept and now.monotonic - next(iter(self._kept.values())).at >= _KEEP_S:
+            self._drop_oldest()
 
-    def _drop(self, key: BarrierKey) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self._entries -= _size(kept.event)
+    def _drop_oldest(self) -> None:
+        (key, _), kept = self._kept.popitem(last=False)
+        self._entries -= _size(kept.event)
+        if self._newest.get(key) is kept:
+            del self._newest[key]
+        for request in kept.answers:
+            if self._answered.get(request) is kept:
+                del self._answered[request]
 
     # --- snapshots
 
@@ -308,10 +324,24 @@ def outcome_for(event: Outcome, worker_id: str) -> BarrierResult:
     raise cls(f"barrier {event.barrier_id!r} {verb}: {event.reason}", missing=event.missing)
 
 
+def _key(event: Outcome) -> BarrierKey:
+    return BarrierKey(event.task_id, event.barrier_id, event.step)
+
+
 def _size(event: Outcome) -> int:
     return len(event.worker_ids) + 1
 
 
+def _came_too_late(event: Outcome, worker_id: str) -> bool:
+    """Whether the barrier expired while this member was missing."""
+    return isinstance(event, BarrierBroke) and event.expired and worker_id not in event.worker_ids
+
+
 def _deaths(dead: list[str], reasons: dict[str, str], membership: Membership) -> str:
-    named = (membership.workers[worker_id].label for worker_id in dead)
-    return "; ".join(f"{label}: {reasons[worker_id]}" for label, worker_id in zip(named, dead, strict=True))
+    named = [f"{membership.workers[worker_id].label}: {reasons[worker_id]}" for worker_id in dead[:_NAMED]]
+    return _listed(named, len(dead), "; ")
+
+
+def _listed(named: list[str], total: int, separator: str) -> str:
+    more = [f"and {total - len(named)} more"] if total > len(named) else []
+    return separator.join([*named, *more])

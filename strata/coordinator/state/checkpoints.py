@@ -6,11 +6,11 @@ may create COMMIT.json, which alone decides. A death before that aborts the atte
 after it only passes the pen to another rank.
 """
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
+from strata.coordinator.state.attempts import Attempt, Verdict, Vote, dump_attempt, load_attempt
 from strata.coordinator.state.membership import Membership, Worker
 from strata.coordinator.state.now import Now
 from strata.errors import CheckpointAborted as Aborted
@@ -25,59 +25,10 @@ from strata.types.events import (
     MembersLost,
 )
 
-__all__ = ["Attempt", "Checkpoints", "Verdict", "Vote"]
+__all__ = ["Checkpoints"]
 
 _KEEP_RECORDS = 2_000
 _KEEP_ATTEMPTS = 200
-
-
-class Verdict(StrEnum):
-    """Where an attempt stands."""
-
-    UNDECIDED = "undecided"
-    PREPARED = "prepared"
-    COMMITTED = "committed"
-    ABORTED = "aborted"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vote:
-    """One rank's word that its bytes are durable."""
-
-    manifest_key: str
-    manifest_hash: str
-    size_bytes: int
-    duration_s: float
-
-
-@dataclass(slots=True, kw_only=True)
-class Attempt:
-    """One try to save one step. `deadline` is on the monotonic clock and fresh after a restart."""
-
-    attempt: str
-    checkpoint_id: str
-    task_id: str
-    step: int
-    epoch: int
-    generation: int
-    ranks: tuple[int, ...]
-    storage_path: str
-    deadline_s: float
-    worker_id: str
-    begun_at: float
-    deadline: float
-    votes: dict[int, Vote] = field(default_factory=dict)
-    verdict: Verdict = Verdict.UNDECIDED
-    committer: int = -1
-    reason: str = ""
-    missing: tuple[int, ...] = ()
-
-    @property
-    def open(self) -> bool:
-        return self.verdict in (Verdict.UNDECIDED, Verdict.PREPARED)
-
-    def unvoted(self) -> tuple[int, ...]:
-        return tuple(rank for rank in self.ranks if rank not in self.votes)
 
 
 class Checkpoints:
@@ -114,7 +65,7 @@ class Checkpoints:
         """A new attempt, or the one that the other ranks of this generation have begun for this step."""
         group = self._membership.groups[worker.task_id]
         for known in self.attempts.values():
-            if known.task_id == worker.task_id and known.step == step and known.open:
+            if known.task_id == worker.task_id and known.step == step and known.joinable(group.fence):
                 return known
         ranks = (
             range(group.size) if group.size is not None else [w.rank for w in self._membership.alive_in(worker.task_id)]
@@ -123,7 +74,7 @@ class Checkpoints:
         return CheckpointBegun(
             task_id=worker.task_id,
             attempt=f"g{group.generation}-{number}",
-            checkpoint_id=f"{worker.task_id or 'plain'}-step-{step}-{number}",
+            checkpoint_id=f"{worker.task_id[:80] or 'plain'}-step-{step}-{number}",  # a name has 128 characters
             step=step,
             epoch=epoch,
             generation=group.generation,
@@ -164,15 +115,16 @@ class Checkpoints:
     def plan_commit(
         self, worker: Worker, attempt: str, metadata: dict[str, str], now: Now
     ) -> CheckpointCommitted | None:
-        """None when it is committed already."""
+        """None when it is committed already. With every vote in, COMMIT.json may exist whatever was decided since: it
+        alone decides, so its report is always accepted."""
         known = self.attempt(attempt)
-        self._raise_if_aborted(known)
-        if known.verdict is Verdict.COMMITTED:
-            return None
-        if known.verdict is not Verdict.PREPARED:
-            raise Refused(f"attempt {attempt} cannot be committed, ranks {list(known.unvoted())} have not voted")
         if known.task_id != worker.task_id:
             raise InvalidArgument(f"worker {worker.worker_id} does not belong to attempt {attempt}")
+        if known.verdict is Verdict.COMMITTED:
+            return None
+        if known.unvoted():
+            self._raise_if_aborted(known)
+            raise Refused(f"attempt {attempt} cannot be committed, ranks {list(known.unvoted())} have not voted")
         return CheckpointCommitted(
             checkpoint_id=known.checkpoint_id,
             task_id=known.task_id,
@@ -217,10 +169,21 @@ class Checkpoints:
                     planned.append(CheckpointPrepared(attempt=attempt.attempt, committer=heir))
         return planned
 
-    def plan_expiry(self, now: Now) -> list[CheckpointAborted]:
-        """Attempts whose deadline has passed before every rank voted."""
-        late = [item for item in self.attempts.values() if item.open and item.deadline <= now.monotonic]
-        return [_abort(item, f"not complete within {item.deadline_s:g} s", now) for item in late]
+    def plan_expiry(self, now: Now) -> list[CheckpointAborted | CheckpointPrepared]:
+        """Attempts whose deadline has passed before every rank voted are given up; a committer that was silent for as
+        long passes the pen on."""
+        planned: list[CheckpointAborted | CheckpointPrepared] = []
+        for attempt in self.attempts.values():
+            if not attempt.open or attempt.deadline > now.monotonic:
+                continue
+            if attempt.verdict is Verdict.UNDECIDED:
+                planned.append(_abort(attempt, f"not complete within {attempt.deadline_s:g} s", now))
+            else:
+                heir = self._pick_committer(attempt, (attempt.committer,))
+                planned.append(
+                    CheckpointPrepared(attempt=attempt.attempt, committer=heir if heir >= 0 else attempt.committer)
+                )
+        return planned
 
     def _pick_committer(self, attempt: Attempt, dead: Iterable[int]) -> int:
         alive = {worker.rank for worker in self._membership.alive_in(attempt.task_id)} - set(dead)
@@ -264,10 +227,11 @@ class Checkpoints:
         )
         self._record(attempt, CheckpointStatus.IN_PROGRESS)
 
-    def on_prepared(self, event: CheckpointPrepared) -> None:
+    def on_prepared(self, event: CheckpointPrepared, now: Now) -> None:
         attempt = self.attempts[event.attempt]
         attempt.verdict = Verdict.PREPARED
         attempt.committer = event.committer
+        attempt.deadline = now.monotonic + attempt.deadline_s
 
     def on_aborted(self, event: CheckpointAborted) -> None:
         attempt = self.attempts[event.attempt]
@@ -277,9 +241,8 @@ class Checkpoints:
         self._record(attempt, CheckpointStatus.FAILED)
 
     def on_committed(self, event: CheckpointCommitted) -> None:
-        if event.attempt:
+        if event.attempt in self.attempts:
             self.attempts[event.attempt].verdict = Verdict.COMMITTED
-        rate = event.size_bytes / event.duration_s / 1e6 if event.duration_s else None
         self._keep(
             CheckpointInfo(
                 id=event.checkpoint_id,
@@ -292,7 +255,7 @@ class Checkpoints:
                 worker_id=event.worker_id,
                 task_id=event.task_id or None,
                 duration_s=event.duration_s,
-                throughput=rate,
+                throughput=_mb_per_s(event.size_bytes, event.duration_s),
                 metadata=dict(event.metadata),
             )
         )
@@ -316,7 +279,13 @@ class Checkpoints:
     def _keep(self, record: CheckpointInfo) -> None:
         self.records[record.id] = record
         if len(self.records) > _KEEP_RECORDS:
-            del self.records[next(iter(self.records))]
+            needed = {self._latest_id(task_id) for task_id in {item.task_id for item in self.records.values()}}
+            oldest = next((name for name in self.records if name not in needed), record.id)
+            del self.records[oldest]
+
+    def _latest_id(self, task_id: str | None) -> str:
+        latest = self.latest(task_id or "")
+        return latest.id if latest else ""
 
     # --- snapshots
 
@@ -324,7 +293,7 @@ class Checkpoints:
         return {
             "begun": self._begun,
             "records": [_plain(record) for record in self.records.values()],
-            "attempts": [_plain_attempt(attempt) for attempt in self.attempts.values()],
+            "attempts": [dump_attempt(attempt) for attempt in self.attempts.values()],
         }
 
     def load(self, dumped: dict[str, Any], now: Now) -> None:
@@ -332,31 +301,19 @@ class Checkpoints:
         for values in dumped["records"]:
             self.records[values["id"]] = CheckpointInfo(**values)
         for values in dumped["attempts"]:
-            self.attempts[values["attempt"]] = _load_attempt(values, now)
+            self.attempts[values["attempt"]] = load_attempt(values, now)
 
 
 def _abort(attempt: Attempt, reason: str, now: Now) -> CheckpointAborted:
     return CheckpointAborted(attempt=attempt.attempt, reason=reason, missing=attempt.unvoted(), at=now.wall)
 
 
+def _mb_per_s(size_bytes: int, duration_s: float | None) -> float | None:
+    """None also where the clock was too coarse to tell."""
+    rate = size_bytes / duration_s / 1e6 if duration_s else None
+    return rate if rate is not None and math.isfinite(rate) else None
+
+
 def _plain(record: CheckpointInfo) -> dict[str, Any]:
     values = {name: getattr(record, name) for name in CheckpointInfo.__slots__}
     return {**values, "metadata": dict(record.metadata)}
-
-
-def _plain_attempt(attempt: Attempt) -> dict[str, Any]:
-    values = {name: getattr(attempt, name) for name in Attempt.__slots__ if name != "deadline"}
-    votes = {str(rank): {n: getattr(vote, n) for n in Vote.__slots__} for rank, vote in attempt.votes.items()}
-    return {**values, "votes": votes}
-
-
-def _load_attempt(values: dict[str, Any], now: Now) -> Attempt:
-    votes = {int(rank): Vote(**vote) for rank, vote in values["votes"].items()}
-    changed = {
-        "votes": votes,
-        "ranks": tuple(values["ranks"]),
-        "missing": tuple(values["missing"]),
-        "verdict": Verdict(values["verdict"]),
-        "deadline": now.monotonic + values["deadline_s"],
-    }
-    return Attempt(**{**values, **changed})

@@ -2,20 +2,22 @@
 made it true. No clock, no sockets, no locks; one loop owns it. Replaying the events gives the same state.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.agents import Agents
+from strata.coordinator.state.attempts import Attempt
 from strata.coordinator.state.barriers import Barriers
-from strata.coordinator.state.checkpoints import Attempt, Checkpoints
+from strata.coordinator.state.checkpoints import Checkpoints
 from strata.coordinator.state.datasets import Datasets
 from strata.coordinator.state.membership import Caller, Membership
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.replies import BarrierReply, JoinReply, RecoverReply, ShardsReply
 from strata.coordinator.state.tasks import Tasks, check_runnable
-from strata.errors import InvalidArgument
+from strata.errors import InvalidArgument, UnknownWorker
 from strata.types import events as e
 from strata.types.names import check_name
 from strata.types.tasks import BUILTIN_TYPES
@@ -209,8 +211,8 @@ class ClusterState:
         worker = self.membership.authorize(command.caller, now)
         check_count("step", command.step)
         check_count("epoch", command.epoch)
-        if not command.deadline_s > 0:
-            raise InvalidArgument(f"deadline_s is {command.deadline_s}, it must be more than 0")
+        if not 0 < command.deadline_s < math.inf:
+            raise InvalidArgument(f"deadline_s is {command.deadline_s}, it must be finite and more than 0")
         begun = self.checkpoints.plan_begin(
             worker,
             step=command.step,
@@ -250,6 +252,8 @@ class ClusterState:
         worker = self.membership.workers.get(command.caller.worker_id)
         if worker is not None:
             worker = self.membership.authorize(command.caller, now)
+        elif not command.job_id or command.job_id not in self.membership.groups:
+            raise UnknownWorker(f"worker {command.caller.worker_id!r} is not registered")
         job_id = command.job_id if command.job_id in self.membership.groups else worker.task_id if worker else ""
         assignments: list[Any] = []
         if worker is not None:
@@ -338,7 +342,7 @@ class ClusterState:
             case e.CheckpointVoted():
                 self.checkpoints.on_voted(event)
             case e.CheckpointPrepared():
-                self.checkpoints.on_prepared(event)
+                self.checkpoints.on_prepared(event, now)
             case e.CheckpointCommitted():
                 self.checkpoints.on_committed(event)
             case e.CheckpointAborted():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from strata.coordinator.state.checkpoints import Vote
+from strata.coordinator.state.attempts import Vote
 from strata.coordinator.state.membership import Caller
 from strata.types.barriers import BarrierArrival
 from strata.types.datasets import DatasetSpec

@@ -263,8 +263,10 @@ class Membership:
         group = self.groups.setdefault(event.task_id, Group(task_id=event.task_id))
         group.generation = event.generation
         before = self.workers.get(event.worker_id)
-        if before is not None and before.task_id == event.task_id and group.slots.get(before.rank) == event.worker_id:
-            del group.slots[before.rank]
+        if before is not None:  # an id that comes back in another group must not be counted in both
+            slots = self.groups[before.task_id].slots
+            if slots.get(before.rank) == event.worker_id:
+                del slots[before.rank]
         group.slots[event.rank] = event.worker_id
         if event.rank == group.full_below:
             group.full_below += 1

@@ -1,0 +1,90 @@
+"""One try to save one step: who takes part, who has voted, how it ended. Pure; it knows names and sizes, not bytes."""
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from strata.coordinator.state.now import Now
+from strata.errors import InvalidArgument
+from strata.types.workers import check_count
+
+__all__ = ["Attempt", "Verdict", "Vote", "dump_attempt", "load_attempt"]
+
+
+class Verdict(StrEnum):
+    """Where an attempt stands."""
+
+    UNDECIDED = "undecided"
+    PREPARED = "prepared"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """One rank's word that its bytes are durable."""
+
+    manifest_key: str
+    manifest_hash: str
+    size_bytes: int
+    duration_s: float
+
+    def __post_init__(self) -> None:
+        check_count("size_bytes", self.size_bytes)
+        if not (math.isfinite(self.duration_s) and self.duration_s >= 0):
+            raise InvalidArgument(f"duration_s is {self.duration_s}, it must be finite and 0 or more")
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One try to save one step. `deadline` is on the monotonic clock and fresh after a restart."""
+
+    attempt: str
+    checkpoint_id: str
+    task_id: str
+    step: int
+    epoch: int
+    generation: int
+    ranks: tuple[int, ...]
+    storage_path: str
+    deadline_s: float
+    worker_id: str
+    begun_at: float
+    deadline: float
+    votes: dict[int, Vote] = field(default_factory=dict)
+    verdict: Verdict = Verdict.UNDECIDED
+    committer: int = -1
+    reason: str = ""
+    missing: tuple[int, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        return self.verdict in (Verdict.UNDECIDED, Verdict.PREPARED)
+
+    def joinable(self, fence: int) -> bool:
+        """Whether a rank that begins this step belongs to it. A prepared one of a world that is gone is not: its votes
+        are all in, and whoever saves the step again brings other bytes."""
+        return self.verdict is Verdict.UNDECIDED or (self.verdict is Verdict.PREPARED and self.generation >= fence)
+
+    def unvoted(self) -> tuple[int, ...]:
+        return tuple(rank for rank in self.ranks if rank not in self.votes)
+
+
+def dump_attempt(attempt: Attempt) -> dict[str, Any]:
+    """As JSON, without the deadline, which is fresh after a restart."""
+    values = {name: getattr(attempt, name) for name in Attempt.__slots__ if name != "deadline"}
+    votes = {str(rank): {n: getattr(vote, n) for n in Vote.__slots__} for rank, vote in attempt.votes.items()}
+    return {**values, "votes": votes}
+
+
+def load_attempt(values: dict[str, Any], now: Now) -> Attempt:
+    votes = {int(rank): Vote(**vote) for rank, vote in values["votes"].items()}
+    changed = {
+        "votes": votes,
+        "ranks": tuple(values["ranks"]),
+        "missing": tuple(values["missing"]),
+        "verdict": Verdict(values["verdict"]),
+        "deadline": now.monotonic + values["deadline_s"],
+    }
+    return Attempt(**{**values, **changed})
