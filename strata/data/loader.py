@@ -125,7 +125,7 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that was handed out: under 300 bytes of JSON, free of ranks and workers."""
         epoch, offset = self._place()
-        return self._state(epoch, offset)
+        return self.state_of(epoch, offset)
 
     def state_at(self, num_batches: int) -> dict[str, Any]:
         """The state after this many batches from here, for callers that count batches themselves."""
@@ -134,7 +134,13 @@ class Loader:
         while num_batches >= left:
             num_batches, epoch, offset = num_batches - left, epoch + 1, 0
             left = len(self)
-        return self._state(epoch, offset + num_batches * self._order.per_lane)
+        return self.state_of(epoch, offset + num_batches * self._order.per_lane)
+
+    def state_of(self, epoch: int, offset: int) -> dict[str, Any]:
+        """The state when every lane has given `offset` samples of an epoch, its end included."""
+        spec = self._order.spec
+        cursor = SyncCursor(digest=spec.digest, seed=spec.seed, epoch=epoch, position=self._order.position_of(offset))
+        return {**cursor.to_dict(), "num_lanes": spec.num_lanes, "window": spec.window}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to a saved position; the saved lanes and window are taken over, so that the order stays the same."""
@@ -232,11 +238,6 @@ class Loader:
         if self._order.steps_from(self._offset):
             return self._epoch, self._offset
         return self._epoch + 1, 0
-
-    def _state(self, epoch: int, offset: int) -> dict[str, Any]:
-        spec = self._order.spec
-        cursor = SyncCursor(digest=spec.digest, seed=spec.seed, epoch=epoch, position=self._order.position_of(offset))
-        return {**cursor.to_dict(), "num_lanes": spec.num_lanes, "window": spec.window}
 
     def _check_generation(self) -> None:
         newest = self._source.generation()
