@@ -18,7 +18,7 @@ from strata.checkpoint.layout import (
 )
 from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.reader import CheckpointReader
-from strata.checkpoint.retention import AttemptState, RetentionPlan, plan_garbage, plan_retention
+from strata.checkpoint.retention import AttemptState, RetentionPlan, RetentionPolicy, plan_garbage, plan_retention
 from strata.clock import Clock
 from strata.errors import CheckpointNotFound, CorruptCheckpoint, StorageError, StorageNotFound
 from strata.storage.base import ObjectStore
@@ -115,7 +115,7 @@ class Catalog:
         faults.reach("retired")
         self._store.delete(step_folder(step))
 
-    def retire(self, saved: int, *, keep_count: int | None, keep_every: int | None) -> RetentionPlan:
+    def retire(self, saved: int, policy: RetentionPolicy) -> RetentionPlan:
         """Applies retention after the step `saved` was committed. What cannot be removed now is tried again next
         time."""
         commits = list(self.commits())
@@ -126,8 +126,7 @@ class Catalog:
         if checked:
             protected.setdefault(max(checked), "the newest verified one")
         protected[saved] = "just saved"
-        steps = [commit.step for commit in commits]
-        plan = plan_retention(steps, keep_count=keep_count, keep_every=keep_every, protected=protected)
+        plan = plan_retention([commit.step for commit in commits], policy, protected)
         for step, reason in plan.delete.items():
             try:
                 self.remove(step)
@@ -137,8 +136,9 @@ class Catalog:
         return plan
 
     def sweep(self, *, running: frozenset[str], grace_s: float) -> int:
-        """Removes the bytes of attempts that died; returns how many attempts."""
-        doomed = plan_garbage(list(self._attempts()), running=running, grace_s=grace_s)
+        """Removes the bytes of attempts that died; returns how many may have died but are too young to tell."""
+        attempts = [found for found in self._attempts() if not found.committed and found.attempt not in running]
+        doomed = plan_garbage(attempts, running=running, grace_s=grace_s)
         for (step, attempt), reason in doomed.items():
             try:
                 self._store.delete(attempt_folder(step, attempt))
@@ -146,7 +146,7 @@ class Catalog:
                 _log.info("removed a dead attempt of step %d: %s", step, reason)
             except StorageError as error:
                 _log.warning("could not remove attempt %s of step %d, will try again: %s", attempt, step, error)
-        return len(doomed)
+        return len(attempts) - len(doomed)
 
     def _attempts(self) -> Iterator[AttemptState]:
         for step in self.steps():

@@ -1,37 +1,33 @@
 """CheckpointManager: what a training script uses to save, find and load its state. It never loads a pickle."""
 
-import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from strata.checkpoint import faults
 from strata.checkpoint.catalog import Catalog
 from strata.checkpoint.codec import check_json, encode
 from strata.checkpoint.commit import CommitCoordinator, SoloCommit
 from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.image import plan_image
-from strata.checkpoint.layout import FORMAT_KEY, step_folder
+from strata.checkpoint.layout import step_folder
 from strata.checkpoint.loader import Agree, Loader
-from strata.checkpoint.manifest import FORMAT, CommitManifest
+from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.options import CheckpointOptions, CheckpointSettings
+from strata.checkpoint.pipeline import SavePipeline
 from strata.checkpoint.reader import CheckpointReader, LoadRequest, Progress
-from strata.checkpoint.saver import Identity, SaveJob, Saver, info_of
-from strata.checkpoint.staging import StagingPool
+from strata.checkpoint.retention import RetentionPolicy
+from strata.checkpoint.saver import SaveJob, info_of
 from strata.errors import (
-    Busy,
     CheckpointError,
     CheckpointNotFound,
     CorruptCheckpoint,
     InvalidArgument,
     InvalidConfig,
-    StorageError,
 )
-from strata.storage.base import ObjectStore, honours_create
+from strata.storage.base import ObjectStore
 from strata.storage.uri import open_store
 from strata.types.checkpoints import CheckpointInfo
 
@@ -71,31 +67,18 @@ class CheckpointManager:
         if unknown:
             allowed = ", ".join(CheckpointSettings.__dataclass_fields__)
             raise InvalidConfig(f"CheckpointManager has no option {sorted(unknown)}", hint=f"Allowed: {allowed}.")
-        for name, value in (("keep_count", keep_count), ("keep_every", keep_every)):
-            if value is not None and value < 1:
-                raise InvalidConfig(f"{name} is {value}; it must be 1 or more, or None")
+        policy = RetentionPolicy(keep_count=keep_count, keep_every=keep_every)
         self._settings = settings = CheckpointSettings(**options)
         if settings.world_size > 1 and coordinator is None:
             raise InvalidConfig(
                 f"world_size is {settings.world_size} but there is no coordinator to agree on a commit",
                 hint="Pass coordinator=…; on a shared folder or bucket, strata.checkpoint.StoreCommit needs no server.",
             )
-        self._keep_count, self._keep_every = keep_count, keep_every
         self._store = open_store(path, settings.storage) if isinstance(path, str | os.PathLike) else path
         self._catalog = Catalog(self._store, settings.clock)
-        self._saver = Saver(
-            self._store,
-            coordinator or SoloCommit(deadline_s=settings.deadline_s),
-            Identity(rank=settings.rank, worker_id=settings.worker_id, task_id=settings.task_id),
-            settings.clock,
-        )
-        self._pool = StagingPool(settings.staging_buffers, settings.memory_budget_bytes)
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-save")
-        self._pending: list[SaveHandle] = []
         self._loader = Loader(self._store, self._catalog)
-        self._prepared = False
-        self._swept = False
-        self._closed = False
+        decider = coordinator or SoloCommit(deadline_s=settings.deadline_s)
+        self._pipeline = SavePipeline(self._store, self._catalog, decider, settings, policy)
 
     @property
     def path(self) -> str:
@@ -104,7 +87,7 @@ class CheckpointManager:
     @property
     def conditional_writes(self) -> bool | None:
         """Whether the store refuses to create an object twice; None before the first save has asked it."""
-        return self._saver.create_once if self._prepared else None
+        return self._pipeline.conditional_writes
 
     # Saving
 
@@ -123,10 +106,8 @@ class CheckpointManager:
 
         The arrays must not change meanwhile (other threads!); nothing is copied.
         """
-        self._raise_earlier_failure()
         job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite)
-        job.buffers = job.image.views()
-        info = self._submit(job, None).result()
+        info = self._pipeline.submit(job).result()
         assert info is not None  # only an asynchronous save can be skipped
         return info
 
@@ -141,41 +122,20 @@ class CheckpointManager:
         overwrite: bool = False,
     ) -> SaveHandle:
         """Copies the state and returns; the rest happens behind the training loop. The arrays may change at once."""
-        self._raise_earlier_failure()
         job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite)
-        try:
-            buffer = self._pool.take(job.image.size, wait=self._settings.on_busy == "block")
-        except Busy:
-            if self._settings.on_busy == "skip":
-                _log.warning("step %d is not saved: earlier saves are still being written", step)
-                return SaveHandle.skipped(job)
-            raise
-        try:
-            job.image.copy_into(buffer)
-        except BaseException:
-            self._pool.give(buffer)
-            raise
-        job.buffers = (buffer,)
-        faults.reach("staged")
-        return self._submit(job, buffer)
+        return self._pipeline.submit_staged(job)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Returns when every save so far has ended; raises the first failure that nobody has seen yet."""
-        for handle in list(self._pending):
-            handle.join(timeout)
-        self._raise_earlier_failure()
+        """Returns when every save so far has ended and old ones are removed; raises the first failure not yet seen."""
+        self._pipeline.wait(timeout)
 
     def check(self) -> None:
         """Raises the first failure of a background save that nobody has seen yet, without waiting."""
-        self._raise_earlier_failure()
+        self._pipeline.raise_failure()
 
     def close(self) -> None:
         """Finishes what is under way, frees the staging memory, then raises like `wait`. May be called again."""
-        self._closed = True
-        self._worker.shutdown(wait=True)
-        self._saver.close()
-        self._pool.close()
-        self._raise_earlier_failure()
+        self._pipeline.close()
 
     def __enter__(self) -> Self:
         return self
@@ -277,13 +237,10 @@ class CheckpointManager:
         data_state = found.commit.entry(rank % found.commit.world_size).data_state
         return Recovery(info=self._info(found.commit, frozenset()), state=found.state, data_state=data_state)
 
-    # The saving thread
-
     def _job(
         self, state: Any, step: int, epoch: int, *, metadata: Mapping[str, Any] | None, data_state: Any, overwrite: bool
     ) -> SaveJob:
-        if self._closed:
-            raise InvalidArgument("this CheckpointManager is closed")
+        self._pipeline.raise_failure()
         if epoch < 0:
             raise InvalidArgument(f"epoch is {epoch}; it must be 0 or more")
         step_folder(step)
@@ -299,78 +256,6 @@ class CheckpointManager:
             overwrite=overwrite,
             started_at=self._settings.clock.monotonic(),
         )
-
-    def _submit(self, job: SaveJob, buffer: memoryview | None) -> SaveHandle:
-        handle = SaveHandle(job, self._worker.submit(self._run, job, buffer))
-        self._pending = [each for each in self._pending if not each.settled]
-        self._pending.append(handle)
-        return handle
-
-    def _run(self, job: SaveJob, buffer: memoryview | None) -> CheckpointInfo:
-        try:
-            self._prepare()
-            job.overwrite = job.overwrite or self._is_suspect(job.step)
-            info, committer = self._saver.run(job, self._observe)
-        except BaseException as error:
-            failed = self._saver.failed(job, error)
-            if failed is not None:
-                self._observe(failed)
-            raise
-        finally:
-            job.buffers = ()
-            if buffer is not None:
-                self._pool.give(buffer)
-        self._observe(info)
-        if committer:
-            self._tidy(job.step)
-        return info
-
-    def _prepare(self) -> None:
-        """Once, before the first save: marks the root as ours and learns whether the store keeps its create-once
-        promise."""
-        if self._prepared:
-            return
-        mark = json.dumps({"format": FORMAT}).encode()
-        self._saver.create_once = honours_create(self._store, FORMAT_KEY, mark)
-        self._prepared = True
-        if not self._saver.create_once:
-            _log.warning(
-                "%s ignores conditional writes: commits rely on the coordinator letting only one writer commit a step",
-                self._store.uri,
-            )
-
-    def _is_suspect(self, step: int) -> bool:
-        """A step whose bytes were found damaged by this process may be saved again in its place."""
-        try:
-            return self._catalog.verified(self._catalog.commit_of(step)) is False
-        except (CheckpointNotFound, CorruptCheckpoint):
-            return False
-
-    def _tidy(self, step: int) -> None:
-        """After a commit. A failure here must not fail the save: it is said, and tried again after the next one."""
-        try:
-            self._catalog.retire(step, keep_count=self._keep_count, keep_every=self._keep_every)
-            if not self._swept:
-                self._catalog.sweep(running=self._saver.running, grace_s=2 * self._settings.deadline_s)
-                self._swept = True
-        except StorageError as error:
-            _log.warning("old checkpoints could not be removed, will try again: %s", error)
-
-    def _observe(self, info: CheckpointInfo) -> None:
-        if self._settings.observer is not None:
-            try:
-                self._settings.observer(info)
-            except Exception:
-                _log.exception("the observer of checkpoints failed")
-
-    def _raise_earlier_failure(self) -> None:
-        for handle in self._pending:
-            error = handle.take_failure()
-            if error is None:
-                continue
-            if self._settings.on_error == "raise":
-                raise error
-            _log.error("the save of step %d failed: %s", handle.step, error)
 
     def _info(self, commit: CommitManifest, pins: frozenset[int]) -> CheckpointInfo:
         verified = self._catalog.verified(commit)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from strata.errors import InvalidConfig
 
-__all__ = ["AttemptState", "RetentionPlan", "plan_garbage", "plan_retention"]
+__all__ = ["AttemptState", "RetentionPlan", "RetentionPolicy", "plan_garbage", "plan_retention"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,15 +16,23 @@ class RetentionPlan:
     delete: Mapping[int, str]
 
 
-def plan_retention(
-    steps: Sequence[int], *, keep_count: int | None, keep_every: int | None, protected: Mapping[int, str]
-) -> RetentionPlan:
-    """Keeps the newest `keep_count`, every step divisible by `keep_every`, and what is protected (pinned, just saved,
-    being read, the newest verified one). `keep_count` None keeps all."""
-    if keep_count is not None and keep_count < 1:
-        raise InvalidConfig(f"keep_count is {keep_count}; it must be 1 or more, or None to keep all")
-    if keep_every is not None and keep_every < 1:
-        raise InvalidConfig(f"keep_every is {keep_every}; it must be 1 or more")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPolicy:
+    """Keep the newest `keep_count` (None: all) and every step divisible by `keep_every`."""
+
+    keep_count: int | None = 5
+    keep_every: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("keep_count", "keep_every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InvalidConfig(f"{name} is {value}; it must be 1 or more, or None")
+
+
+def plan_retention(steps: Sequence[int], policy: RetentionPolicy, protected: Mapping[int, str]) -> RetentionPlan:
+    """Keeps what the policy says and what is protected: pinned, just saved, being read, the newest verified one."""
+    keep_count, keep_every = policy.keep_count, policy.keep_every
     newest_first = sorted(set(steps), reverse=True)
     keep: dict[int, str] = {}
     delete: dict[int, str] = {}

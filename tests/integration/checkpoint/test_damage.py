@@ -155,6 +155,7 @@ def test_retention_never_removes_the_newest_verified_one(tmp_path: Path) -> None
         manager.verify(1)
         manager.save(b"two", step=2)
         manager.save(b"three", step=3)
+        manager.wait()
         assert [info.step for info in manager.list()] == [3, 1]
 
 

@@ -121,6 +121,7 @@ def test_retention_keeps_the_newest_every_nth_and_the_pinned(tmp_path: Path) -> 
             manager.save(b"x", step=step)
             if step == 300:
                 manager.pin(300)
+        manager.wait()
         assert [info.step for info in manager.list()] == [1000, 900, 800, 400, 300]
         assert [info.pinned for info in manager.list()] == [False, False, False, False, True]
         with pytest.raises(InvalidArgument, match="pinned"):
@@ -134,6 +135,7 @@ def test_a_step_saved_below_newer_ones_is_not_removed_at_once(tmp_path: Path) ->
     with CheckpointManager(tmp_path, keep_count=1) as manager:
         manager.save(b"new", step=1000)
         manager.save(b"old", step=10)
+        manager.wait()
         assert manager.load(10) == b"old"
 
 
@@ -327,9 +329,14 @@ def test_dead_attempts_are_collected_after_their_time(tmp_path: Path) -> None:
     (hidden / ".rank-00000.safetensors.0badcafe.part").write_bytes(b"half")
     with CheckpointManager(tmp_path, clock=clock, deadline_s=10) as manager:
         manager.save(b"x", step=9)
+        manager.wait()
         assert not dead.parent.exists()
         assert hidden.exists()  # its age is not known yet: first seen now
-        assert manager.load() == b"x"
+        clock.advance(21)
+        manager.save(b"y", step=10)
+        manager.wait()
+        assert not hidden.parent.exists()
+        assert manager.load() == b"y"
 
 
 def test_equal_bytes_at_another_step_are_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

