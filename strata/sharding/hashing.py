@@ -3,6 +3,7 @@
 Frozen by golden vectors in the tests. Python's own hash() is never used: it differs between processes.
 """
 
+from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -35,8 +36,9 @@ def hash_ints(values: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
     return mix64(mix64(values) ^ np.uint64(key))
 
 
+@lru_cache(maxsize=1 << 16)
 def hash_name(name: str) -> int:
-    """64 bits of a name, the same everywhere."""
+    """64 bits of a name, the same everywhere. Remembered: a change of membership sorts all names by it."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
 
 

@@ -125,7 +125,8 @@ class ShardManager:
     def needs_rebalance(self, dataset_id: str) -> bool:
         """Whether membership changed since this dataset's table was made. O(1) when it did not."""
         table = self._dataset(dataset_id).table
-        return table is None or table.slots != self._ordered_slots()
+        slots = self._ordered_slots()
+        return table is None or (table.slots is not slots and table.slots != slots)
 
     def rebalance(self, dataset_id: str) -> int:
         """Brings the table up to the present membership; returns its revision, which grows with every change."""

@@ -18,8 +18,9 @@ UNOWNED = -1
 
 
 def canonical(slots: Iterable[str]) -> tuple[str, ...]:
-    """Slots in hash order: the same whatever the order of joining."""
-    return tuple(sorted(set(slots), key=lambda slot: (hash_name(slot), slot)))
+    """Slots in hash order: the same whatever the order of joining. What is in order already comes back as it is."""
+    ordered = tuple(sorted(set(slots), key=lambda slot: (hash_name(slot), slot)))
+    return slots if isinstance(slots, tuple) and slots == ordered else ordered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
