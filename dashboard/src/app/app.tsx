@@ -5,6 +5,9 @@ import { useBrowserLocation } from "wouter/use-browser-location";
 import { startFeed } from "@/data/feed";
 import { pageOf } from "@/lib/routes";
 import { syncAddress, useView } from "@/stores/view";
+import { Banner } from "./banner";
+import { listenKeys } from "./keyboard";
+import { Overlays } from "./overlays";
 import { PageView } from "./pages";
 import { Rail } from "./rail";
 import { TopBar } from "./top-bar";
@@ -14,8 +17,9 @@ const queries = new QueryClient({
 });
 
 function Shell() {
-  const [path] = useLocation();
+  const [path, navigate] = useLocation();
   const place = pageOf(path);
+  useEffect(() => listenKeys(navigate), [navigate]);
   return (
     <div className="flex h-dvh overflow-hidden">
       <a href="#main" className="sr-only z-50 bg-surface p-2 focus:not-sr-only focus:fixed">
@@ -24,10 +28,12 @@ function Shell() {
       <Rail place={place} />
       <div className="flex min-w-0 flex-1 flex-col">
         <TopBar />
+        <Banner />
         <main id="main" tabIndex={-1} className="min-h-0 flex-1 overflow-y-auto outline-none">
           <PageView place={place} />
         </main>
       </div>
+      <Overlays />
     </div>
   );
 }

@@ -1,6 +1,6 @@
+import { useNow } from "@/hooks/now";
 import { cx } from "@/lib/cx";
 import { formatAge } from "@/lib/format";
-import { useNow } from "@/stores/hooks";
 import { useLink } from "@/stores/link";
 import { useView } from "@/stores/view";
 
@@ -37,7 +37,7 @@ export function ConnectionPill() {
           state === "connecting" && "animate-[pulse-dot_1.2s_infinite]",
         )}
       />
-      <span role="status">{WORDS[state]}</span>
+      <span role="status">{demo ? "Simulated" : WORDS[state]}</span>
       {retryIn !== null && retryIn > 0 && <span className="opacity-80 max-md:hidden">retry {retryIn} s</span>}
     </span>
   );

@@ -8,8 +8,17 @@ import { ErrorBoundary } from "./error-boundary";
 type PageProps = { id: string | null };
 
 /** One chunk per page: the first screen loads only what it shows. */
-const VIEWS: Partial<Record<Page, ComponentType<PageProps>>> = {
+const VIEWS: Record<Page, ComponentType<PageProps>> = {
+  overview: lazy(() => import("@/features/overview/overview-page")),
+  runs: lazy(() => import("@/features/runs/runs-page")),
   metrics: lazy(() => import("@/features/metrics/metrics-page")),
+  cluster: lazy(() => import("@/features/cluster/cluster-page")),
+  data: lazy(() => import("@/features/data/data-page")),
+  checkpoints: lazy(() => import("@/features/checkpoints/checkpoints-page")),
+  tasks: lazy(() => import("@/features/tasks/tasks-page")),
+  logs: lazy(() => import("@/features/logs/logs-page")),
+  alerts: lazy(() => import("@/features/alerts/alerts-page")),
+  settings: lazy(() => import("@/features/settings/settings-page")),
 };
 
 export function PageView({ place }: { place: Place }) {

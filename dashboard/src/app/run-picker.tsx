@@ -2,8 +2,8 @@ import { ChevronDown } from "lucide-react";
 import { useState } from "react";
 import { Popover } from "@/components/ui/popover";
 import { RunSwatch } from "@/components/ui/run-swatch";
+import { useShownRuns } from "@/hooks/runs";
 import { displayName, toggleRun, useCatalog } from "@/stores/catalog";
-import { useShownRuns } from "@/stores/hooks";
 import { useView } from "@/stores/view";
 
 const LIST_LIMIT = 200;

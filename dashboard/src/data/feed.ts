@@ -2,6 +2,7 @@
 import { liveSource } from "@/api/live";
 import type { DataSource } from "@/api/source";
 import type { ClusterState, StreamEvent } from "@/api/wire";
+import { oldestFirst } from "@/lib/logs";
 import { addAlerts, useAlerts } from "@/stores/alerts";
 import { setRuns, useCatalog } from "@/stores/catalog";
 import { applyState, EMPTY_CLUSTER, useCluster } from "@/stores/cluster";
@@ -106,11 +107,6 @@ class Feed {
     const live = useLink.getState().state === "live";
     systemHistory.sample(Date.now(), live ? useCluster.getState().metrics : null);
   };
-}
-
-function oldestFirst<T extends { timestamp: number; timestamp_ms?: number }>(lines: readonly T[]): T[] {
-  const at = (line: T) => line.timestamp_ms ?? line.timestamp * 1000;
-  return [...lines].sort((a, b) => at(a) - at(b));
 }
 
 function forget(): void {

@@ -10,6 +10,7 @@ export class LogRing {
   #first = 0;
   #next = 0;
   #version = 0;
+  #generation = 0;
 
   constructor(readonly capacity: number = 50_000) {}
 
@@ -44,10 +45,29 @@ export class LogRing {
     return added;
   }
 
+  /** Puts older lines before the oldest one, as far as there is room. The sequence numbers start anew. */
+  prepend(lines: readonly LogEntry[]): number {
+    const kept: LogEntry[] = [];
+    for (let seq = this.#first; seq < this.#next; seq += 1) {
+      const line = this.at(seq);
+      if (line) kept.push(line);
+    }
+    const room = this.capacity - kept.length;
+    const fresh = room > 0 ? lines.filter((line) => !this.#ids.has(line.id)).slice(-room) : [];
+    if (fresh.length === 0) return 0;
+    this.#restart();
+    for (const line of [...fresh, ...kept]) this.#put(line);
+    this.#changed();
+    return fresh.length;
+  }
+
+  /** Rises when sequence numbers start anew: whoever holds some must begin again. */
+  get generation(): number {
+    return this.#generation;
+  }
+
   clear(): void {
-    this.#lines.length = 0;
-    this.#ids.clear();
-    this.#first = this.#next;
+    this.#restart();
     this.#changed();
   }
 
@@ -57,6 +77,14 @@ export class LogRing {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
+
+  #restart(): void {
+    this.#lines.length = 0;
+    this.#ids.clear();
+    this.#first = 0;
+    this.#next = 0;
+    this.#generation += 1;
+  }
 
   #put(line: LogEntry): void {
     if (this.#next - this.#first === this.capacity) {

@@ -13,10 +13,24 @@ export function formatValue(value: Maybe): string {
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value > 0 ? "Inf" : "−Inf";
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e9)) return minus(value.toExponential(2).replace("e+", "e"));
-  if (size >= 10_000) return minus(Math.round(value).toLocaleString("en-US"));
-  if (Number.isInteger(value)) return minus(value.toLocaleString("en-US"));
+  if (size !== 0 && (size < 1e-3 || size >= 1e9)) return minus(shortExponent(value));
+  if (size >= 1000) return minus(Math.round(value).toLocaleString("en-US"));
+  if (Number.isInteger(value)) return minus(String(value));
   return minus(trim(value.toPrecision(4)));
+}
+
+function shortExponent(value: number): string {
+  const [mantissa = "", exponent = ""] = value.toExponential(2).split("e");
+  return `${trim(mantissa)}e${exponent.replace("+", "")}`;
+}
+
+/** A value with the unit its series names; bytes get their own prefixes. */
+export function formatUnit(value: Maybe, unit: string): { text: string; unit: string } {
+  if (known(value) && /^(bytes|B)(\/s|\/sec)?$/.test(unit)) {
+    const [text = "", prefix = ""] = formatBytes(value).split(" ");
+    return { text, unit: unit.includes("/") ? `${prefix}/s` : prefix };
+  }
+  return { text: formatValue(value), unit };
 }
 
 function minus(text: string): string {

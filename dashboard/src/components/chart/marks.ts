@@ -10,10 +10,12 @@ export interface Mark {
 
 export function drawBands(u: uPlot, plot: Plot, looks: readonly LineLook[]): void {
   const { ctx } = u;
+  // Many bands on top of each other would turn to mud.
+  const alpha = plot.lines.length > 3 ? 0.09 : 0.16;
   ctx.save();
   clip(u);
   plot.lines.forEach((line, i) => {
-    ctx.fillStyle = fade(looks[i]?.color ?? "#888888", 0.16);
+    ctx.fillStyle = fade(looks[i]?.color ?? "#888888", alpha);
     fillBand(u, plot.x, line);
   });
   ctx.restore();
@@ -77,7 +79,7 @@ export function drawMarks(u: uPlot, marks: readonly Mark[], ink: Ink): void {
     const at = Math.round(u.valToPos(mark.x, "x", true));
     if (mark.kind === "checkpoint") {
       ctx.fillStyle = ink.axis;
-      ctx.fillRect(at, u.bbox.top + u.bbox.height, scale, 4 * scale);
+      ctx.fillRect(at, u.bbox.top + u.bbox.height - 3 * scale, scale, 3 * scale);
       continue;
     }
     ctx.fillStyle = mark.kind === "critical" ? ink.bad : ink.warn;

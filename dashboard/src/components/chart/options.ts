@@ -74,7 +74,7 @@ function axis(ink: Ink, size: number, values: uPlot.Axis.Values, space: number):
     font: FONT,
     size,
     space,
-    gap: 4,
+    gap: 5,
     values: values as NonNullable<uPlot.Axis["values"]>,
     grid: { stroke: ink.grid, width: 1 },
     ticks: { show: false },
@@ -90,7 +90,7 @@ const DURATIONS = [
 ];
 
 function xAxis(ink: Ink, x: XKind): uPlot.Axis {
-  const base = axis(ink, 22, (_u, splits) => xTicks(x, splits), 64);
+  const base = axis(ink, 24, (_u, splits) => xTicks(x, splits), 64);
   return x === "rel" ? { ...base, incrs: DURATIONS } : base;
 }
 

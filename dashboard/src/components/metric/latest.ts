@@ -1,10 +1,11 @@
 /** The newest value of a metric over the runs on show, and one sentence about its chart for a screen reader. */
 import type { ChartInput } from "@/components/chart/input";
 import { seriesStore } from "@/data/series-store";
-import { formatValue } from "@/lib/format";
+import { formatUnit, formatValue } from "@/lib/format";
 
 export interface Latest {
   text: string;
+  unit: string;
   bad: boolean;
   nanCount: number;
 }
@@ -13,6 +14,7 @@ export function latestOf(metric: string, runs: ReadonlySet<string>): Latest {
   let time = -Infinity;
   let nanCount = 0;
   let newest: number | null = null;
+  let unit = "";
   for (const series of seriesStore.of(metric)) {
     if (!runs.has(series.head.run_id)) continue;
     nanCount += series.nanCount;
@@ -20,10 +22,12 @@ export function latestOf(metric: string, runs: ReadonlySet<string>): Latest {
     if (at > time) {
       time = at;
       newest = series.values.at(-1) ?? null;
+      unit = series.head.unit;
     }
   }
-  if (time === -Infinity) return { text: "–", bad: false, nanCount };
-  return newest === null ? { text: "NaN", bad: true, nanCount } : { text: formatValue(newest), bad: false, nanCount };
+  if (time === -Infinity) return { text: "–", unit, bad: false, nanCount };
+  if (newest === null) return { text: "NaN", unit, bad: true, nanCount };
+  return { ...formatUnit(newest, unit), bad: false, nanCount };
 }
 
 export function summarize(metric: string, input: ChartInput): string {

@@ -10,13 +10,13 @@ import { togglePin, usePrefs } from "@/stores/prefs";
 import { useView } from "@/stores/view";
 import { ExportMenu } from "./export-menu";
 import { latestOf, newestTime, summarize } from "./latest";
+import type { Only } from "./read-metric";
 import { useMetricChart } from "./use-metric-chart";
 
 interface Props {
   metric: string;
-  unit?: string;
   height?: number;
-  only?: { run: string; rank: number };
+  only?: Only;
   /** The full view has its own buttons. */
   bare?: boolean;
 }
@@ -31,8 +31,9 @@ function holeOf(metric: string, input: ChartInput, only: Props["only"]): Hole {
 }
 
 /** A metric with its newest value and its chart. Points change the DOM through refs: no React commit per delta. */
-export function MetricCard({ metric, unit, height = 172, only, bare = false }: Props) {
+export function MetricCard({ metric, height = 172, only, bare = false }: Props) {
   const value = useRef<HTMLSpanElement>(null);
+  const unit = useRef<HTMLSpanElement>(null);
   const chart = useRef<MetricChart | null>(null);
   const [hole, setHole] = useState<Hole>(null);
   const pinned = usePrefs((prefs) => prefs.pins.includes(metric));
@@ -48,6 +49,7 @@ export function MetricCard({ metric, unit, height = 172, only, bare = false }: P
         value.current.classList.toggle("text-bad", latest.bad);
         value.current.title = latest.nanCount > 0 ? `${latest.nanCount} NaN or Inf so far` : "Newest value";
       }
+      if (unit.current) unit.current.textContent = latest.unit;
       chart.current?.host.setAttribute("aria-label", summarize(metric, input));
       const next = holeOf(metric, input, mine);
       setHole((old) => (JSON.stringify(old) === JSON.stringify(next) ? old : next));
@@ -81,7 +83,7 @@ export function MetricCard({ metric, unit, height = 172, only, bare = false }: P
           <span ref={value} data-testid="latest" className="px-1 font-mono text-sm font-medium">
             –
           </span>
-          {unit && <span className="text-2xs text-faint">{unit}</span>}
+          <span ref={unit} className="text-2xs text-faint" />
           {!bare && (
             <Button
               look="quiet"

@@ -22,11 +22,16 @@ const RANGE_MS: Record<Range, number> = {
 };
 const MAX_BUCKETS = 1000;
 
+export interface Only {
+  run: string;
+  rank: number | null;
+}
+
 export interface ReadOptions {
   metric: string;
   width: number;
-  /** Shows one worker only, on its own page. */
-  only?: { run: string; rank: number } | undefined;
+  /** Shows one run, or one rank of it, whatever is chosen above. */
+  only?: Only | undefined;
   onDetail(): void;
 }
 
@@ -42,7 +47,7 @@ export function readMetric({ metric, width, only, onDetail }: ReadOptions): Char
   const names = new Map(runs.map((run) => [run.run_id, displayName(run)]));
   const series: PlotSeries[] = [];
   for (const one of seriesStore.of(metric)) {
-    if (!shown.has(one.head.run_id) || (only && only.rank !== one.head.rank)) continue;
+    if (!shown.has(one.head.run_id) || (only && only.rank !== null && only.rank !== one.head.rank)) continue;
     const start = starts.get(one.head.run_id) || (one.times[0] ?? 0);
     series.push({ head: one.head, start, columns: fine(one, view, start, onDetail) });
   }

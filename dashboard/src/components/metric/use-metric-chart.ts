@@ -8,11 +8,11 @@ import { openIncident } from "@/stores/overlay";
 import { usePause } from "@/stores/pause";
 import { useTheme } from "@/stores/theme";
 import { useView } from "@/stores/view";
-import { readMetric } from "./read-metric";
+import { type Only, readMetric } from "./read-metric";
 
 interface Options {
   metric: string;
-  only?: { run: string; rank: number } | undefined;
+  only?: Only | undefined;
   width(): number;
   onDrawn(input: ChartInput): void;
 }

@@ -4,10 +4,11 @@ import { Panel } from "@/components/ui/panel";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { StatusLabel } from "@/components/ui/status";
 import { type Column, Table } from "@/components/ui/table";
+import { useNow } from "@/hooks/now";
+import { useShownRuns } from "@/hooks/runs";
 import { formatAge, formatBytes, formatCount, formatDuration, formatValue, toMs } from "@/lib/format";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
-import { useNow, useShownRuns } from "@/stores/hooks";
 import { MetricGrid } from "./metric-grid";
 import type { MetricEntry } from "./use-metrics";
 

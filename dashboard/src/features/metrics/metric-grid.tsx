@@ -14,7 +14,7 @@ function Section({ title, metrics }: { title: string | null; metrics: readonly M
   const grid = (
     <div className={GRID}>
       {metrics.map((metric) => (
-        <MetricCard key={metric.name} metric={metric.name} unit={metric.unit} />
+        <MetricCard key={metric.name} metric={metric.name} />
       ))}
     </div>
   );

@@ -4,10 +4,11 @@ import { Panel } from "@/components/ui/panel";
 import { ProgressBar } from "@/components/ui/progress";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { seriesStore } from "@/data/series-store";
+import { useNow } from "@/hooks/now";
+import { useShownRuns } from "@/hooks/runs";
 import { formatCompact, formatCount, formatDuration, formatPercent, toMs } from "@/lib/format";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
-import { useNow, useShownRuns } from "@/stores/hooks";
 import type { MetricEntry } from "./use-metrics";
 
 function last(run: string, metric: string): number | null {

@@ -1,8 +1,8 @@
 import { Button } from "@/components/ui/button";
 import { RunSwatch } from "@/components/ui/run-swatch";
+import { useShownRuns } from "@/hooks/runs";
 import { cx } from "@/lib/cx";
 import { displayName, toggleRun, useCatalog } from "@/stores/catalog";
-import { useShownRuns } from "@/stores/hooks";
 import { useView } from "@/stores/view";
 
 /** More than this many go into the picker of the top bar; those on show always have a badge. */

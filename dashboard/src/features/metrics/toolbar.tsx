@@ -3,8 +3,8 @@ import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { Segmented } from "@/components/ui/segmented";
 import { seriesStore } from "@/data/series-store";
-import { matcher } from "@/lib/metric-tabs";
-import { useNow } from "@/stores/hooks";
+import { useNow } from "@/hooks/now";
+import { matcher } from "@/lib/matcher";
 import { usePause } from "@/stores/pause";
 import { useView } from "@/stores/view";
 

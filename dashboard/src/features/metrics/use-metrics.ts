@@ -1,19 +1,13 @@
-import { useMemo, useSyncExternalStore } from "react";
-import { seriesStore } from "@/data/series-store";
-import { byInterest, matcher, tabOf } from "@/lib/metric-tabs";
+import { useMemo } from "react";
+import { useMetricNames } from "@/hooks/metric-names";
+import { matcher } from "@/lib/matcher";
+import { byInterest, tabOf } from "@/lib/metric-tabs";
 import type { MetricTab } from "@/lib/view-codec";
 import { usePrefs } from "@/stores/prefs";
 import { useView } from "@/stores/view";
 
 export interface MetricEntry {
   name: string;
-  unit: string;
-}
-
-/** All metric names of the stream, sorted; changes only when a new name appears. */
-export function useMetricNames(): readonly string[] {
-  useSyncExternalStore(seriesStore.subscribeCatalog, seriesStore.catalogVersion);
-  return seriesStore.names();
 }
 
 export function useTabs(): { byTab: Record<MetricTab, MetricEntry[]>; total: number } {
@@ -31,7 +25,7 @@ export function useTabs(): { byTab: Record<MetricTab, MetricEntry[]>; total: num
     const match = matcher(search);
     for (const name of [...names].sort(byInterest)) {
       if (!match.test(name)) continue;
-      byTab[tabOf(name, rules)].push({ name, unit: seriesStore.of(name)[0]?.head.unit ?? "" });
+      byTab[tabOf(name, rules)].push({ name });
     }
     return { byTab, total: names.length };
   }, [names, rules, search]);

@@ -1,8 +1,8 @@
-/** Small hooks that several features share. */
-import { useEffect, useMemo, useState } from "react";
+/** Which runs are on show, for pages and the top bar. */
+import { useMemo } from "react";
 import type { RunInfo } from "@/api/wire";
-import { shownRuns, useCatalog } from "./catalog";
-import { useView } from "./view";
+import { shownRuns, useCatalog } from "@/stores/catalog";
+import { useView } from "@/stores/view";
 
 /** The ids of the runs on show, stable while the answer is the same. */
 export function useShownRuns(): string[] {
@@ -18,14 +18,4 @@ export function useLeadRun(): RunInfo | null {
   const shown = useShownRuns();
   const candidates = runs.filter((run) => shown.includes(run.run_id));
   return candidates.find((run) => run.is_active) ?? candidates[0] ?? null;
-}
-
-/** The present, refreshed for ages on screen. */
-export function useNow(everyMs = 1000): number {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), everyMs);
-    return () => clearInterval(timer);
-  }, [everyMs]);
-  return now;
 }

@@ -1,0 +1,57 @@
+import { useNow } from "@/hooks/now";
+import { cx } from "@/lib/cx";
+import { formatAge } from "@/lib/format";
+import { useCluster } from "@/stores/cluster";
+import { useLink } from "@/stores/link";
+import { useView } from "@/stores/view";
+
+/** One line above every page when what is shown is not simply the present: simulated, old, or without coordinator. */
+export function Banner() {
+  const demo = useView((view) => view.demo);
+  const { state, detail, lastEventAt } = useLink();
+  const coordinator = useCluster((cluster) => cluster.coordinator);
+  const now = useNow(1000);
+  if (demo) {
+    return (
+      <Line tone="accent">
+        <strong className="font-semibold">DEMO</strong> A simulated cluster in this browser. Nothing here is real and
+        nothing is sent.{" "}
+        <button
+          type="button"
+          className="font-medium underline"
+          onClick={() => useView.getState().set({ demo: false, runs: null })}
+        >
+          Go live
+        </button>
+      </Line>
+    );
+  }
+  if (state === "disconnected") {
+    const age = lastEventAt === null ? "" : ` What you see is from ${formatAge(lastEventAt, now)}.`;
+    return (
+      <Line tone="bad">
+        {detail}
+        {age} Training is not affected by this.
+      </Line>
+    );
+  }
+  if (coordinator && !coordinator.connected) {
+    return (
+      <Line tone="warn">
+        The coordinator does not answer. Workers keep training and their metrics still arrive; cluster state is the last
+        one known.
+      </Line>
+    );
+  }
+  return null;
+}
+
+const TONES = { accent: "bg-accent-soft text-accent", warn: "bg-warn-soft text-warn", bad: "bg-bad-soft text-bad" };
+
+function Line({ tone, children }: { tone: keyof typeof TONES; children: React.ReactNode }) {
+  return (
+    <div role="status" className={cx("shrink-0 px-4 py-1 text-xs leading-5 max-md:px-3", TONES[tone])}>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,23 @@
+import { lazy, Suspense } from "react";
+import { useOverlay } from "@/stores/overlay";
+import { Help } from "./help";
+import { Palette } from "./palette";
+import { Toasts } from "./toasts";
+
+const IncidentPanel = lazy(() => import("@/features/incident/incident-panel"));
+
+export function Overlays() {
+  const { search, help, incident } = useOverlay();
+  return (
+    <>
+      {search && <Palette />}
+      {help && <Help />}
+      {incident && (
+        <Suspense fallback={null}>
+          <IncidentPanel key={`${incident.run_id}/${incident.step}/${incident.time}`} incident={incident} />
+        </Suspense>
+      )}
+      <Toasts />
+    </>
+  );
+}

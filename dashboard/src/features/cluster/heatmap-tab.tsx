@@ -1,0 +1,166 @@
+import { type PointerEvent, useEffect, useRef, useState } from "react";
+import { Empty } from "@/components/ui/empty";
+import { Select } from "@/components/ui/input";
+import { PageLink } from "@/components/ui/page-link";
+import { Panel } from "@/components/ui/panel";
+import { seriesStore } from "@/data/series-store";
+import { useMetricNames } from "@/hooks/metric-names";
+import { useNow } from "@/hooks/now";
+import { useLeadRun } from "@/hooks/runs";
+import { formatValue } from "@/lib/format";
+import { displayName } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
+import { openIncident } from "@/stores/overlay";
+import { useTheme } from "@/stores/theme";
+import { buildHeat, type Heat, heatColor } from "./heatmap";
+
+const ROW = 22;
+const WINDOW = 600;
+
+function perRank(run: string): string[] {
+  return seriesStore.names().filter((name) => seriesStore.of(name).filter((one) => one.head.run_id === run).length > 1);
+}
+
+export function HeatmapTab() {
+  useNow(1000);
+  const names = useMetricNames();
+  const run = useLeadRun();
+  const [picked, setPicked] = useState("");
+  const workers = useCluster((state) => state.workers);
+  const options = run && names.length > 0 ? perRank(run.run_id) : [];
+  const metric = options.includes(picked)
+    ? picked
+    : (options.find((name) => name.startsWith("step_time")) ?? options[0]);
+  if (!run || !metric) {
+    return (
+      <Empty title="No metric with several ranks">
+        Log one from every rank, such as step_time, and its ranks appear here as rows.
+      </Empty>
+    );
+  }
+  const series = seriesStore.of(metric).filter((one) => one.head.run_id === run.run_id);
+  const heat = buildHeat(series, 150, WINDOW);
+  const workerOf = (rank: number) =>
+    workers.find((one) => one.rank === rank && (one.current_task === run.task_id || !run.task_id));
+  return (
+    <Panel
+      title={displayName(run)}
+      note={`last ${WINDOW} steps · colour is the ratio to the step's median`}
+      actions={
+        <Select aria-label="Metric" value={metric} onChange={(event) => setPicked(event.target.value)}>
+          {options.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </Select>
+      }
+    >
+      <div className="flex gap-2">
+        <ul className="shrink-0 text-xs">
+          {heat.ranks.map((rank) => {
+            const worker = workerOf(rank);
+            return (
+              <li key={rank} style={{ height: ROW }} className="flex items-center justify-end">
+                {worker ? (
+                  <PageLink page="cluster" id={worker.id} className="hover:underline">
+                    rank {rank}
+                  </PageLink>
+                ) : (
+                  `rank ${rank}`
+                )}
+              </li>
+            );
+          })}
+        </ul>
+        <Canvas heat={heat} metric={metric} run={run.run_id} />
+      </div>
+      <Legend />
+    </Panel>
+  );
+}
+
+function Canvas({ heat, metric, run }: { heat: Heat; metric: string; run: string }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const theme = useTheme((state) => state.theme);
+  const [tip, setTip] = useState("");
+  useEffect(() => {
+    const ctx = canvas.current?.getContext("2d");
+    if (!canvas.current || !ctx) return;
+    canvas.current.width = heat.steps.length;
+    canvas.current.height = heat.ranks.length;
+    heat.ratio.forEach((row, y) => {
+      row.forEach((ratio, x) => {
+        ctx.fillStyle = heatColor(ratio, theme === "dark");
+        ctx.fillRect(x, y, 1, 1);
+      });
+    });
+  }, [heat, theme]);
+  const cellAt = (event: PointerEvent<HTMLCanvasElement>) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const column = Math.min(
+      heat.steps.length - 1,
+      Math.floor(((event.clientX - box.left) / box.width) * heat.steps.length),
+    );
+    const row = Math.min(
+      heat.ranks.length - 1,
+      Math.floor(((event.clientY - box.top) / box.height) * heat.ranks.length),
+    );
+    return { row, column };
+  };
+  const hover = (event: PointerEvent<HTMLCanvasElement>) => {
+    const { row, column } = cellAt(event);
+    const ratio = heat.ratio[row]?.[column] ?? null;
+    setTip(
+      `step ${heat.steps[column] ?? ""} · rank ${heat.ranks[row] ?? ""} · ${formatValue(heat.value[row]?.[column] ?? null)}${
+        ratio === null ? "" : ` (${ratio.toFixed(2)}× median)`
+      }`,
+    );
+  };
+  return (
+    <div className="min-w-0 flex-1">
+      <canvas
+        ref={canvas}
+        role="img"
+        aria-label={`Heatmap of ${metric}: ${heat.ranks.length} ranks, ${heat.steps.length} columns of steps up to ${heat.steps.at(-1) ?? 0}`}
+        className="block w-full cursor-crosshair [image-rendering:pixelated]"
+        style={{ height: heat.ranks.length * ROW }}
+        onPointerMove={hover}
+        onPointerLeave={() => setTip("")}
+        onPointerUp={(event) => {
+          const { row, column } = cellAt(event);
+          const step = heat.steps[column] ?? null;
+          openIncident({
+            run_id: run,
+            step,
+            time: null,
+            metric,
+            title: `${metric} at rank ${heat.ranks[row] ?? ""}`,
+            worker_id: null,
+          });
+        }}
+      />
+      <div className="mt-1 flex justify-between text-2xs text-faint">
+        <span>step {heat.steps[0]?.toLocaleString("en-US")}</span>
+        <span className="text-fg">{tip}</span>
+        <span>step {heat.steps.at(-1)?.toLocaleString("en-US")}</span>
+      </div>
+    </div>
+  );
+}
+
+function Legend() {
+  const dark = useTheme((state) => state.theme) === "dark";
+  return (
+    <p className="mt-3 flex items-center gap-1.5 text-2xs text-muted">
+      0.5× faster
+      {[0.5, 0.7, 0.85, 1, 1.2, 1.5, 2].map((ratio) => (
+        <span
+          key={ratio}
+          aria-hidden="true"
+          className="h-2.5 w-5 rounded-[2px]"
+          style={{ background: heatColor(ratio, dark) }}
+        />
+      ))}
+      2× slower. Click a cell for what happened at that step.
+    </p>
+  );
+}

@@ -1,0 +1,167 @@
+import type { Worker } from "@/api/wire";
+import { MetricCard } from "@/components/metric/metric-card";
+import { Empty, Skeleton } from "@/components/ui/empty";
+import { Facts } from "@/components/ui/facts";
+import { LogLines } from "@/components/ui/log-lines";
+import { Meter } from "@/components/ui/meter";
+import { Page } from "@/components/ui/page";
+import { PageLink } from "@/components/ui/page-link";
+import { Panel } from "@/components/ui/panel";
+import { StatusLabel } from "@/components/ui/status";
+import { seriesStore } from "@/data/series-store";
+import { useMetricNames } from "@/hooks/metric-names";
+import { useNow } from "@/hooks/now";
+import { useResource } from "@/hooks/resource";
+import { formatAge, formatBytes, formatCount, UNKNOWN } from "@/lib/format";
+import { newestFirst } from "@/lib/logs";
+import { heartbeatAt, isLate, shardCount } from "@/lib/workers";
+import { useCatalog } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
+
+const CHARTS = 6;
+
+function Resources({ worker }: { worker: Worker }) {
+  const { resources } = worker;
+  if (!resources) return <p className="text-xs text-muted">This worker has not reported its resources.</p>;
+  return (
+    <Facts
+      rows={[
+        [
+          "CPU",
+          resources.cpu_percent === null ? UNKNOWN : <Meter key="cpu" value={resources.cpu_percent} label="CPU" />,
+        ],
+        ["Memory", formatBytes(resources.memory_used_bytes)],
+        ...resources.gpu_metrics.map((gpu): [string, React.ReactNode] => [
+          `GPU ${gpu.gpu_id}`,
+          <span key={gpu.gpu_id} className="flex flex-wrap gap-x-3">
+            <Meter value={gpu.utilization_percent} label={`GPU ${gpu.gpu_id}`} />
+            {formatBytes(gpu.memory_used_bytes)} of {formatBytes(gpu.memory_total_bytes)}
+            {gpu.temperature_celsius ? ` · ${Math.round(gpu.temperature_celsius)} °C` : ""}
+          </span>,
+        ]),
+        ["Disk", `${formatBytes(resources.disk_read_bytes)} read · ${formatBytes(resources.disk_write_bytes)} written`],
+        ["Network", `${formatBytes(resources.network_rx_bytes)} in · ${formatBytes(resources.network_tx_bytes)} out`],
+      ]}
+    />
+  );
+}
+
+function Identity({ worker, now }: { worker: Worker; now: number }) {
+  const late = isLate(worker, now);
+  return (
+    <Facts
+      rows={[
+        ["Status", <StatusLabel key="s" status={worker.status} />],
+        ...(worker.reason ? ([["Reason", worker.reason]] as const) : []),
+        [
+          "Heartbeat",
+          <span key="h" className={late ? "font-medium text-bad" : ""}>
+            {formatAge(heartbeatAt(worker), now)}
+          </span>,
+        ],
+        ["Rank", worker.rank ?? UNKNOWN],
+        ["Host", `${worker.host ?? UNKNOWN} · ${worker.ip}:${worker.port}`],
+        ["Epoch / step", `${formatCount(worker.current_epoch)} / ${formatCount(worker.current_step)}`],
+        [
+          "Shards",
+          <PageLink key="d" page="cluster" view={{ clusterTab: "shards" }} className="text-accent hover:underline">
+            {formatCount(shardCount(worker))}
+          </PageLink>,
+        ],
+        [
+          "Task",
+          worker.current_task ? (
+            <PageLink key="t" page="tasks" id={worker.current_task} className="text-accent hover:underline">
+              {worker.current_task}
+            </PageLink>
+          ) : (
+            UNKNOWN
+          ),
+        ],
+      ]}
+    />
+  );
+}
+
+function Metrics({ worker }: { worker: Worker }) {
+  const names = useMetricNames();
+  const run = useCatalog((state) =>
+    state.runs.find((one) => one.task_id === worker.current_task || one.run_id === worker.current_task),
+  );
+  if (!run || worker.rank === null) return null;
+  const { rank } = worker;
+  const own = names.filter((name) => {
+    const series = seriesStore.of(name).filter((one) => one.head.run_id === run.run_id);
+    return series.length > 1 && series.some((one) => one.head.rank === rank);
+  });
+  return (
+    <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,320px),1fr))] gap-3">
+      {own.slice(0, CHARTS).map((name) => (
+        <MetricCard key={name} metric={name} height={130} only={{ run: run.run_id, rank }} />
+      ))}
+    </div>
+  );
+}
+
+export function WorkerPage({ id }: { id: string }) {
+  const now = useNow(1000);
+  const worker = useCluster((state) => state.workers.find((one) => one.id === id));
+  const loaded = useCluster((state) => state.loaded);
+  const logs = useResource(["worker-logs", id], (it, signal) => it.logs({ worker_id: id, limit: 40 }, signal), {
+    everyMs: 2000,
+  });
+  const back = (
+    <PageLink page="cluster" className="text-xs font-medium text-accent hover:underline">
+      All workers
+    </PageLink>
+  );
+  if (!worker) {
+    return (
+      <Page title={id} actions={back}>
+        {loaded ? (
+          <Empty title="No such worker">It may have left; its logs and metrics are still under Logs and Metrics.</Empty>
+        ) : (
+          <Skeleton rows={8} />
+        )}
+      </Page>
+    );
+  }
+  return (
+    <Page
+      title={id}
+      note={worker.rank === null ? undefined : `rank ${worker.rank} on ${worker.host ?? worker.ip}`}
+      actions={back}
+    >
+      <div className="grid grid-cols-2 gap-3 max-md:grid-cols-1">
+        <Panel title="State">
+          <Identity worker={worker} now={now} />
+        </Panel>
+        <Panel title="Resources" note="as of its last heartbeat">
+          <Resources worker={worker} />
+        </Panel>
+      </div>
+      <Metrics worker={worker} />
+      <Panel
+        title="Newest log lines"
+        flush
+        actions={
+          <PageLink
+            page="logs"
+            view={{ worker: id, task: "", level: "", logSearch: "", at: "" }}
+            className="text-xs font-medium text-accent hover:underline"
+          >
+            All
+          </PageLink>
+        }
+      >
+        <div className="max-h-80 overflow-y-auto py-2">
+          {logs.data?.length ? (
+            <LogLines lines={newestFirst(logs.data)} showWorker={false} />
+          ) : (
+            <Empty title={logs.isPending ? "Loading" : "No line from this worker"} className="py-4" />
+          )}
+        </div>
+      </Panel>
+    </Page>
+  );
+}

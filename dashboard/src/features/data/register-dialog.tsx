@@ -1,0 +1,68 @@
+import { type FormEvent, useState } from "react";
+import { Button } from "@/components/ui/button";
+import { describe } from "@/components/ui/confirm";
+import { Dialog } from "@/components/ui/dialog";
+import { Field, Input, Select } from "@/components/ui/input";
+import { requests } from "@/data/source";
+import { toast } from "@/stores/overlay";
+
+const FORMATS = ["parquet", "jsonl", "csv", "tar", "npy", "mds"];
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+
+export function RegisterDialog({ onClose }: { onClose(): void }) {
+  const [id, setId] = useState("");
+  const [path, setPath] = useState("");
+  const [format, setFormat] = useState("parquet");
+  const [tried, setTried] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const idError = NAME.test(id)
+    ? undefined
+    : "Letters, digits, dot, dash and underscore; it begins with a letter or digit.";
+  const pathError = path.trim() ? undefined : "A folder, a pattern such as data/*.parquet, or an s3:// address.";
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setTried(true);
+    if (idError || pathError) return;
+    try {
+      await requests().registerDataset({ id, path: path.trim(), format });
+      toast(`Dataset ${id} is registered.`, "ok");
+      onClose();
+    } catch (cause) {
+      setError(describe(cause));
+    }
+  };
+  return (
+    <Dialog title="Register dataset" onClose={onClose}>
+      <form onSubmit={submit} className="flex flex-col gap-3 p-4" noValidate>
+        <Field label="Id" hint="How tasks name it, for example ds-001" error={tried ? idError : undefined}>
+          {(props) => <Input {...props} value={id} onChange={(event) => setId(event.target.value)} />}
+        </Field>
+        <Field label="Path" hint="As the workers see it" error={tried ? pathError : undefined}>
+          {(props) => (
+            <Input {...props} value={path} onChange={(event) => setPath(event.target.value)} className="font-mono" />
+          )}
+        </Field>
+        <Field label="Format" hint="Sample counts are read from the files">
+          {(props) => (
+            <Select {...props} value={format} onChange={(event) => setFormat(event.target.value)}>
+              {FORMATS.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </Select>
+          )}
+        </Field>
+        {error && (
+          <p role="alert" className="text-xs text-bad">
+            {error}
+          </p>
+        )}
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="primary" type="submit">
+            Register
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,106 @@
+/** What was true at one step or moment of a run, gathered from what the page already holds. */
+import type { Barrier, Checkpoint, RunInfo } from "@/api/wire";
+import { seriesStore } from "@/data/series-store";
+import { toMs } from "@/lib/format";
+import type { Incident } from "@/stores/overlay";
+
+export interface RankValue {
+  rank: number;
+  value: number | null;
+  step: number;
+}
+
+export interface MetricEvidence {
+  metric: string;
+  unit: string;
+  ranks: RankValue[];
+  /** Of the known values; null with fewer than two. */
+  median: number | null;
+}
+
+const MAX_METRICS = 8;
+const NEAR_MS = 60_000;
+
+/** Index of the last point at or before the step (or time); restarts make steps go back, so the newest one wins. */
+function indexNear(steps: readonly number[], times: readonly number[], at: Pick<Incident, "step" | "time">): number {
+  let best = -1;
+  let distance = Infinity;
+  for (let i = 0; i < steps.length; i += 1) {
+    const off = at.step !== null ? Math.abs((steps[i] ?? 0) - at.step) : Math.abs((times[i] ?? 0) - (at.time ?? 0));
+    if (off <= distance) {
+      distance = off;
+      best = i;
+    }
+  }
+  return best;
+}
+
+/** Step and time of an incident that knows only one of them. */
+export function locate(incident: Incident): { step: number | null; time: number | null } {
+  const { run_id, step, time } = incident;
+  if (run_id === null || (step !== null && time !== null) || (step === null && time === null)) return { step, time };
+  const names = incident.metric ? [incident.metric] : seriesStore.names();
+  for (const name of names) {
+    const series = seriesStore.of(name).find((one) => one.head.run_id === run_id);
+    const index = series ? indexNear(series.steps, series.times, incident) : -1;
+    if (series && index >= 0)
+      return { step: step ?? series.steps[index] ?? null, time: time ?? series.times[index] ?? null };
+  }
+  return { step, time };
+}
+
+/** The clicked metric first, then loss, then what every rank logs. */
+export function rankValues(incident: Incident, at: { step: number | null; time: number | null }): MetricEvidence[] {
+  if (incident.run_id === null || (at.step === null && at.time === null)) return [];
+  const wanted = seriesStore
+    .names()
+    .map((metric) => ({ metric, series: seriesStore.of(metric).filter((one) => one.head.run_id === incident.run_id) }))
+    .filter(({ series }) => series.length > 0)
+    .map((one) => ({ ...one, weight: weigh(one.metric, one.series.length, incident.metric) }))
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => b.weight - a.weight || a.metric.localeCompare(b.metric));
+  return wanted.slice(0, MAX_METRICS).map(({ metric, series }) => {
+    const ranks = series.map((one) => {
+      const index = indexNear(one.steps, one.times, at);
+      return { rank: one.head.rank, value: one.values[index] ?? null, step: one.steps[index] ?? 0 };
+    });
+    ranks.sort((a, b) => a.rank - b.rank);
+    return { metric, unit: series[0]?.head.unit ?? "", ranks, median: medianOf(ranks) };
+  });
+}
+
+function weigh(metric: string, ranks: number, clicked: string | null): number {
+  if (metric === clicked) return 10;
+  if (metric.startsWith("step_time")) return 8;
+  if (metric === "loss" || metric.startsWith("grad")) return 6;
+  return ranks > 1 ? 4 : 0;
+}
+
+function medianOf(ranks: readonly RankValue[]): number | null {
+  const known = ranks.flatMap((one) => one.value ?? []).sort((a, b) => a - b);
+  return known.length < 2 ? null : (known[known.length >> 1] ?? null);
+}
+
+export function barriersNear(
+  barriers: readonly Barrier[],
+  at: { step: number | null; time: number | null },
+): Barrier[] {
+  return barriers
+    .filter((barrier) => {
+      const opened = toMs(barrier.created_at, barrier.created_at_ms);
+      const close = at.time !== null && opened !== null && Math.abs(opened - at.time) < NEAR_MS;
+      return close || (at.step !== null && barrier.step === at.step);
+    })
+    .slice(0, 6);
+}
+
+/** The newest completed checkpoint of the run's task at or before the step. */
+export function goodCheckpoint(
+  checkpoints: readonly Checkpoint[],
+  run: RunInfo | undefined,
+  step: number | null,
+): Checkpoint | null {
+  const own = checkpoints.filter((one) => one.status === "completed" && (!run?.task_id || one.task_id === run.task_id));
+  const before = own.filter((one) => step === null || one.step <= step).sort((a, b) => b.step - a.step);
+  return before[0] ?? null;
+}

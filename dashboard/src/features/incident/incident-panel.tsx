@@ -1,0 +1,145 @@
+import type { ReactNode } from "react";
+import { Button } from "@/components/ui/button";
+import { Dialog } from "@/components/ui/dialog";
+import { LogLines } from "@/components/ui/log-lines";
+import { PageLink } from "@/components/ui/page-link";
+import { StatusLabel } from "@/components/ui/status";
+import { useNow } from "@/hooks/now";
+import { useResource } from "@/hooks/resource";
+import { formatAge, formatBytes, formatCount, formatDateTime, toMs } from "@/lib/format";
+import { weightOf } from "@/lib/logs";
+import { missingText, shardCount } from "@/lib/workers";
+import { displayName, useCatalog } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
+import { type Incident, toast, useOverlay } from "@/stores/overlay";
+import { barriersNear, goodCheckpoint, locate, rankValues } from "./evidence";
+import { RankTable } from "./rank-table";
+import { toMarkdown } from "./report";
+
+const AROUND_S = 30;
+const LINES = 200;
+
+function Section({ title, note, children }: { title: string; note?: string; children: ReactNode }) {
+  return (
+    <section className="border-b border-line px-4 py-3 last:border-0">
+      <h3 className="mb-2 text-xs font-semibold">
+        {title} {note && <span className="font-normal text-faint">{note}</span>}
+      </h3>
+      {children}
+    </section>
+  );
+}
+
+const None = ({ children }: { children: ReactNode }) => <p className="text-xs text-muted">{children}</p>;
+
+export default function IncidentPanel({ incident }: { incident: Incident }) {
+  const now = useNow(5000);
+  const { workers, barriers, checkpoints, tasks } = useCluster();
+  const run = useCatalog((state) => state.runs.find((one) => one.run_id === incident.run_id));
+  const at = locate(incident);
+  const seconds = at.time === null ? null : at.time / 1000;
+  const logs = useResource(
+    ["incident-logs", seconds],
+    (it, signal) =>
+      it.logs({ after: (seconds ?? 0) - AROUND_S, before: (seconds ?? 0) + AROUND_S, limit: LINES }, signal),
+    { enabled: seconds !== null },
+  );
+  const evidence = rankValues(incident, at);
+  const near = barriersNear(barriers, at);
+  const checkpoint = goodCheckpoint(checkpoints, run, at.step);
+  const task = tasks.find((one) => one.id === run?.task_id);
+  const lines = [...(logs.data ?? [])].sort(
+    (a, b) => weightOf(b.level) - weightOf(a.level) || a.timestamp - b.timestamp,
+  );
+  const mine = workers.filter((worker) => !task || task.worker_ids.includes(worker.id));
+  const close = () => useOverlay.setState({ incident: null });
+  const copy = async () => {
+    await navigator.clipboard.writeText(toMarkdown({ incident, at, run, evidence, barriers: near, checkpoint, lines }));
+    toast("The report was copied as Markdown.", "ok");
+  };
+  const place = [
+    run && displayName(run),
+    at.step === null ? null : `step ${formatCount(at.step)}`,
+    at.time === null ? null : formatDateTime(at.time),
+  ];
+
+  return (
+    <Dialog title="Incident trail" onClose={close} sheet>
+      <div data-testid="incident" className="h-[calc(100%-44px)] overflow-y-auto">
+        <div className="border-b border-line px-4 py-3">
+          <p className="text-sm leading-6 font-medium">{incident.title}</p>
+          <p className="mt-0.5 flex flex-wrap items-center gap-x-2 text-xs text-muted">
+            {place.filter(Boolean).join(" · ")}
+            <Button look="quiet" className="ml-auto" onClick={copy}>
+              Copy as Markdown
+            </Button>
+          </p>
+        </div>
+        <Section title="Values per rank" note="at the nearest logged step">
+          {evidence.length > 0 ? (
+            <RankTable evidence={evidence} workers={mine} />
+          ) : (
+            <None>No metric of a run is tied to this moment.</None>
+          )}
+        </Section>
+        <Section title="Last good checkpoint" note="before this step">
+          {checkpoint ? (
+            <p className="text-xs leading-5">
+              Step {formatCount(checkpoint.step)}
+              {at.step !== null && `, ${formatCount(at.step - checkpoint.step)} steps earlier`} ·{" "}
+              {formatBytes(checkpoint.size)} · {checkpoint.verified ? "verified" : "not verified"} ·{" "}
+              {formatAge(toMs(checkpoint.created_at, checkpoint.created_at_ms), now)}
+              <span className="block font-mono break-all text-muted">{checkpoint.path}</span>
+            </p>
+          ) : (
+            <None>None is known before it.</None>
+          )}
+        </Section>
+        <Section title="Barriers" note="within a minute">
+          {near.length === 0 && <None>None is on record near it.</None>}
+          <ul className="flex flex-col gap-1 text-xs">
+            {near.map((barrier) => (
+              <li key={barrier.id} className="flex flex-wrap gap-x-2">
+                <StatusLabel status={barrier.status} />
+                <span className="font-mono">{barrier.name}</span>
+                <span className="text-muted">
+                  {barrier.arrived} of {barrier.total}
+                  {barrier.status === "waiting" && `, waits for ${missingText(barrier, workers, now)}`} {barrier.reason}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </Section>
+        <Section title="Shards" note="as assigned now">
+          {mine.length === 0 ? (
+            <None>No worker of this run is in the cluster.</None>
+          ) : (
+            <p className="text-xs leading-5">
+              {task?.dataset_id ? (
+                <PageLink
+                  page="data"
+                  view={{ dataset: task.dataset_id }}
+                  className="text-accent hover:underline"
+                  onClick={close}
+                >
+                  {task.dataset_id}
+                </PageLink>
+              ) : (
+                "No dataset"
+              )}
+              : {mine.map((worker) => `rank ${worker.rank ?? "–"} ${formatCount(shardCount(worker))}`).join(" · ")}
+            </p>
+          )}
+        </Section>
+        <Section title="Log lines" note={`±${AROUND_S} s, worst first`}>
+          {seconds === null && <None>The time of this moment is not known.</None>}
+          {logs.isPending && seconds !== null && <div className="skeleton h-16" />}
+          {logs.data?.length === 0 && <None>Nobody logged anything then, or the lines have expired.</None>}
+          <div className="-mx-4">
+            <LogLines lines={lines} />
+          </div>
+        </Section>
+      </div>
+    </Dialog>
+  );
+}

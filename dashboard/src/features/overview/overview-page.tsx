@@ -1,0 +1,81 @@
+import { MetricCard } from "@/components/metric/metric-card";
+import { Empty, Skeleton } from "@/components/ui/empty";
+import { NoRuns } from "@/components/ui/no-runs";
+import { Page } from "@/components/ui/page";
+import { Panel } from "@/components/ui/panel";
+import { WorkerGrid } from "@/components/ui/worker-grid";
+import { seriesStore } from "@/data/series-store";
+import { useMetricNames } from "@/hooks/metric-names";
+import { useLeadRun } from "@/hooks/runs";
+import { formatDuration } from "@/lib/format";
+import { byInterest, tabOf } from "@/lib/metric-tabs";
+import { useCatalog } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
+import { useLink } from "@/stores/link";
+import { RunHeader } from "./run-header";
+import { LastCheckpoint, NewestEvents } from "./side-panels";
+import { SystemTiles } from "./system-tiles";
+
+const CHARTS = 4;
+
+function Charts() {
+  const names = useMetricNames();
+  const training = names
+    .filter((name) => tabOf(name) === "training" && seriesStore.of(name).length > 0)
+    .sort(byInterest);
+  return (
+    <div className="grid grid-cols-2 gap-3 max-lg:grid-cols-1">
+      {training.slice(0, CHARTS).map((name) => (
+        <MetricCard key={name} metric={name} height={160} />
+      ))}
+    </div>
+  );
+}
+
+function Workers() {
+  const workers = useCluster((state) => state.workers);
+  const metrics = useCluster((state) => state.metrics);
+  const loaded = useCluster((state) => state.loaded);
+  const note = metrics
+    ? `${metrics.active_workers ?? "–"} of ${metrics.total_workers ?? workers.length} active`
+    : undefined;
+  return (
+    <Panel title="Workers" note={note}>
+      {workers.length > 0 ? (
+        <WorkerGrid workers={workers} />
+      ) : loaded ? (
+        <Empty title="No worker has joined" className="py-6">
+          Start a task, or run <code className="font-mono">strata run --workers 4 train.py</code>.
+        </Empty>
+      ) : (
+        <Skeleton rows={2} />
+      )}
+    </Panel>
+  );
+}
+
+export default function OverviewPage() {
+  const run = useLeadRun();
+  const { runs, loaded } = useCatalog();
+  const offline = useLink((link) => link.state !== "live" && link.lastEventAt === null);
+  const coordinator = useCluster((state) => state.coordinator);
+  const note = coordinator?.connected
+    ? `${coordinator.address} · up ${formatDuration(coordinator.uptime)} · ${coordinator.storage_backend ?? "storage unknown"} · version ${coordinator.version}`
+    : undefined;
+  return (
+    <Page title="Overview" note={note}>
+      {run ? <RunHeader run={run} /> : loaded || offline ? runs.length === 0 && <NoRuns /> : <Skeleton rows={3} />}
+      <SystemTiles />
+      <div className="grid grid-cols-[minmax(0,2fr)_minmax(0,1fr)] gap-3 max-lg:grid-cols-1">
+        <div className="flex min-w-0 flex-col gap-3">
+          <Workers />
+          {runs.length > 0 && <Charts />}
+        </div>
+        <div className="flex min-w-0 flex-col gap-3">
+          <LastCheckpoint />
+          <NewestEvents />
+        </div>
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,102 @@
+import { Pencil, Trash2 } from "lucide-react";
+import type { RunInfo } from "@/api/wire";
+import { Button } from "@/components/ui/button";
+import { PageLink } from "@/components/ui/page-link";
+import { RunSwatch } from "@/components/ui/run-swatch";
+import { StatusLabel } from "@/components/ui/status";
+import type { Column } from "@/components/ui/table";
+import { formatAge, formatCompact, formatCount, formatDateTime, formatDuration, formatValue } from "@/lib/format";
+import { toggleRun } from "@/stores/catalog";
+import type { RunRow } from "./run-rows";
+
+interface Options {
+  now: number;
+  shown: readonly string[];
+  onEdit(run: RunInfo): void;
+  onDelete(run: RunInfo): void;
+}
+
+export function runColumns({ now, shown, onEdit, onDelete }: Options): Column<RunRow>[] {
+  return [
+    {
+      key: "name",
+      title: "Run",
+      cell: ({ run, name }) => (
+        <span className="flex items-center gap-2.5">
+          <input
+            type="checkbox"
+            aria-label={`Show ${name} in charts`}
+            checked={shown.includes(run.run_id)}
+            onChange={() => toggleRun(run.run_id)}
+          />
+          <RunSwatch run={run.run_id} />
+          <PageLink
+            page="runs"
+            id={run.run_id}
+            title={run.notes ?? ""}
+            className="font-medium text-accent hover:underline"
+          >
+            {name}
+          </PageLink>
+        </span>
+      ),
+    },
+    {
+      key: "status",
+      title: "Status",
+      cell: ({ run }) => <StatusLabel status={run.is_active ? "running" : "finished"} />,
+    },
+    {
+      key: "start",
+      title: "Started",
+      right: true,
+      from: "sm",
+      cell: ({ start }) => <time title={formatDateTime(start)}>{formatAge(start, now)}</time>,
+    },
+    { key: "seconds", title: "Time", right: true, from: "md", cell: ({ seconds }) => formatDuration(seconds) },
+    { key: "step", title: "Step", right: true, cell: ({ run }) => formatCount(run.latest_step) },
+    {
+      key: "last",
+      title: "Loss, last",
+      right: true,
+      from: "md",
+      cell: ({ last }) => <span className="font-mono">{formatValue(last)}</span>,
+    },
+    {
+      key: "best",
+      title: "Loss, best",
+      right: true,
+      from: "sm",
+      cell: ({ best }) => <span className="font-mono">{formatValue(best)}</span>,
+    },
+    { key: "points", title: "Points", right: true, from: "lg", cell: ({ run }) => formatCompact(run.num_points) },
+    {
+      key: "task",
+      title: "Task",
+      from: "lg",
+      cell: ({ run }) =>
+        run.task_id ? (
+          <PageLink page="tasks" id={run.task_id} className="font-mono text-muted hover:underline">
+            {run.task_id}
+          </PageLink>
+        ) : (
+          "–"
+        ),
+    },
+    {
+      key: "actions",
+      title: "",
+      right: true,
+      cell: ({ run, name }) => (
+        <span className="inline-flex">
+          <Button look="quiet" icon aria-label={`Edit ${name}`} onClick={() => onEdit(run)}>
+            <Pencil size={13} />
+          </Button>
+          <Button look="quiet" icon aria-label={`Delete ${name}`} onClick={() => onDelete(run)}>
+            <Trash2 size={13} />
+          </Button>
+        </span>
+      ),
+    },
+  ];
+}

@@ -1,0 +1,96 @@
+import { useState } from "react";
+import type { RunInfo } from "@/api/wire";
+import { Confirm } from "@/components/ui/confirm";
+import { Skeleton } from "@/components/ui/empty";
+import { Input } from "@/components/ui/input";
+import { NoRuns } from "@/components/ui/no-runs";
+import { Page } from "@/components/ui/page";
+import { Panel } from "@/components/ui/panel";
+import { Table } from "@/components/ui/table";
+import { requests } from "@/data/source";
+import { useNow } from "@/hooks/now";
+import { useShownRuns } from "@/hooks/runs";
+import { setRuns, useCatalog } from "@/stores/catalog";
+import { toast } from "@/stores/overlay";
+import { ConfigDiff } from "./config-diff";
+import { EditDialog } from "./edit-dialog";
+import { runColumns } from "./run-columns";
+import { RunPage } from "./run-page";
+import { isSortKey, type SortKey, sortRows, toRow } from "./run-rows";
+
+const ROWS = 300;
+
+export default function RunsPage({ id }: { id: string | null }) {
+  const now = useNow(2000);
+  const { runs, loaded } = useCatalog();
+  const shown = useShownRuns();
+  const [filter, setFilter] = useState("");
+  const [sort, setSort] = useState<{ key: SortKey; down: boolean }>({ key: "start", down: true });
+  const [editing, setEditing] = useState<RunInfo | null>(null);
+  const [deleting, setDeleting] = useState<RunInfo | null>(null);
+  if (id !== null) return <RunPage id={id} />;
+
+  const needle = filter.toLowerCase();
+  const found = runs.filter((run) =>
+    `${run.run_id} ${run.name ?? ""} ${run.notes ?? ""}`.toLowerCase().includes(needle),
+  );
+  const rows = sortRows(
+    found.map((run) => toRow(run, now)),
+    sort.key,
+    sort.down,
+  ).slice(0, ROWS);
+  const onSort = (key: string) => {
+    if (isSortKey(key)) setSort((old) => ({ key, down: old.key === key ? !old.down : key !== "name" }));
+  };
+  return (
+    <Page
+      title="Runs"
+      note={`${shown.length} of ${runs.length} on show`}
+      actions={
+        <Input
+          type="search"
+          aria-label="Filter runs"
+          placeholder="Filter runs"
+          value={filter}
+          onChange={(event) => setFilter(event.target.value)}
+          className="w-52"
+        />
+      }
+    >
+      {!loaded ? (
+        <Skeleton rows={6} />
+      ) : runs.length === 0 ? (
+        <NoRuns />
+      ) : (
+        <>
+          <Panel flush>
+            <Table
+              label="Runs"
+              rows={rows}
+              columns={runColumns({ now, shown, onEdit: setEditing, onDelete: setDeleting })}
+              rowKey={(row) => row.run.run_id}
+              sort={sort}
+              onSort={onSort}
+            />
+          </Panel>
+          <ConfigDiff runs={runs.filter((run) => shown.includes(run.run_id))} />
+        </>
+      )}
+      {editing && <EditDialog run={editing} onClose={() => setEditing(null)} />}
+      {deleting && (
+        <Confirm
+          title={`Delete ${deleting.run_id}?`}
+          verb="Delete run"
+          onClose={() => setDeleting(null)}
+          onConfirm={async () => {
+            await requests().deleteRun(deleting.run_id);
+            setRuns(await requests().runs());
+            toast(`${deleting.run_id} was deleted.`, "ok");
+          }}
+        >
+          Its metrics are removed for everybody and cannot be brought back. Checkpoints and logs stay.
+        </Confirm>
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,118 @@
+import { type FormEvent, useState } from "react";
+import { Button } from "@/components/ui/button";
+import { Facts } from "@/components/ui/facts";
+import { Field, Input } from "@/components/ui/input";
+import { Page } from "@/components/ui/page";
+import { Panel } from "@/components/ui/panel";
+import { logRing } from "@/data/log-ring";
+import { seriesStore } from "@/data/series-store";
+import { useNow } from "@/hooks/now";
+import { formatCount, formatDateTime, formatDuration, toMs, UNKNOWN } from "@/lib/format";
+import { useCluster } from "@/stores/cluster";
+import { useLink } from "@/stores/link";
+import { useTheme } from "@/stores/theme";
+import { RulesPanel } from "./rules-panel";
+
+function ServerPanel() {
+  const coordinator = useCluster((state) => state.coordinator);
+  return (
+    <Panel title="Server">
+      {coordinator ? (
+        <Facts
+          rows={[
+            ["Coordinator", `${coordinator.address} · ${coordinator.connected ? "connected" : "not reachable"}`],
+            ["Version", coordinator.version],
+            ["Up for", formatDuration(coordinator.uptime)],
+            ["Started", formatDateTime(toMs(coordinator.started_at, coordinator.started_at_ms))],
+            ["Checkpoint storage", coordinator.storage_backend ?? UNKNOWN],
+            ["Metric store", coordinator.metric_store ?? UNKNOWN],
+            ["Generation", formatCount(coordinator.generation)],
+          ]}
+        />
+      ) : (
+        <p className="text-xs text-muted">The server has not answered yet.</p>
+      )}
+    </Panel>
+  );
+}
+
+function StreamPanel() {
+  useNow(1000);
+  const { state, detail, lastEventAt } = useLink();
+  return (
+    <Panel title="This browser">
+      <Facts
+        rows={[
+          ["Stream", `${state}. ${detail}`],
+          ["Last event", formatDateTime(lastEventAt)],
+          [
+            "Metrics",
+            `${formatCount(seriesStore.names().length)} names, ${formatCount(seriesStore.received)} points received since the page was opened`,
+          ],
+          ["Unknown points", formatCount(seriesStore.orphans)],
+          [
+            "Log lines",
+            `${formatCount(logRing.next - logRing.first)} kept of at most ${formatCount(logRing.capacity)}`,
+          ],
+        ]}
+      />
+    </Panel>
+  );
+}
+
+/** The server turns `/?token=…` into a cookie that scripts cannot read; this form only goes there. */
+function TokenPanel() {
+  const [token, setToken] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (token.trim()) location.assign(`/?token=${encodeURIComponent(token.trim())}`);
+  };
+  return (
+    <Panel title="Token">
+      <form onSubmit={submit} className="flex flex-wrap items-end gap-2">
+        <div className="min-w-48 flex-1">
+          <Field
+            label="Token"
+            hint="Printed by strata up and kept in its data folder. Needed off this machine, and to run a free command."
+          >
+            {(props) => (
+              <Input
+                {...props}
+                type="password"
+                autoComplete="off"
+                value={token}
+                onChange={(event) => setToken(event.target.value)}
+                className="w-full"
+              />
+            )}
+          </Field>
+        </div>
+        <Button type="submit" className="mb-5">
+          Sign in
+        </Button>
+      </form>
+    </Panel>
+  );
+}
+
+export default function SettingsPage() {
+  const { theme, toggle } = useTheme();
+  return (
+    <Page title="Settings">
+      <div className="grid grid-cols-2 gap-3 max-lg:grid-cols-1">
+        <ServerPanel />
+        <StreamPanel />
+        <Panel title="Appearance">
+          <div className="flex items-center gap-3 text-xs">
+            <Button onClick={toggle}>Switch to {theme === "light" ? "dark" : "light"}</Button>
+            <span className="text-muted">
+              Kept in this browser. Until you choose, the system's own setting is followed.
+            </span>
+          </div>
+        </Panel>
+        <TokenPanel />
+      </div>
+      <RulesPanel />
+    </Page>
+  );
+}

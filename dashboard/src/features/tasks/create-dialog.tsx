@@ -1,0 +1,106 @@
+import { type FormEvent, useState } from "react";
+import { useLocation } from "wouter";
+import { Button } from "@/components/ui/button";
+import { describe } from "@/components/ui/confirm";
+import { Dialog } from "@/components/ui/dialog";
+import { Field, Input, Select } from "@/components/ui/input";
+import { requests } from "@/data/source";
+import { pathOf } from "@/lib/routes";
+import { useCluster } from "@/stores/cluster";
+import { toast } from "@/stores/overlay";
+import { addressOf } from "@/stores/view";
+import { EMPTY_FORM, readForm, type TaskForm } from "./task-form";
+
+export function CreateDialog({ onClose }: { onClose(): void }) {
+  const datasets = useCluster((state) => state.datasets);
+  const [, navigate] = useLocation();
+  const [form, setForm] = useState<TaskForm>({ ...EMPTY_FORM, dataset: datasets[0]?.id ?? "" });
+  const [tried, setTried] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [refusal, setRefusal] = useState<string | null>(null);
+  const read = readForm(form);
+  const errors = tried && "errors" in read ? read.errors : {};
+  const change = (part: Partial<TaskForm>) => setForm((old) => ({ ...old, ...part }));
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setTried(true);
+    if ("errors" in read) return;
+    setBusy(true);
+    try {
+      const { task_id } = await requests().createTask(read.request);
+      toast(`Task ${read.request.name} was accepted.`, "ok");
+      onClose();
+      navigate(addressOf(pathOf("tasks", task_id)));
+    } catch (cause) {
+      setRefusal(describe(cause));
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Dialog title="New task" onClose={onClose}>
+      <form onSubmit={submit} className="flex flex-col gap-3 p-4" noValidate>
+        <Field label="Name" hint="For example imagenet-resnet50" error={errors.name}>
+          {(props) => <Input {...props} value={form.name} onChange={(event) => change({ name: event.target.value })} />}
+        </Field>
+        <div className="grid grid-cols-3 gap-3 max-sm:grid-cols-1">
+          <Field label="Type" hint="training is built in" error={errors.type}>
+            {(props) => (
+              <Input {...props} value={form.type} onChange={(event) => change({ type: event.target.value })} />
+            )}
+          </Field>
+          <Field
+            label="Dataset"
+            hint={datasets.length ? "What it reads" : "None is registered yet"}
+            error={errors.dataset}
+          >
+            {(props) => (
+              <Select {...props} value={form.dataset} onChange={(event) => change({ dataset: event.target.value })}>
+                <option value="">choose…</option>
+                {datasets.map((one) => (
+                  <option key={one.id} value={one.id}>
+                    {one.name ?? one.id}
+                  </option>
+                ))}
+              </Select>
+            )}
+          </Field>
+          <Field label="Workers" hint="Processes to start" error={errors.workers}>
+            {(props) => (
+              <Input
+                {...props}
+                inputMode="numeric"
+                value={form.workers}
+                onChange={(event) => change({ workers: event.target.value })}
+              />
+            )}
+          </Field>
+        </div>
+        <Field label="Config" hint="JSON, handed to the training script" error={errors.config}>
+          {(props) => (
+            <textarea
+              {...props}
+              rows={6}
+              spellCheck={false}
+              value={form.config}
+              onChange={(event) => change({ config: event.target.value })}
+              className="rounded-md border border-line-strong bg-surface px-2 py-1.5 font-mono text-xs leading-5 aria-invalid:border-bad"
+            />
+          )}
+        </Field>
+        {refusal && (
+          <p role="alert" className="text-xs text-bad">
+            {refusal}
+          </p>
+        )}
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="primary" type="submit" disabled={busy}>
+            {busy ? "Submitting…" : "Start task"}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

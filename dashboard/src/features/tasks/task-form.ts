@@ -1,0 +1,56 @@
+/** The CreateTaskRequest form: text fields in, a request or a list of complaints out. */
+import type { CreateTask } from "@/api/wire";
+
+export interface TaskForm {
+  name: string;
+  type: string;
+  dataset: string;
+  workers: string;
+  config: string;
+}
+
+export type FormErrors = Partial<Record<keyof TaskForm, string>>;
+
+export const EMPTY_FORM: TaskForm = {
+  name: "",
+  type: "training",
+  dataset: "",
+  workers: "2",
+  config: '{\n  "learning_rate": 0.001,\n  "batch_size": 32\n}',
+};
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+const MAX_WORKERS = 100_000;
+
+export function readForm(form: TaskForm): { request: CreateTask } | { errors: FormErrors } {
+  const errors: FormErrors = {};
+  const workers = Number(form.workers);
+  if (!form.name.trim()) errors.name = "A task needs a name.";
+  else if (!NAME.test(form.name.trim())) errors.name = "Letters, digits, dot, dash and underscore; at most 100.";
+  if (!form.type.trim()) errors.type = "Such as training, or a type from strata.toml.";
+  if (!form.dataset) errors.dataset = "Choose the dataset to read.";
+  if (!Number.isInteger(workers) || workers < 1 || workers > MAX_WORKERS) errors.workers = "A whole number, 1 or more.";
+  const config = readConfig(form.config);
+  if (typeof config === "string") errors.config = config;
+  if (Object.keys(errors).length > 0 || typeof config === "string") return { errors };
+  return {
+    request: {
+      name: form.name.trim(),
+      type: form.type.trim(),
+      dataset_id: form.dataset || null,
+      worker_count: workers,
+      config,
+    },
+  };
+}
+
+function readConfig(text: string): Record<string, unknown> | string {
+  if (!text.trim()) return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+    return "The config is an object: { … }.";
+  } catch (error) {
+    return error instanceof Error ? `Not JSON: ${error.message}` : "Not JSON.";
+  }
+}

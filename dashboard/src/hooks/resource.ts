@@ -1,0 +1,23 @@
+import { useQuery } from "@tanstack/react-query";
+import type { Requests } from "@/api/source";
+import { requests, sourceKind } from "@/data/source";
+
+interface Options {
+  /** Repeats the request; off when undefined. */
+  everyMs?: number;
+  enabled?: boolean;
+}
+
+/** A request to the source in use, cached under its key and the kind of source. */
+export function useResource<T>(
+  key: readonly (string | number | null)[],
+  ask: (requests: Requests, signal: AbortSignal) => Promise<T>,
+  { everyMs, enabled = true }: Options = {},
+) {
+  return useQuery({
+    queryKey: [sourceKind(), ...key],
+    queryFn: ({ signal }) => ask(requests(), signal),
+    enabled,
+    ...(everyMs !== undefined && { refetchInterval: everyMs }),
+  });
+}

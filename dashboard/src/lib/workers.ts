@@ -1,0 +1,47 @@
+/** Facts about a worker that several pages state in the same words. */
+import type { Barrier, Worker } from "@/api/wire";
+import { formatAge, toMs } from "./format";
+
+/** Heartbeats come each second from agents, each few seconds from plain workers; the coordinator gives up at 30 s. */
+export const LATE_MS = 5_000;
+
+export function heartbeatAt(worker: Worker): number | null {
+  return toMs(worker.last_heartbeat, worker.last_heartbeat_ms);
+}
+
+export function isLate(worker: Worker, now: number): boolean {
+  const at = heartbeatAt(worker);
+  return at !== null && now - at > LATE_MS;
+}
+
+/** The busier of GPU and CPU, in percent; null when nothing was reported. */
+export function loadOf(worker: Worker): { percent: number; kind: "GPU" | "CPU" } | null {
+  const { resources } = worker;
+  if (!resources) return null;
+  const gpus = resources.gpu_metrics;
+  if (gpus.length > 0) {
+    const percent = gpus.reduce((sum, gpu) => sum + gpu.utilization_percent, 0) / gpus.length;
+    return { percent, kind: "GPU" };
+  }
+  return resources.cpu_percent === null ? null : { percent: resources.cpu_percent, kind: "CPU" };
+}
+
+export function shardCount(worker: Worker): number | null {
+  const shards: unknown = worker.assigned_shards;
+  return Array.isArray(shards) ? shards.length : typeof shards === "number" ? shards : null;
+}
+
+/** "waiting for rank 7, last heartbeat 12 s ago" */
+export function missingText(barrier: Barrier, workers: readonly Worker[], now: number): string {
+  return barrier.missing
+    .map((entry) => {
+      const id = typeof entry === "string" ? entry : entry.worker_id;
+      const worker = workers.find((one) => one.id === id);
+      const rank = (typeof entry === "string" ? null : entry.rank) ?? worker?.rank ?? null;
+      const beat =
+        (typeof entry === "string" ? null : entry.last_heartbeat_ms) ?? (worker ? heartbeatAt(worker) : null);
+      const name = rank === null ? id : `rank ${rank}`;
+      return beat === null ? name : `${name}, last heartbeat ${formatAge(beat, now)}`;
+    })
+    .join("; ");
+}
