@@ -5,6 +5,7 @@ their own; it only means that nothing can be started or stopped there.
 from dataclasses import dataclass
 from typing import Any
 
+from strata.coordinator.state.membership import trusting
 from strata.coordinator.state.now import Now
 from strata.errors import Fenced
 from strata.types.events import AgentJoined, AgentLost
@@ -119,7 +120,10 @@ class Agents:
     def dump(self) -> list[dict[str, Any]]:
         volatile = ("seen_at", "report")
         return [
-            {name: getattr(agent, name) for name in Agent.__slots__ if name not in volatile}
+            {
+                **{name: getattr(agent, name) for name in Agent.__slots__ if name not in volatile},
+                "state": trusting(agent.state),
+            }
             for agent in self.agents.values()
         ]
 

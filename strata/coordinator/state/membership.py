@@ -15,7 +15,7 @@ from strata.errors import Conflict, Fenced, InvalidArgument, UnknownWorker
 from strata.types.events import MembersLost, WorkerJoined
 from strata.types.workers import MemberState, WorkerSpec
 
-__all__ = ["Caller", "Group", "Membership", "Worker"]
+__all__ = ["Caller", "Group", "Membership", "Worker", "trusting"]
 
 _SUSPECT_AFTER = 0.6  # of the lease: agents are suspect at 3 s of 5 s, plain workers at 18 s of 30 s
 _KEEP_GONE = 1_000  # records of workers that are gone, for the dashboard
@@ -316,7 +316,10 @@ class Membership:
     def dump(self) -> dict[str, Any]:
         volatile = ("seen_at", "seen_wall", "report", "changed")
         return {
-            "workers": [_without(_flat(worker), volatile) for worker in self.workers.values()],
+            "workers": [
+                {**_without(_flat(worker), volatile), "state": trusting(worker.state)}
+                for worker in self.workers.values()
+            ],
             "groups": [
                 {**asdict(group), "slots": [[rank, holder] for rank, holder in group.slots.items()]}
                 for group in self.groups.values()
@@ -325,14 +328,16 @@ class Membership:
 
     def load(self, dumped: dict[str, Any], now: Now) -> None:
         for values in dumped["workers"]:
-            state = MemberState(values["state"])
-            if state is MemberState.SUSPECT:
-                state = MemberState.READY
-            worker = Worker(**{**values, "state": state, "seen_at": now.monotonic})
+            worker = Worker(**{**values, "state": MemberState(values["state"]), "seen_at": now.monotonic})
             self.workers[worker.worker_id] = worker
         for values in dumped["groups"]:
             slots = {int(rank): str(holder) for rank, holder in values["slots"]}
             self.groups[values["task_id"]] = Group(**{**values, "slots": slots})
+
+
+def trusting(state: MemberState) -> MemberState:
+    """As it is stored: a suspicion is never journaled, so no snapshot may hold one either."""
+    return MemberState.READY if state is MemberState.SUSPECT else state
 
 
 def _flat(worker: Worker) -> dict[str, Any]:
