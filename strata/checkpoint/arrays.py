@@ -180,7 +180,10 @@ def restore(kind: str, token: str, shape: Sequence[int], data: "np.ndarray[Any, 
         return data.tobytes()
     if kind == "torch":
         torch = _library("torch")
-        return torch.from_numpy(data).view(getattr(torch, _NAMES[token])).reshape(tuple(shape))
+        dtype = getattr(torch, _NAMES[token])
+        if not len(data):  # numpy gives an empty array the stride 0, which torch will not view as another type
+            return torch.empty(tuple(shape), dtype=dtype)
+        return torch.from_numpy(data).view(dtype).reshape(tuple(shape))
     array = data.view(_numpy_type(token)).reshape(tuple(shape))
     if kind == "scalar":
         return array[()]
