@@ -21,7 +21,7 @@ from strata.checkpoint.reader import CheckpointReader
 from strata.checkpoint.retention import AttemptState, RetentionPlan, RetentionPolicy, plan_garbage, plan_retention
 from strata.clock import Clock
 from strata.errors import CheckpointNotFound, CorruptCheckpoint, StorageError, StorageNotFound
-from strata.storage.base import ObjectStore
+from strata.storage.base import HoldsUploads, ObjectStore
 
 __all__ = ["Catalog"]
 
@@ -146,6 +146,10 @@ class Catalog:
                 _log.info("removed a dead attempt of step %d: %s", step, reason)
             except StorageError as error:
                 _log.warning("could not remove attempt %s of step %d, will try again: %s", attempt, step, error)
+        if isinstance(self._store, HoldsUploads):
+            aborted = self._store.abort_uploads(grace_s)
+            if aborted:
+                _log.info("aborted %d unfinished uploads of writers that died", aborted)
         return len(attempts) - len(doomed)
 
     def _attempts(self) -> Iterator[AttemptState]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from strata.errors import InvalidArgument, StorageConflict
 
-__all__ = ["Buffer", "Listing", "ObjectStore", "StoredObject", "check_key", "honours_create"]
+__all__ = ["Buffer", "HoldsUploads", "Listing", "ObjectStore", "StoredObject", "check_key", "honours_create"]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -64,6 +64,15 @@ class ObjectStore(Protocol):
     def delete(self, key: str) -> None:
         """Removes an object, or with a trailing '/' all below it, half-written leftovers too. Gone already is fine.
         Some buckets go on listing an emptied folder for a while."""
+        ...
+
+
+@runtime_checkable
+class HoldsUploads(Protocol):
+    """A store where a killed writer leaves bytes that no listing shows (unfinished multipart uploads)."""
+
+    def abort_uploads(self, older_than_s: float) -> int:
+        """Throws away unfinished uploads that began longer ago than that; returns how many."""
         ...
 
 

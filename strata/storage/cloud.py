@@ -5,6 +5,7 @@ signing costs 15 % of the throughput).
 """
 
 import contextlib
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from strata.errors import MissingExtra, StorageAccessDenied, StorageConflict, StorageError, StorageNotFound
 from strata.storage.base import Buffer, Listing, StoredObject, check_key
 from strata.storage.options import StorageOptions
+from strata.storage.uploads import MultipartUploads
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -51,7 +53,8 @@ def open_cloud(provider: str, bucket: str, prefix: str, options: StorageOptions)
         made = stores.GCSStore(bucket, prefix=below, client_options=client, retry_config=retries)
     else:
         made = stores.AzureStore(bucket, prefix=below, client_options=client, retry_config=retries)
-    return CloudStore(made, f"{_SCHEMES[provider]}://{bucket}" + (f"/{prefix}" if prefix else ""), options)
+    uploads = MultipartUploads(bucket, prefix, options) if provider == "s3" and options.access_key_id else None
+    return CloudStore(made, f"{_SCHEMES[provider]}://{bucket}" + (f"/{prefix}" if prefix else ""), options, uploads)
 
 
 def _s3_settings(options: StorageOptions) -> dict[str, Any]:
@@ -70,13 +73,16 @@ def _s3_settings(options: StorageOptions) -> dict[str, Any]:
 class CloudStore:
     """One bucket, or a prefix in it."""
 
-    def __init__(self, store: "ObstoreStore", uri: str, options: StorageOptions) -> None:
+    def __init__(
+        self, store: "ObstoreStore", uri: str, options: StorageOptions, uploads: MultipartUploads | None = None
+    ) -> None:
         import obstore
 
         self.uri = uri
         self._client = obstore
         self._store = store
         self._options = options
+        self._uploads = uploads
 
     def put(self, key: str, data: Buffer, *, create: bool = False) -> None:
         with self._translated(check_key(key)):
@@ -141,6 +147,16 @@ class CloudStore:
                 return
             for batch in self._client.list(self._store, key.rstrip("/"), chunk_size=1000):
                 self._client.delete(self._store, [entry["path"] for entry in batch])
+
+    def abort_uploads(self, older_than_s: float) -> int:
+        """Unfinished uploads of killed writers. Without keys of our own (a role) it does nothing: set a lifecycle
+        rule."""
+        if self._uploads is None:
+            return 0
+        stale = [upload for upload in self._uploads.list() if time.time() - upload.begun_at > older_than_s]
+        for upload in stale:
+            self._uploads.abort(upload)
+        return len(stale)
 
     @contextlib.contextmanager
     def _translated(self, key: str) -> Iterator[None]:

@@ -1,12 +1,17 @@
 """CloudStore against a real S3 server: multipart, and the advice a user gets for wrong keys and buckets."""
 
 import secrets
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from strata.errors import StorageAccessDenied, StorageError, StorageNotFound
+from strata.storage.base import HoldsUploads
 from strata.storage.options import StorageOptions
 from strata.storage.uri import open_store
 from tests.support.seaweed import free_ports, seaweed
@@ -42,6 +47,38 @@ def test_a_failed_stream_aborts_its_multipart_upload(bucket: str) -> None:
         store.put_stream("big", broken())
     uploads = httpx.get(f"{seaweed().filer_url}/buckets/{bucket}/.uploads/", headers={"Accept": "application/json"})
     assert uploads.status_code == 404 or uploads.json()["Entries"] is None
+
+
+_DYING_WRITER = """
+import os, signal, sys
+from strata.storage.uri import open_store
+from tests.support.seaweed import Seaweed
+
+def chunks():
+    for _ in range(3):
+        yield memoryview(bytes(5 << 20))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+server = Seaweed(sys.argv[1], "")
+open_store(sys.argv[2], server.options(part_size=5 << 20, max_inflight=1)).put_stream("big", chunks())
+"""
+
+
+def test_uploads_of_a_killed_writer_are_found_and_aborted(bucket: str) -> None:
+    uri = f"s3://{bucket}/{secrets.token_hex(4)}"
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-c", _DYING_WRITER, seaweed().endpoint_url, uri]
+    assert subprocess.run(command, cwd=root, check=False, timeout=30).returncode == -signal.SIGKILL
+    store = open_store(uri, seaweed().options())
+    assert isinstance(store, HoldsUploads)
+    assert store.list().objects == ()
+    assert store.abort_uploads(older_than_s=3600) == 0
+    assert store.abort_uploads(older_than_s=-5) == 1
+    assert store.abort_uploads(older_than_s=-5) == 0
+    wrong = open_store(uri, seaweed().options(secret_access_key="wrong"))
+    assert isinstance(wrong, HoldsUploads)
+    with pytest.raises(StorageError, match="status 403"):
+        wrong.abort_uploads(older_than_s=0)
 
 
 @pytest.mark.parametrize("change", [{"secret_access_key": "wrong"}, {"access_key_id": "nobody"}])
