@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from strata.observatory.store.writer import StoreWriter
 from strata.observatory.strangers import OVERLAP_MS, Recent, Row, comparable, pick_new
 from strata.types.metrics import SeriesKey
 
-__all__ = ["Poller"]
+__all__ = ["Poller", "PollerConfig"]
 
 _log = logging.getLogger(__name__)
 _META_S = 30.0
@@ -29,21 +31,32 @@ _MAX_NEW = 20_000
 _TOTAL = "SELECT sum(num_points) AS points FROM {db}.series_rollup"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollerConfig:
+    """`on_backfilled` reads what else should be there from the start."""
+
+    clock: Clock
+    interval_s: float
+    on_backfilled: Callable[[Store], Awaitable[None]]
+
+
 class Poller:
     """One task. Every read happens while our own writer is quiet, so counts can be compared exactly."""
 
-    def __init__(self, store: Store, writer: StoreWriter, history: History, live: LiveView, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, writer: StoreWriter, history: History, live: LiveView, config: PollerConfig
+    ) -> None:
         self._store = store
         self._writer = writer
         self._history = history
         self._live = live
-        self._clock = clock
+        self._config = config
         self._recent: dict[int, Recent] = {}
         self._task: asyncio.Task[None] | None = None
         self.ready = asyncio.Event()
 
-    async def start(self, interval_s: float) -> None:
-        self._task = asyncio.create_task(self._run(interval_s), name="poller")
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="poller")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -51,14 +64,15 @@ class Poller:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _run(self, interval_s: float) -> None:
-        clock = self._clock
+    async def _run(self) -> None:
+        clock = self._config.clock
         booted, meta_at = False, clock.monotonic() + _META_S
         while True:
             try:
                 await self._store.wait_ready()
                 if not booted:
                     await self.backfill()
+                    await self._config.on_backfilled(self._store)
                     booted = True
                     self.ready.set()
                 else:
@@ -70,7 +84,7 @@ class Poller:
                 _log.info("poll skipped: %s", error.message)
             except StrataError as error:
                 _log.error("poll failed: %s", error.message)
-            await asyncio.sleep(interval_s)
+            await asyncio.sleep(self._config.interval_s)
 
     async def backfill(self) -> None:
         """Every run's figures, and the newest runs' curves until the cache is nearly full."""

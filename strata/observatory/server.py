@@ -16,21 +16,29 @@ from strata.clock import Clock, SystemClock
 from strata.config import Settings
 from strata.errors import InvalidConfig
 from strata.network import bind, check_free, shown_address, write_endpoint
+from strata.observatory.alerts import AlertBook
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.cache import SeriesCache
 from strata.observatory.curves import CurveReader
+from strata.observatory.exposition import Exposition
 from strata.observatory.history import History
 from strata.observatory.http.app import create_app
 from strata.observatory.http.auth import Guard
 from strata.observatory.http.listener import HttpListener
 from strata.observatory.http.parts import Parts
 from strata.observatory.ingest.batch import Columns
+from strata.observatory.ingest.commands import CoordinatorCommands
+from strata.observatory.ingest.feed import CoordinatorFeed
 from strata.observatory.ingest.service import TelemetryServer
 from strata.observatory.intake import Intake
+from strata.observatory.keeper import CheckpointKeeper
 from strata.observatory.live import LiveView
 from strata.observatory.logbook import LogBook
-from strata.observatory.poller import Poller
+from strata.observatory.poller import Poller, PollerConfig
+from strata.observatory.readmodel.board import ClusterBoard
 from strata.observatory.runs import RunBook
+from strata.observatory.samples import SampleBook
+from strata.observatory.sentinel import Sentinel
 from strata.observatory.series import SeriesTable
 from strata.observatory.snapshot import SnapshotBuilder
 from strata.observatory.spool import Spool
@@ -38,6 +46,7 @@ from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.supervised import SupervisedStore
 from strata.observatory.store.writer import StoreWriter
 from strata.observatory.ticker import Ticker
+from strata.observatory.webhook import Webhook
 
 __all__ = ["Observatory", "run", "serve"]
 
@@ -69,8 +78,15 @@ class Observatory:
         self._intake = Intake(self._spool, self._take, clock)
         self._logs = LogBook(self._store)
         history = History(self._store, self._writer, self._spool, series, cache)
-        self._poller = Poller(self._store, self._writer, history, self._live, clock)
-        self._ticker = Ticker([self._live.tick, self._publish_logs, self._broadcaster.flush])
+        self._board = ClusterBoard(self._broadcaster, clock, self._own_status)
+        webhook = Webhook(settings.webhook_url) if settings.webhook_url else None
+        self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, webhook)
+        polling = PollerConfig(clock=clock, interval_s=settings.poll_interval_sec, on_backfilled=self._alerts.load)
+        self._poller = Poller(self._store, self._writer, history, self._live, polling)
+        self._sentinel = Sentinel(self._live, self._board, self._alerts, clock, settings.data_dir)
+        self._keeper = CheckpointKeeper(self._board, self._intake.accept, self._store)
+        self._samples = SampleBook()
+        self._ticker = Ticker([self._live.tick, self._publish_logs, self._board.publish, self._broadcaster.flush])
 
     async def start(self) -> None:
         """Returns when the first request can be answered. What started before a failure is stopped again."""
@@ -90,11 +106,20 @@ class Observatory:
         check_free(settings.host, settings.telemetry_port, flag="--telemetry-port")
         self._spool.open()
         stack.callback(self._spool.close)
-        for part in (self._store, self._writer, self._intake, self._ticker):
+        feed = CoordinatorFeed(settings.coordinator_addr, guard.token, self._board)
+        for part in (
+            self._store,
+            self._writer,
+            self._intake,
+            self._alerts,
+            self._keeper,
+            self._ticker,
+            self._sentinel,
+            self._poller,
+            feed,
+        ):
             await part.start()
             stack.push_async_callback(part.stop)
-        await self._poller.start(settings.poll_interval_sec)
-        stack.push_async_callback(self._poller.stop)
         await self._serve_telemetry(stack, guard)
         await self._serve_http(stack, guard, sock)
         file = write_endpoint(settings.data_dir / "observatory.json", {"http": self.http, "telemetry": self.telemetry})
@@ -112,15 +137,22 @@ class Observatory:
         self.telemetry = f"{shown}:{server.port}"
 
     async def _serve_http(self, stack: contextlib.AsyncExitStack, guard: Guard, sock: socket.socket) -> None:
+        commands = CoordinatorCommands(self._settings.coordinator_addr, guard.token)
+        stack.push_async_callback(commands.stop)
         parts = Parts(
             guard=guard,
             clock=self._clock,
-            status=self.status,
             intake=self._intake,
             live=self._live,
             broadcaster=self._broadcaster,
             curves=CurveReader(self._live, self._store),
             logs=self._logs,
+            board=self._board,
+            commands=commands,
+            alerts=self._alerts,
+            samples=self._samples,
+            keeper=self._keeper,
+            exposition=Exposition(self._board, self._broadcaster, self._intake.counts, self._gauges),
         )
         listener = HttpListener(create_app(parts), sock)
         stack.push_async_callback(listener.stop)
@@ -131,6 +163,7 @@ class Observatory:
     def _take(self, columns: Columns, end: int) -> None:
         self._live.take(columns, end)
         self._logs.take(columns)
+        self._samples.take(columns)
         self._writer.wake()
 
     def _publish_logs(self) -> None:
@@ -138,18 +171,30 @@ class Observatory:
         if fresh:
             self._broadcaster.publish("log", {"logs": [entry.to_dict() for entry in fresh]}, topic="logs")
 
-    def status(self) -> dict[str, Any]:
-        """GET /api/status."""
+    def _own_status(self) -> dict[str, Any]:
+        """What /api/status says beside the coordinator's part."""
+        settings = self._settings
         return {
-            "connected": False,
-            "address": self._settings.coordinator_addr,
-            "uptime": None,
+            "address": settings.coordinator_addr,
             "version": __version__,
-            "storage_backend": self._settings.storage_backend,
-            "metric_store": "clickhouse" if self._settings.ch_host else "embedded",
-            "generation": None,
-            "started_at": None,
-            "started_at_ms": None,
+            "storage_backend": settings.storage_backend,
+            "metric_store": "clickhouse" if settings.ch_host else "embedded",
+            "metric_store_ready": self._store.ready,
+            "metric_store_problem": self._store.problem or self._writer.problem,
+            "spool_backlog_bytes": self._spool.backlog_bytes,
+            "dropped_points": self._intake.counts.dropped_points,
+            "observatory_started_at_ms": round(self._started_at * 1000),
+        }
+
+    def _gauges(self) -> dict[str, float]:
+        return {
+            "store_ready": float(self._store.ready),
+            "store_restarts": float(self._store.restarts),
+            "spool_backlog_bytes": float(self._spool.backlog_bytes),
+            "inserted_points": float(self._writer.inserted_points),
+            "series": float(len(self._live.series)),
+            "runs": float(len(self._live.runs)),
+            "unshown_points": float(self._live.unshown_points),
         }
 
 

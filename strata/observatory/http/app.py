@@ -3,7 +3,10 @@
 from fastapi import FastAPI
 
 from strata import __version__
+from strata.observatory.http.cluster import cluster_router
+from strata.observatory.http.datasets import datasets_router
 from strata.observatory.http.errors import install_error_handlers
+from strata.observatory.http.history import history_router
 from strata.observatory.http.logs import logs_router
 from strata.observatory.http.middleware import GuardMiddleware
 from strata.observatory.http.parts import Parts
@@ -11,15 +14,27 @@ from strata.observatory.http.runs import runs_router
 from strata.observatory.http.static import static_router
 from strata.observatory.http.status import status_router
 from strata.observatory.http.stream import stream_router
+from strata.observatory.http.tasks import tasks_router
 
 __all__ = ["create_app"]
+
+_ROUTERS = (
+    status_router,
+    stream_router,
+    runs_router,
+    logs_router,
+    cluster_router,
+    tasks_router,
+    datasets_router,
+    history_router,
+)
 
 
 def create_app(parts: Parts) -> FastAPI:
     """Endpoints first; the dashboard's catch-all last."""
     app = FastAPI(title="Strata", version=__version__, description="Distributed training, live.")
     install_error_handlers(app)
-    for make in (status_router, stream_router, runs_router, logs_router):
+    for make in _ROUTERS:
         app.include_router(make(parts))
     app.include_router(static_router())
     app.add_middleware(GuardMiddleware, guard=parts.guard)

@@ -1,16 +1,20 @@
 """What the HTTP layer is given: live parts of the observatory, made and owned by its composition root."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from strata.clock import Clock
+from strata.observatory.alerts import AlertBook
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.curves import CurveReader
+from strata.observatory.exposition import Exposition
 from strata.observatory.http.auth import Guard
+from strata.observatory.ingest.commands import CoordinatorCommands
 from strata.observatory.intake import Intake
+from strata.observatory.keeper import CheckpointKeeper
 from strata.observatory.live import LiveView
 from strata.observatory.logbook import LogBook
+from strata.observatory.readmodel.board import ClusterBoard
+from strata.observatory.samples import SampleBook
 
 __all__ = ["Parts"]
 
@@ -21,9 +25,14 @@ class Parts:
 
     guard: Guard
     clock: Clock
-    status: Callable[[], dict[str, Any]]
     intake: Intake
     live: LiveView
     broadcaster: Broadcaster
     curves: CurveReader
     logs: LogBook
+    board: ClusterBoard
+    commands: CoordinatorCommands
+    alerts: AlertBook
+    samples: SampleBook
+    keeper: CheckpointKeeper
+    exposition: Exposition

@@ -23,6 +23,6 @@ def status_router(parts: Parts) -> APIRouter:
 
     @router.get("/api/status")
     async def status() -> Response:
-        return json_bytes(encode(parts.status()))
+        return json_bytes(encode(parts.board.status()))
 
     return router

@@ -1,0 +1,147 @@
+"""Datasets: list, register, their shards, a look at their samples."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from strata.errors import UnknownDataset
+from strata.observatory.datafiles import count_files, preview_files
+from strata.observatory.encoding import encode
+from strata.observatory.http.parts import Parts
+from strata.observatory.http.payload import json_bytes
+from strata.observatory.samples import shape_preview
+from strata.types.datasets import DataFile, DatasetSpec
+
+__all__ = ["datasets_router"]
+
+_DEFAULT_SHARDS = 64
+_MAX_SHARD_SIZE = 10_000
+
+
+class RegisterDataset(BaseModel):
+    """Counts that are missing are read from the files."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    path: str
+    format: str = ""
+    name: str | None = None
+    total_samples: int | None = None
+    shard_size: int | None = None
+    shuffle: bool = True
+    seed: int = 0
+    metadata: dict[str, str] = Field(default_factory=dict)
+
+
+def datasets_router(parts: Parts) -> APIRouter:
+    """The list comes from the read model; registration goes through the coordinator."""
+    router = APIRouter(tags=["datasets"])
+
+    @router.get("/api/datasets")
+    async def datasets() -> Response:
+        return json_bytes(parts.board.body("datasets"))
+
+    @router.post("/api/datasets")
+    async def register(body: RegisterDataset) -> Response:
+        spec = await _spec(body)
+        shards = await parts.commands.register_dataset(spec)
+        answer = {"success": True, "id": spec.dataset_id, "dataset_id": spec.dataset_id, "total_shards": shards}
+        return json_bytes(encode({**answer, "total_samples": spec.total_samples, "shard_size": spec.shard_size}))
+
+    @router.get("/api/datasets/{dataset_id}/shards")
+    async def shards(dataset_id: str, epoch: int | None = None, task_id: str | None = None) -> Response:
+        _known(parts, dataset_id)
+        group = task_id if task_id is not None else _reading_task(parts, dataset_id)
+        table = await parts.commands.shard_table(dataset_id, group)
+        return json_bytes(encode(_shards(parts, table, epoch)))
+
+    @router.get("/api/datasets/{dataset_id}/preview")
+    async def preview(
+        dataset_id: str, worker_id: str | None = None, n: Annotated[int, Query(ge=1, le=32)] = 8
+    ) -> Response:
+        spec = _known(parts, dataset_id)
+        found = parts.samples.find(dataset_id, worker_id or None)
+        if found is not None:
+            worker, sample = found
+            shaped = {**shape_preview(sample, n), "worker_id": worker, "note": None}
+        else:
+            rows = await preview_files(spec["path"], spec["format"], count=n, epoch=0, seed=spec["seed"])
+            note = "No worker has reported samples yet: this is the start of the first epoch, read from the files."
+            shaped = {**shape_preview({**rows, "rows": rows}, n), "worker_id": None, "note": note}
+        return json_bytes(encode({"dataset_id": dataset_id, **shaped}))
+
+    return router
+
+
+async def _spec(body: RegisterDataset) -> DatasetSpec:
+    total, format_name = body.total_samples, body.format
+    files: tuple[DataFile, ...] = ()
+    if total is None:
+        counted = await count_files(body.path, body.format)
+        total, format_name = counted.total_samples, counted.format
+        files = tuple(DataFile(path=path, num_samples=count) for path, count in counted.files)
+    size = body.shard_size or max(1, min(_MAX_SHARD_SIZE, -(-total // _DEFAULT_SHARDS)))
+    metadata = {**body.metadata, **({"name": body.name} if body.name else {})}
+    return DatasetSpec(
+        dataset_id=body.id,
+        path=body.path,
+        format=format_name,
+        total_samples=total,
+        shard_size=size,
+        shuffle=body.shuffle,
+        seed=body.seed,
+        metadata=metadata,
+        files=files,
+    )
+
+
+def _known(parts: Parts, dataset_id: str) -> dict[str, Any]:
+    spec = parts.board.cluster.datasets.get(dataset_id)
+    if spec is None:
+        raise UnknownDataset(f"no dataset {dataset_id[:80]!r} is registered")
+    return spec
+
+
+def _reading_task(parts: Parts, dataset_id: str) -> str:
+    """The newest task that reads it; the plain workers' group when there is none."""
+    using = [task for task in parts.board.cluster.tasks.values() if task["dataset_id"] == dataset_id]
+    running = [task for task in using if task["status"] in ("running", "recovering")]
+    chosen = (running or using)[-1:]
+    return str(chosen[0]["task_id"]) if chosen else ""
+
+
+def _shards(parts: Parts, table: Any, epoch: int | None) -> list[dict[str, Any]]:
+    cluster = parts.board.cluster
+    owners = list(table.workers)
+    starts = list(table.start_index)
+    shares: dict[str, int] = {}
+    for shard, owner in enumerate(table.owners):
+        if owner >= 0:
+            shares[owners[owner]] = shares.get(owners[owner], 0) + starts[shard + 1] - starts[shard]
+    answer = []
+    for shard, owner in enumerate(table.owners):
+        worker_id = owners[owner] if owner >= 0 else None
+        worker = cluster.workers.get(worker_id or "")
+        vitals = cluster.vitals.get(worker_id or "", {})
+        answer.append(
+            {
+                "shard_id": shard,
+                "worker_id": worker_id,
+                "rank": worker["rank"] if worker else None,
+                "start_index": starts[shard],
+                "end_index": starts[shard + 1],
+                "progress": _progress(vitals, shares.get(worker_id or ""), epoch),
+                "epoch": epoch if epoch is not None else vitals.get("current_epoch"),
+            }
+        )
+    return answer
+
+
+def _progress(vitals: dict[str, Any], share: int | None, epoch: int | None) -> float | None:
+    """In percent, of the owner's whole share: readers interleave their shards, so no finer figure is measured."""
+    if not share or "samples_done" not in vitals or epoch not in (None, vitals["current_epoch"]):
+        return None
+    return min(100.0, 100.0 * float(vitals["samples_done"]) / share)

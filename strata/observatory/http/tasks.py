@@ -1,0 +1,79 @@
+"""Tasks: list, submit, stop. A view never writes state, it sends a command."""
+
+import json
+import uuid
+from typing import Any
+
+from fastapi import APIRouter, Header, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from strata.errors import Unauthenticated, UnknownTask
+from strata.observatory.encoding import encode
+from strata.observatory.http.parts import Parts
+from strata.observatory.http.payload import json_bytes
+from strata.types.tasks import TaskSpec
+
+__all__ = ["tasks_router"]
+
+
+class CreateTask(BaseModel):
+    """The spec's CreateTaskRequest; the optional part is ours."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    type: str = "training"
+    dataset_id: str | None = None
+    worker_count: int = 1
+    config: dict[str, Any] = Field(default_factory=dict)
+    entrypoint: list[str] = Field(default_factory=list)
+    env: dict[str, str] = Field(default_factory=dict)
+    launcher: str = "local"
+    max_restarts: int = 3
+    working_dir: str = ""
+
+
+def tasks_router(parts: Parts) -> APIRouter:
+    """GETs from the read model, POSTs through the coordinator."""
+    router = APIRouter(tags=["tasks"])
+
+    @router.get("/api/tasks")
+    async def tasks() -> Response:
+        return json_bytes(parts.board.body("tasks"))
+
+    @router.get("/api/tasks/{task_id}")
+    async def task(task_id: str) -> Response:
+        for found in json.loads(parts.board.body("tasks")):
+            if found["id"] == task_id:
+                return json_bytes(encode(found))
+        raise UnknownTask(f"no task {task_id[:80]!r} is known")
+
+    @router.post("/api/tasks")
+    async def submit(
+        body: CreateTask, request: Request, idempotency_key: str | None = Header(None, max_length=200)
+    ) -> Response:
+        if (body.entrypoint or body.env or body.working_dir) and not parts.guard.knows(request.headers):
+            # On loopback too: a login node has other users, and this runs a command as us.
+            raise Unauthenticated("a task with its own entrypoint, env or working_dir needs the token")
+        spec = TaskSpec(
+            name=body.name,
+            type=body.type,
+            dataset_id=body.dataset_id or "",
+            worker_count=body.worker_count,
+            config=body.config,
+            entrypoint=tuple(body.entrypoint),
+            env=body.env,
+            launcher=body.launcher,
+            max_restarts=body.max_restarts,
+            working_dir=body.working_dir,
+        )
+        task_id = await parts.commands.submit_task(spec, idempotency_key or uuid.uuid4().hex)
+        return json_bytes(encode({"task_id": task_id}))
+
+    @router.post("/api/tasks/{task_id}/stop")
+    async def stop(task_id: str) -> Response:
+        await parts.commands.stop_task(task_id, "stopped from the dashboard")
+        return json_bytes(encode({"success": True}))
+
+    return router

@@ -1,0 +1,99 @@
+"""Keeps checkpoints in the store beside the metrics, so that a run's history outlives the coordinator's memory."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from strata.errors import StrataError
+from strata.observatory.readmodel.board import ClusterBoard
+from strata.observatory.store.base import Store
+from strata.protocol.generated.telemetry_pb2 import Batch
+
+__all__ = ["CheckpointKeeper"]
+
+_log = logging.getLogger(__name__)
+_MAX_WAITING = 1_000
+_OF_RUN = """
+SELECT id, step, epoch, path, size_bytes, toUnixTimestamp64Milli(event_time) AS ms, worker_id, status, run_id,
+       duration_s, reason
+FROM {db}.checkpoints FINAL WHERE run_id = {run:String} ORDER BY step DESC, ms DESC LIMIT 2000
+"""
+
+
+class CheckpointKeeper:
+    """Listens to the cluster's events; a batch id of cluster and sequence makes a replay harmless."""
+
+    def __init__(self, board: ClusterBoard, accept: Callable[[Batch], Awaitable[Any]], store: Store) -> None:
+        self._board = board
+        self._accept = accept
+        self._store = store
+        self._waiting: asyncio.Queue[Batch] = asyncio.Queue(_MAX_WAITING)
+        self._task: asyncio.Task[None] | None = None
+        board.listeners.append(self._on_event)
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="checkpoint-keeper")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def of_run(self, run_id: str) -> list[dict[str, Any]]:
+        """Newest step first, in the shape of GET /api/checkpoints."""
+        rows = (await self._store.query(_OF_RUN, {"run": run_id})).to_pylist()
+        return [_shown(row) for row in rows]
+
+    def _on_event(self, kind: str, body: dict[str, Any], seq: int) -> None:
+        if kind != "CheckpointCommitted":
+            return
+        batch = Batch(batch_id=f"checkpoint-{self._board.cluster.cluster_id}-{seq}")
+        row = batch.checkpoints.add(
+            event_time_ms=round(body["at"] * 1000),
+            id=body["checkpoint_id"],
+            run_id=body["task_id"],
+            worker_id=body["worker_id"],
+            step=body["step"],
+            epoch=body["epoch"],
+            path=body["storage_path"],
+            size_bytes=body["size_bytes"],
+            status="completed",
+        )
+        if body["duration_s"]:
+            row.duration_s = body["duration_s"]
+        try:
+            self._waiting.put_nowait(batch)
+        except asyncio.QueueFull:
+            _log.warning("checkpoint %s is not kept in the metric store: too many wait", body["checkpoint_id"])
+
+    async def _run(self) -> None:
+        while True:
+            batch = await self._waiting.get()
+            try:
+                await self._accept(batch)
+            except StrataError as error:
+                _log.warning("a checkpoint's record could not be kept: %s", error.message)
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    duration = row["duration_s"]
+    return {
+        "id": row["id"],
+        "step": row["step"],
+        "epoch": row["epoch"],
+        "size": row["size_bytes"],
+        "path": row["path"],
+        "created_at": row["ms"] // 1000,
+        "created_at_ms": row["ms"],
+        "worker_id": row["worker_id"] or None,
+        "status": row["status"],
+        "task_id": row["run_id"] or None,
+        "duration_s": duration,
+        "throughput": row["size_bytes"] / 1e6 / duration if duration else None,
+        "verified": None,
+        "pinned": None,
+        "reason": row["reason"] or None,
+    }

@@ -1,0 +1,210 @@
+"""The cluster's records in the shapes of the REST contract. Pure; what nobody measured is null, never 0."""
+
+from typing import Any
+
+from strata.observatory.readmodel.cluster import Cluster, Record
+
+__all__ = ["barriers", "checkpoints", "datasets", "metrics", "tasks", "workers"]
+
+_STATUS = {
+    "training": "active",
+    "loading_data": "active",
+    "checkpointing": "checkpointing",
+    "recovering": "recovering",
+    "error": "failed",
+}
+
+
+def workers(cluster: Cluster) -> list[Record]:
+    """Everybody who is alive or died; those who left in peace are gone."""
+    present = [worker for worker in cluster.workers.values() if worker["state"] != "left"]
+    return [_worker(cluster, worker) for worker in sorted(present, key=lambda w: (w["task_id"], w["rank"]))]
+
+
+def _worker(cluster: Cluster, worker: Record) -> Record:
+    vitals = cluster.vitals.get(worker["worker_id"], {})
+    state = vitals.get("state") or "unknown"
+    lost = worker["state"] == "lost"
+    heartbeat = vitals.get("last_heartbeat") or worker["joined_at"]
+    return {
+        "id": worker["worker_id"],
+        "ip": worker["metadata"].get("ip") or worker["hostname"],
+        "port": worker["port"],
+        "status": "failed" if lost else _STATUS.get(state, "idle"),
+        "state": "lost" if lost else state,
+        "member_state": worker["state"] if lost else vitals.get("member_state", worker["state"]),
+        "gpu_count": worker["gpu_count"],
+        **_time("last_heartbeat", heartbeat),
+        "assigned_shards": vitals.get("assigned_shards"),
+        "current_epoch": vitals.get("current_epoch"),
+        "current_step": vitals.get("current_step"),
+        "current_task": vitals.get("current_task") or worker["task_id"] or None,
+        "rank": worker["rank"],
+        "host": worker["hostname"] or None,
+        "resources": vitals.get("resources"),
+        "section": vitals.get("section"),
+        "step_time_s": vitals.get("step_time_s"),
+        "reason": worker["reason"] or None,
+        "incarnation": worker["incarnation"] or None,
+        "generation": cluster.generations.get(worker["task_id"]),
+        "agent_id": worker["agent_id"] or None,
+    }
+
+
+def tasks(cluster: Cluster) -> list[Record]:
+    """Newest first."""
+    members: dict[str, list[Record]] = {}
+    for worker in cluster.workers.values():
+        members.setdefault(worker["task_id"], []).append(worker)
+    found = [_task(cluster, task, members.get(task["task_id"], [])) for task in cluster.tasks.values()]
+    return sorted(found, key=lambda task: task["submitted_at_ms"] or 0, reverse=True)
+
+
+def _task(cluster: Cluster, task: Record, members: list[Record]) -> Record:
+    known = [cluster.vitals.get(worker["worker_id"], {}).get("progress") for worker in members]
+    measured = [progress for progress in known if progress is not None]
+    progress = 100.0 if task["status"] == "completed" else max(measured, default=None)
+    return {
+        "id": task["task_id"],
+        "name": task["name"],
+        "type": task["type"],
+        "status": task["status"],
+        "worker_ids": [worker["worker_id"] for worker in sorted(members, key=lambda worker: worker["rank"])],
+        "dataset_id": task["dataset_id"] or None,
+        **_time("submitted_at", task["submitted_at"]),
+        **_time("started_at", task["started_at"]),
+        **_time("completed_at", task["completed_at"]),
+        "progress": progress,
+        "config": task["config"],
+        "attempt": task["attempt"],
+        "reason": task["reason"],
+        "worker_count": task["worker_count"],
+        "launcher": task["launcher"],
+        "max_restarts": task["max_restarts"],
+    }
+
+
+def datasets(cluster: Cluster) -> list[Record]:
+    return [_dataset(cluster, spec) for spec in cluster.datasets.values()]
+
+
+def _dataset(cluster: Cluster, spec: Record) -> Record:
+    epoch, progress = _reading(cluster, spec)
+    return {
+        "id": spec["dataset_id"],
+        "name": spec["metadata"].get("name") or spec["dataset_id"],
+        "total_samples": spec["total_samples"],
+        "shard_size": spec["shard_size"],
+        "shard_count": -(-spec["total_samples"] // spec["shard_size"]),
+        "format": spec["format"],
+        "shuffle": spec["shuffle"],
+        "seed": spec["seed"],
+        "path": spec["path"],
+        **_time("registered_at", spec["registered_at"]),
+        "epoch": epoch,
+        "progress": progress,
+        "metadata": spec["metadata"],
+    }
+
+
+def _reading(cluster: Cluster, spec: Record) -> tuple[int | None, float | None]:
+    """The epoch that its readers are in, and how much of it they have read, in percent."""
+    readers = [
+        vitals
+        for worker_id, vitals in cluster.vitals.items()
+        if vitals.get("dataset_id") == spec["dataset_id"] and cluster.workers.get(worker_id, {}).get("state") == "ready"
+    ]
+    if not readers:
+        return None, None
+    epoch = max(reader["current_epoch"] for reader in readers)
+    done = sum(reader["samples_done"] for reader in readers if reader["current_epoch"] == epoch)
+    return epoch, min(100.0, 100.0 * done / spec["total_samples"])
+
+
+def checkpoints(cluster: Cluster) -> list[Record]:
+    """Newest first."""
+    found = sorted(cluster.checkpoints.values(), key=lambda record: record["created_at"], reverse=True)
+    return [_checkpoint(record) for record in found]
+
+
+def _checkpoint(record: Record) -> Record:
+    return {
+        "id": record["id"],
+        "step": record["step"],
+        "epoch": record["epoch"],
+        "size": record["size_bytes"],
+        "path": record["path"],
+        **_time("created_at", record["created_at"]),
+        "worker_id": record["worker_id"],
+        "status": record["status"],
+        "task_id": record["task_id"],
+        "duration_s": record.get("duration_s"),
+        "throughput": record.get("throughput"),
+        "verified": record.get("verified"),
+        "pinned": record.get("pinned", False),
+        "reason": record.get("reason") or None,
+    }
+
+
+def barriers(cluster: Cluster) -> list[Record]:
+    """Those that wait, then the last outcomes, newest first."""
+    waiting = [
+        {
+            "id": f"{item['task_id']}/{item['barrier_id']}/{item['step']}/{item['round']}",
+            "name": item["barrier_id"],
+            "arrived": item["arrived"],
+            "total": item["total"],
+            "status": "waiting",
+            **_time("created_at", item["created_at"]),
+            "missing": item["missing"],
+            "reason": None,
+            "step": item["step"],
+            "task_id": item["task_id"] or None,
+            "wait_ms": None,
+        }
+        for item in cluster.waiting
+    ]
+    open_ids = {barrier["id"] for barrier in waiting}
+    ended = [
+        {
+            "id": item["key"],
+            "name": item["barrier_id"],
+            "arrived": item["arrived"],
+            "total": item["total"],
+            "status": item["status"],
+            **_time("created_at", item["created_at"]),
+            "missing": item["missing"],
+            "reason": item["reason"] or None,
+            "step": item["step"],
+            "task_id": item["task_id"] or None,
+            "wait_ms": max(0, round((item["ended_at"] - item["created_at"]) * 1000)),
+        }
+        for item in reversed(cluster.outcomes.values())
+        if item["key"] not in open_ids
+    ]
+    return [*waiting, *ended]
+
+
+def metrics(cluster: Cluster) -> dict[str, Any]:
+    """Measured by the coordinator over its sliding window; counts are of the workers that are alive."""
+    alive = [worker for worker in workers(cluster) if worker["state"] != "lost"]
+    figures = cluster.figures
+    return {
+        "checkpoint_throughput": figures.get("checkpoint_mb_per_s"),
+        "coordinator_rps": figures.get("requests_per_s"),
+        "active_workers": sum(worker["status"] in ("active", "checkpointing") for worker in alive),
+        "total_workers": len(alive),
+        "barrier_latency_p99": figures.get("barrier_latency_p99_ms"),
+        "shard_assignment_time": figures.get("shard_assignment_ms"),
+        "barrier_wait_p99": figures.get("barrier_wait_p99_ms"),
+        "journal_commit_p99": figures.get("journal_commit_p99_ms"),
+        "loop_lag": figures.get("loop_lag_ms"),
+        "window_s": figures.get("window_s"),
+    }
+
+
+def _time(name: str, seconds: float | None) -> dict[str, int | None]:
+    if seconds is None:
+        return {name: None, f"{name}_ms": None}
+    milliseconds = round(seconds * 1000)
+    return {name: milliseconds // 1000, f"{name}_ms": milliseconds}

@@ -1,0 +1,78 @@
+"""Runs the detectors: on every tick over new points, on events as they come, and every few seconds over the rest."""
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+
+import psutil
+
+from strata.clock import Clock
+from strata.observatory.alerts import AlertBook
+from strata.observatory.detectors.cluster import ClusterDetector, find_stalled, from_event
+from strata.observatory.detectors.finding import Finding
+from strata.observatory.detectors.points import PointDetector
+from strata.observatory.live import LiveView, NewPoints
+from strata.observatory.readmodel import views
+from strata.observatory.readmodel.board import ClusterBoard
+
+__all__ = ["Sentinel"]
+
+_log = logging.getLogger(__name__)
+_INTERVAL_S = 5.0
+_LOW_PERCENT = 95.0
+
+
+class Sentinel:
+    """Owns no state of its own beside the detectors'."""
+
+    def __init__(self, live: LiveView, board: ClusterBoard, alerts: AlertBook, clock: Clock, data_dir: Path) -> None:
+        self._live = live
+        self._board = board
+        self._alerts = alerts
+        self._clock = clock
+        self._data_dir = data_dir
+        self._points = PointDetector(live.series)
+        self._cluster = ClusterDetector()
+        self._task: asyncio.Task[None] | None = None
+        live.observers.append(self._on_points)
+        board.listeners.append(self._on_event)
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="sentinel")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def check(self) -> list[Finding]:
+        """What time alone brings to light."""
+        running = {task["task_id"] for task in self._board.cluster.tasks.values() if task["status"] == "running"}
+        now_ms = round(self._clock.wall() * 1000)
+        found = find_stalled(self._live.runs.all(), running, now_ms)
+        if self._board.connected:
+            found += self._cluster.check(views.workers(self._board.cluster))
+        return found + self._check_disk()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(_INTERVAL_S)
+            try:
+                self._alerts.report(self.check())
+            except Exception:
+                _log.exception("a detector failed")
+
+    def _on_points(self, points: NewPoints) -> None:
+        self._alerts.report(self._points.observe(points))
+
+    def _on_event(self, kind: str, body: dict[str, object], _: int) -> None:
+        self._alerts.report(from_event(kind, body))
+
+    def _check_disk(self) -> list[Finding]:
+        usage = psutil.disk_usage(str(self._data_dir))
+        if usage.percent < _LOW_PERCENT:
+            return []
+        text = f"the disk of {self._data_dir} is {usage.percent:.1f} % full: metrics and checkpoints will stop fitting"
+        return [Finding(kind="disk_full", severity="critical", message=text, subject=str(self._data_dir))]

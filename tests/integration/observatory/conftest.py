@@ -1,0 +1,112 @@
+"""A real observatory: its own process, its own store process, real HTTP and gRPC on free ports."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+_MAIN = """
+import sys
+from pathlib import Path
+from strata.config import Settings
+from strata.observatory.server import run
+run(Settings(data_dir=Path(sys.argv[1]), http_port=0, telemetry_port=0, poll_interval_sec=float(sys.argv[2]),
+             coordinator_addr=sys.argv[3]))
+"""
+
+
+def wait_until(condition: Callable[[], Any], what: str, deadline_s: float = 20.0) -> Any:
+    """Polls until it is truthy; connection errors mean not yet."""
+    end = time.monotonic() + deadline_s
+    while time.monotonic() < end:
+        try:
+            found = condition()
+        except (httpx.TransportError, FileNotFoundError, psutil.NoSuchProcess):
+            found = None
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what} did not happen within {deadline_s} s")
+
+
+class ObservatoryProcess:
+    """Started, killed and started again over one data folder."""
+
+    def __init__(self, data_dir: Path, *, poll_s: float = 0.3, coordinator: str = "127.0.0.1:1") -> None:
+        self.data_dir = data_dir
+        self._arguments = [str(data_dir), str(poll_s), coordinator]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.http = ""
+        self.telemetry = ""
+
+    def start(self) -> "ObservatoryProcess":
+        (self.data_dir / "observatory.json").unlink(missing_ok=True)
+        environment = {**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "0"}
+        self._process = subprocess.Popen([sys.executable, "-c", _MAIN, *self._arguments], env=environment)
+        endpoints = wait_until(self._endpoints, "the observatory's start")
+        self.http, self.telemetry = endpoints["http"], endpoints["telemetry"]
+        return self
+
+    def _endpoints(self) -> dict[str, Any] | None:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AssertionError(f"the observatory ended with code {self._process.returncode}")
+        found: dict[str, Any] = json.loads((self.data_dir / "observatory.json").read_text())
+        return found if found["pid"] == self._process.pid else None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def store_pid(self) -> int | None:
+        children = psutil.Process(self.pid).children()
+        stores = [child.pid for child in children if "strata.observatory.store.process" in child.cmdline()]
+        return stores[0] if stores else None
+
+    def kill(self) -> None:
+        """kill -9 of the observatory; its store sees the closed socket and leaves by itself."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(30) == 0
+
+    def get(self, path: str, **params: Any) -> Any:
+        response = httpx.get(f"{self.http}{path}", params=params, timeout=20)
+        response.raise_for_status()
+        return response.json()
+
+    def post(self, path: str, body: Any) -> httpx.Response:
+        return httpx.post(f"{self.http}{path}", json=body, timeout=20)
+
+    def store_ready(self) -> bool:
+        return bool(self.get("/api/status")["metric_store_ready"])
+
+
+@pytest.fixture
+def observatory(tmp_path: Path) -> Iterator[ObservatoryProcess]:
+    process = ObservatoryProcess(tmp_path / "data").start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="module")
+def shared_observatory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObservatoryProcess]:
+    """For tests that keep to their own run ids."""
+    process = ObservatoryProcess(tmp_path_factory.mktemp("shared") / "data").start()
+    yield process
+    process.stop()
