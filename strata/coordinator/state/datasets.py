@@ -155,6 +155,8 @@ class Datasets:
         for dataset_id in manager.datasets:
             manager.rebalance(dataset_id)
         self._dealt[event.task_id] = event.ranks
+        for worker in self._membership.alive_in(event.task_id):
+            worker.changed = True  # how many shards it has is one of its vitals
         self._settled[event.task_id] = event.generation
 
     # --- snapshots
