@@ -73,8 +73,8 @@ class Scheduler:
         """A rank's process started or ended. Reports of attempts that are over change nothing but the slot count."""
         key = (report.task_id, report.attempt, report.rank)
         known = self._processes.get(key)
-        if known is not None and not known.running and report.running:
-            return  # an old message: what has ended stays ended
+        if known is not None and not known.running:
+            return  # what has ended stays ended, as it was first told
         end = None if report.running else _end_of(report)
         self._processes[key] = _Process(agent_id, report.running, end)
         task = self._state.tasks.tasks.get(report.task_id)

@@ -1,0 +1,206 @@
+"""One host's agent: keeps a stream to the coordinator, does what it says, and tells what happens here. It goes on while
+the coordinator is away, and its ranks go on while it is away itself.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from strata import __version__
+from strata.agent.capture import Capture
+from strata.agent.host import HostSampler
+from strata.agent.journal import Journal, RankRecord
+from strata.agent.ranks import Ranks, report, reports
+from strata.client.attach import attach
+from strata.errors import InvalidArgument, PermissionDenied, StrataError, Unauthenticated
+from strata.launchers.local import pid_of
+from strata.protocol.generated import agents_pb2 as ag
+from strata.protocol.generated import coordinator_pb2 as pb
+
+__all__ = ["Agent", "AgentConfig"]
+
+_log = logging.getLogger(__name__)
+
+_OUTBOX = 10_000
+_FOLLOW_S = 0.1
+_SAMPLE_S = 2.0
+_MAX_PAUSE_S = 1.0
+_LEAVE_GRACE_S = 60.0
+_GOODBYE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """Who this agent is, and where its coordinator listens."""
+
+    agent_id: str
+    incarnation: str
+    hostname: str
+    address: str
+    slots: int
+    memory_bytes: int
+    coordinator: str
+    token: str
+    launcher: str = "local"
+
+
+class Agent:
+    """Runs until `leave` is called. `on_attached` is told the first time that the coordinator welcomes it."""
+
+    def __init__(
+        self, config: AgentConfig, ranks: Ranks, capture: Capture, sampler: HostSampler, journal: Journal
+    ) -> None:
+        self._config = config
+        self._ranks = ranks
+        self._capture = capture
+        self._sampler = sampler
+        self._journal = journal
+        self._outbox: asyncio.Queue[ag.AgentMessage] = asyncio.Queue(_OUTBOX)
+        self._attached = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._keep_ranks = False
+        self._beat_s = 1.0
+        self._host = sampler.sample()
+        ranks.listen(self.changed)
+
+    def leave(self, *, keep_ranks: bool = False) -> None:
+        """Ends `run`: with all ranks stopped, or letting them run on for the next agent."""
+        self._keep_ranks = keep_ranks
+        self._leaving.set()
+
+    def changed(self, record: RankRecord) -> None:
+        """A rank started or ended: said at once. What cannot be said now is said in the next hello."""
+        if record.ended:
+            last = self._capture.finish(record)
+            if record.exit_code != 0 and not record.unstarted and not record.stopped and last:
+                record.message = last
+                self._journal.save(record, sync=False)
+            self._capture.say("info" if record.exit_code == 0 or record.stopped else "error", _obituary(record), record)
+        self._say(ag.AgentMessage(process=report(record)))
+
+    def _say(self, message: ag.AgentMessage) -> None:
+        if self._attached.is_set():
+            with contextlib.suppress(asyncio.QueueFull):  # the stream is dead; the next hello tells everything
+                self._outbox.put_nowait(message)
+
+    async def run(self, on_attached: Callable[[], None]) -> None:
+        jobs = [asyncio.create_task(job) for job in (self._connect(on_attached), self._beat(), self._follow())]
+        leaving = asyncio.create_task(self._leaving.wait())
+        try:
+            done, _ = await asyncio.wait([*jobs, leaving], return_when=asyncio.FIRST_COMPLETED)
+            for job in done - {leaving}:
+                job.result()
+            await self._depart()
+        finally:
+            for job in (*jobs, leaving):
+                job.cancel()
+            await asyncio.gather(*jobs, leaving, return_exceptions=True)
+
+    async def _depart(self) -> None:
+        if self._keep_ranks:
+            self._ranks.detach()
+            return
+        await self._ranks.stop_all(_LEAVE_GRACE_S)
+        self._say(ag.AgentMessage(goodbye=ag.AgentGoodbye(reason="stopped")))
+        if self._attached.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._outbox.join(), _GOODBYE_S)
+
+    # --- the stream
+
+    async def _connect(self, on_attached: Callable[[], None]) -> None:
+        pause, told = 0.1, False
+
+        def on_message(message: ag.CoordinatorMessage) -> None:
+            nonlocal pause
+            if message.WhichOneof("message") == "welcome":
+                pause = 0.1
+                self._beat_s = message.welcome.heartbeat_interval_ms / 1e3
+                on_attached()
+            elif message.WhichOneof("message") == "desired":
+                self._ranks.reconcile(message.desired)
+
+        while True:
+            self._outbox = asyncio.Queue(_OUTBOX)
+            self._attached.set()
+            try:
+                await attach(self._config.coordinator, self._config.token, self._hello(), self._outbox, on_message)
+            except (Unauthenticated, PermissionDenied, InvalidArgument):
+                raise
+            except StrataError as error:
+                if not told:
+                    _log.warning("no stream to the coordinator: %s; trying again", error)
+                    told = True
+            self._attached.clear()
+            await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311  # jitter
+            pause = min(pause * 2, _MAX_PAUSE_S)
+
+    def _hello(self) -> ag.AgentHello:
+        config = self._config
+        return ag.AgentHello(
+            agent_id=config.agent_id,
+            incarnation=config.incarnation,
+            hostname=config.hostname,
+            address=config.address,
+            slots=config.slots,
+            gpu_count=self._sampler.num_gpus,
+            memory_bytes=config.memory_bytes,
+            processes=reports(self._ranks.records()),
+            version=__version__,
+            launchers=[config.launcher],
+        )
+
+    # --- the pulse
+
+    async def _beat(self) -> None:
+        sequence, sampled_at = 0, 0.0
+        while True:
+            sequence += 1
+            if time.monotonic() - sampled_at >= _SAMPLE_S:
+                sampled_at = time.monotonic()
+                self._host = self._sampler.sample()
+                self._capture.metrics(self._host)
+            beat = ag.AgentBeat(sequence=sequence, workers=self._worker_beats(), host=self._host.usage)
+            self._say(ag.AgentMessage(beat=beat))
+            await asyncio.sleep(self._beat_s)
+
+    def _worker_beats(self) -> list[pb.HeartbeatRequest]:
+        now_ms = time.time_ns() // 1_000_000
+        return [
+            pb.HeartbeatRequest(
+                worker_id=record.worker_id,
+                timestamp_ms=now_ms,
+                incarnation=record.incarnation,
+                resources=self._sampler.process(pid_of(record.handle)),
+            )
+            for record in self._ranks.running()
+            if record.handle
+        ]
+
+    async def _follow(self) -> None:
+        """Output is followed all the time; how far is noted now and then, so that a restart repeats little."""
+        rounds = 0
+        while True:
+            self._capture.follow()
+            rounds += 1
+            if rounds % 10 == 0:
+                for record in self._ranks.running():
+                    offsets = self._capture.offsets(record)
+                    if record.offsets != offsets:
+                        record.offsets = offsets
+                        self._journal.save(record, sync=False)
+            await asyncio.sleep(_FOLLOW_S)
+
+
+def _obituary(record: RankRecord) -> str:
+    if record.unstarted:
+        return f"rank {record.rank} could not be started: {record.message}"
+    if record.exit_code is None:
+        return f"rank {record.rank} is gone: {record.message}"
+    if record.exit_code < 0:
+        return f"rank {record.rank} was killed by signal {-record.exit_code}"
+    return f"rank {record.rank} exited with code {record.exit_code}"

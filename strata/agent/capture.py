@@ -1,0 +1,124 @@
+"""Passes on what the ranks print and what the host uses, as batches for the observatory."""
+
+import time
+from collections.abc import Iterator
+
+from strata.agent.host import HostSample
+from strata.agent.journal import RankKey, RankRecord
+from strata.agent.logs import Line, Tail
+from strata.agent.ranks import Ranks
+from strata.client.telemetry import Outbox, new_batch
+from strata.protocol.generated import telemetry_pb2 as tm
+from strata.types.metrics import NO_DEVICE
+
+__all__ = ["Capture"]
+
+_STREAMS = ("stdout", "stderr")
+_MAX_BATCH_LINES = 2_000
+
+
+class Capture:
+    """Follows the output of every rank. Called from the agent's loop; never blocks on the observatory."""
+
+    def __init__(self, ranks: Ranks, outbox: Outbox, hostname: str) -> None:
+        self._ranks = ranks
+        self._outbox = outbox
+        self._hostname = hostname
+        self._tails: dict[RankKey, dict[str, Tail]] = {}
+
+    def follow(self) -> None:
+        """One look at every file; new lines go out at once."""
+        for record in self._ranks.running():
+            self._pass_on(record, final=False)
+
+    def finish(self, record: RankRecord) -> str:
+        """A rank has ended: what it printed last is passed on, and its last words are returned."""
+        tails = self._of(record)
+        while True:
+            self._pass_on(record, final=True)
+            if not any(tail.behind for tail in tails.values()):
+                break
+        self._tails.pop(record.key, None)
+        return tails["stderr"].last or tails["stdout"].last
+
+    def offsets(self, record: RankRecord) -> dict[str, int]:
+        return {stream: tail.offset for stream, tail in self._of(record).items()}
+
+    def _of(self, record: RankRecord) -> dict[str, Tail]:
+        if record.key not in self._tails:
+            self._tails[record.key] = {
+                stream: Tail(self._ranks.log_file(record, stream), record.offsets.get(stream, 0)) for stream in _STREAMS
+            }
+        return self._tails[record.key]
+
+    def _pass_on(self, record: RankRecord, *, final: bool) -> None:
+        lines = [
+            self._line(record, stream, line)
+            for stream, tail in self._of(record).items()
+            for line in tail.read(final=final)
+        ]
+        for start in range(0, len(lines), _MAX_BATCH_LINES):
+            batch = new_batch()
+            batch.logs.extend(lines[start : start + _MAX_BATCH_LINES])
+            self._outbox.put(batch)
+
+    def _line(self, record: RankRecord, stream: str, line: Line) -> tm.LogLine:
+        return tm.LogLine(
+            event_time_ms=time.time_ns() // 1_000_000,
+            level=line.level,
+            message=line.text,
+            source="worker",
+            task_id=record.task_id,
+            worker_id=record.worker_id,
+            host=self._hostname,
+            rank=record.rank,
+            attempt=record.attempt,
+            stream=stream,
+            sequence=line.offset,
+        )
+
+    def say(self, level: str, message: str, record: RankRecord | None = None) -> None:
+        """A line of the agent's own, of the task it concerns."""
+        batch = new_batch()
+        batch.logs.add(
+            event_time_ms=time.time_ns() // 1_000_000,
+            level=level,
+            message=message,
+            source="agent",
+            task_id=record.task_id if record else "",
+            worker_id=record.worker_id if record else "",
+            host=self._hostname,
+            rank=record.rank if record else 0,
+            attempt=record.attempt if record else 0,
+            stream="log",
+        )
+        self._outbox.put(batch)
+
+    def metrics(self, sample: HostSample) -> None:
+        """The host's figures go to the run of every task that has a rank here; their step is the second."""
+        batch = new_batch()
+        now_ms = time.time_ns() // 1_000_000
+        for record in self._first_ranks():
+            for name, value in sample.metrics.items():
+                index = len(batch.series)
+                batch.series.add(
+                    index=index,
+                    run_id=record.task_id,
+                    metric=name,
+                    host=self._hostname,
+                    rank=record.rank,
+                    device=NO_DEVICE,
+                )
+                batch.points.series.append(index)
+                batch.points.step.append(max(0, int(now_ms / 1e3 - record.started_at)))
+                batch.points.event_time_ms.append(now_ms)
+                batch.points.value.append(value)
+        if batch.series:
+            self._outbox.put(batch)
+
+    def _first_ranks(self) -> Iterator[RankRecord]:
+        seen = set()
+        for record in sorted(self._ranks.running(), key=lambda item: item.rank):
+            if record.task_id not in seen:
+                seen.add(record.task_id)
+                yield record

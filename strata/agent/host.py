@@ -1,0 +1,124 @@
+"""What this machine and its ranks use: CPU, memory, disk, network, and GPUs where there are any."""
+
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from strata.protocol.generated import coordinator_pb2 as pb
+
+__all__ = ["GpuProbe", "HostSample", "HostSampler"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSample:
+    """The machine at one moment: totals since boot as the contract wants them, and rates for the charts."""
+
+    usage: pb.ResourceUsage
+    metrics: dict[str, float]
+
+
+class GpuProbe:
+    """NVIDIA's own library when it and its driver are there; nothing otherwise."""
+
+    def __init__(self) -> None:
+        self._nvml: Any = None
+        with contextlib.suppress(Exception):  # absent library, absent driver, absent permission: all mean "no GPUs"
+            import pynvml  # type: ignore[import-not-found,unused-ignore]  # optional, present on GPU hosts
+
+            pynvml.nvmlInit()
+            self._nvml = pynvml
+
+    @property
+    def count(self) -> int:
+        return int(self._nvml.nvmlDeviceGetCount()) if self._nvml else 0
+
+    def sample(self) -> list[pb.GpuUsage]:
+        found = []
+        for index in range(self.count):
+            device = self._nvml.nvmlDeviceGetHandleByIndex(index)
+            memory = self._nvml.nvmlDeviceGetMemoryInfo(device)
+            found.append(
+                pb.GpuUsage(
+                    gpu_id=index,
+                    utilization_percent=self._nvml.nvmlDeviceGetUtilizationRates(device).gpu,
+                    memory_used_bytes=memory.used,
+                    memory_total_bytes=memory.total,
+                    temperature_celsius=self._nvml.nvmlDeviceGetTemperature(device, 0),
+                )
+            )
+        return found
+
+
+class HostSampler:
+    """Takes samples when asked; rates are over the time since the last one."""
+
+    def __init__(self, disk: Path) -> None:
+        self._disk = disk
+        self._gpus = GpuProbe()
+        self._processes: dict[int, psutil.Process] = {}
+        self._before: tuple[float, Any] | None = None
+        psutil.cpu_percent()  # the first answer has nothing to compare with
+
+    @property
+    def num_gpus(self) -> int:
+        return self._gpus.count
+
+    def sample(self) -> HostSample:
+        memory = psutil.virtual_memory()
+        disk, net = psutil.disk_io_counters(), psutil.net_io_counters()
+        usage = pb.ResourceUsage(
+            cpu_percent=psutil.cpu_percent(),
+            memory_used_bytes=memory.used,
+            gpu_usage=self._gpus.sample(),
+            disk_read_bytes=disk.read_bytes if disk else 0,
+            disk_write_bytes=disk.write_bytes if disk else 0,
+            network_rx_bytes=net.bytes_recv,
+            network_tx_bytes=net.bytes_sent,
+        )
+        metrics = {
+            "sys.cpu_percent": usage.cpu_percent,
+            "sys.mem_percent": memory.percent,
+            "sys.disk.data.percent": psutil.disk_usage(str(self._disk)).percent,
+            **self._network_rates(),
+        }
+        for gpu in usage.gpu_usage:
+            metrics[f"sys.gpu.{gpu.gpu_id}.util_percent"] = gpu.utilization_percent
+            metrics[f"sys.gpu.{gpu.gpu_id}.mem_percent"] = 100 * gpu.memory_used_bytes / max(gpu.memory_total_bytes, 1)
+        return HostSample(usage=usage, metrics=metrics)
+
+    def _network_rates(self) -> dict[str, float]:
+        now, counters = time.monotonic(), psutil.net_io_counters(pernic=True)
+        before, self._before = self._before, (now, counters)
+        if before is None:
+            return {}
+        elapsed = max(now - before[0], 1e-3)
+        rates = {}
+        for name, counter in counters.items():
+            if name in before[1]:
+                rates[f"sys.net.{name}.sent_bytes_per_s"] = (counter.bytes_sent - before[1][name].bytes_sent) / elapsed
+                rates[f"sys.net.{name}.recv_bytes_per_s"] = (counter.bytes_recv - before[1][name].bytes_recv) / elapsed
+        return rates
+
+    def process(self, pid: int) -> pb.ResourceUsage | None:
+        """What one rank uses, its own children included; None when it is gone."""
+        try:
+            leader = self._processes.get(pid)
+            if leader is None:
+                leader = self._processes[pid] = psutil.Process(pid)
+                leader.cpu_percent()
+            with leader.oneshot():
+                usage = pb.ResourceUsage(cpu_percent=leader.cpu_percent(), memory_used_bytes=leader.memory_info().rss)
+                io = leader.io_counters()
+                usage.disk_read_bytes, usage.disk_write_bytes = io.read_bytes, io.write_bytes
+            for child in leader.children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    usage.memory_used_bytes += child.memory_info().rss
+        except psutil.Error:
+            self._processes.pop(pid, None)
+            return None
+        usage.gpu_usage.extend(self._gpus.sample())
+        return usage

@@ -1,0 +1,75 @@
+"""What an agent must not forget: which ranks it was asked to start, and how they are found again. One small file per
+rank, written before the start and after it, so that no rank is ever started twice.
+"""
+
+import json
+import logging
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+__all__ = ["Journal", "RankKey", "RankRecord"]
+
+_log = logging.getLogger(__name__)
+
+RankKey = tuple[str, int, int]  # task, attempt, rank
+
+
+@dataclass(slots=True, kw_only=True)
+class RankRecord:
+    """One rank's process. An empty handle means that the start was intended; `ended` ranks are kept until the
+    coordinator no longer asks for them."""
+
+    task_id: str
+    attempt: int
+    rank: int
+    worker_id: str
+    incarnation: str
+    handle: str = ""
+    started_at: float = 0.0
+    grace_s: float = 30.0
+    ended: bool = False
+    exit_code: int | None = None
+    stopped: bool = False
+    unstarted: bool = False
+    message: str = ""
+    offsets: dict[str, int] = field(default_factory=dict)  # how far stdout and stderr were passed on
+
+    @property
+    def key(self) -> RankKey:
+        return self.task_id, self.attempt, self.rank
+
+
+class Journal:
+    """The records of one agent, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def load(self) -> list[RankRecord]:
+        records = []
+        for path in sorted(self._folder.glob("*.json")):
+            try:
+                records.append(RankRecord(**json.loads(path.read_text())))
+            except (ValueError, TypeError) as error:  # cut off by a full disk: the coordinator will ask again
+                _log.warning("%s cannot be read and is ignored: %s", path, error)
+        return records
+
+    def save(self, record: RankRecord, *, sync: bool = True) -> None:
+        """Durable on return with `sync`; without it, only safe from a crash of this process."""
+        target = self._path(record.key)
+        staged = target.with_suffix(".part")
+        with staged.open("w") as file:
+            json.dump(asdict(record), file)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        staged.replace(target)
+
+    def remove(self, key: RankKey) -> None:
+        self._path(key).unlink(missing_ok=True)
+
+    def _path(self, key: RankKey) -> Path:
+        task_id, attempt, rank = key
+        return self._folder / f"{task_id}.{attempt}.{rank}.json"

@@ -1,0 +1,259 @@
+"""The ranks of this host: what the coordinator wants is compared with what runs, and the difference is acted on.
+
+Repeating a wish changes nothing. A rank that ended stays ended; only a new attempt starts it again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from strata.agent.journal import Journal, RankKey, RankRecord
+from strata.errors import InvalidArgument
+from strata.launchers.base import LaunchSpec
+from strata.launchers.local import LocalLauncher, pid_of
+from strata.protocol.generated import agents_pb2 as ag
+
+__all__ = ["Ranks", "report", "reports"]
+
+_log = logging.getLogger(__name__)
+
+_UNWANTED_GRACE_S = 5.0
+
+OnChange = Callable[[RankRecord], None]
+
+
+class Ranks:
+    """All ranks of one agent, which lives on one loop. Their output and exit notes go below `folder`."""
+
+    def __init__(self, journal: Journal, folder: Path, environment: Mapping[str, str]) -> None:
+        self._journal = journal
+        self._folder = folder
+        self._environment = environment
+        self._on_change: OnChange = _ignore
+        self._launcher = LocalLauncher()
+        self._records: dict[RankKey, RankRecord] = {}
+        self._stopping: dict[RankKey, asyncio.TimerHandle] = {}
+        self._watches: dict[RankKey, int] = {}
+        self._all_gone = asyncio.Event()
+        self._version = 0
+
+    def listen(self, on_change: OnChange) -> None:
+        """From now on `on_change` hears of every start and end, once it is journaled."""
+        self._on_change = on_change
+
+    # --- reading
+
+    def records(self) -> list[RankRecord]:
+        return list(self._records.values())
+
+    def running(self) -> list[RankRecord]:
+        return [record for record in self._records.values() if not record.ended]
+
+    def log_file(self, record: RankRecord, stream: str) -> Path:
+        return self._folder / "logs" / record.task_id / str(record.attempt) / f"{record.rank}.{stream}"
+
+    # --- starting anew
+
+    def adopt(self) -> None:
+        """After a restart of the agent: ranks that still run are watched again, the others are noted as ended."""
+        for record in self._journal.load():
+            self._records[record.key] = record
+            if record.ended:
+                continue
+            if not record.handle:  # we died between the intent and the start, or right after it
+                record.handle = self._launcher.adopt(record.incarnation) or ""
+            if record.handle and self._launcher.poll(record.handle) is None:
+                _log.info("adopted %s, pid %d", record.worker_id, pid_of(record.handle))
+                self._watch(record)
+            else:
+                self._end(record, self._noted_exit(record), "it ended while no agent watched")
+
+    def _noted_exit(self, record: RankRecord) -> int | None:
+        """Only a parent learns an exit code. A rank with the SDK leaves a note when it has finished its work."""
+        note = self._folder / "exits" / record.incarnation
+        return 0 if note.exists() else None
+
+    # --- what is wanted
+
+    def reconcile(self, desired: ag.DesiredState) -> None:
+        if desired.version <= self._version:
+            return
+        self._version = desired.version
+        wanted = {(item.task_id, item.attempt, item.rank): item for item in desired.processes}
+        for key, item in wanted.items():
+            record = self._records.get(key)
+            if record is None:
+                self._start(item)
+            elif item.stop and not record.ended:
+                self._stop(record, item.grace_s)
+        for key, record in list(self._records.items()):
+            if key in wanted:
+                continue
+            if record.ended:
+                self._forget(record)
+            else:
+                self._stop(record, _UNWANTED_GRACE_S)
+
+    def _start(self, item: ag.DesiredProcess) -> None:
+        record = RankRecord(
+            task_id=item.task_id,
+            attempt=item.attempt,
+            rank=item.rank,
+            worker_id=item.worker_id,
+            incarnation=item.env["STRATA_INCARNATION"],
+            grace_s=item.grace_s,
+        )
+        self._records[record.key] = record
+        if item.stop:
+            record.stopped = True
+            self._end(record, None, "it was stopped before it started")
+            return
+        self._journal.save(record)  # the intent, before anything can run
+        spec = self._spec(item, record)
+        try:
+            _check_port(item)
+            self._launcher.prepare(spec)
+            record.handle = self._launcher.start(spec)
+        except InvalidArgument as error:
+            record.unstarted = True
+            self._end(record, None, error.message)
+            return
+        except OSError as error:  # the meeting port is taken: another attempt gets another one
+            record.stopped = True
+            self._end(record, None, f"port {item.env['MASTER_PORT']} for the ranks to meet: {error.strerror}")
+            return
+        record.started_at = time.time()
+        self._journal.save(record)
+        self._watch(record)
+        self._on_change(record)
+
+    def _spec(self, item: ag.DesiredProcess, record: RankRecord) -> LaunchSpec:
+        argv = tuple(item.argv)
+        if argv[0] in ("python", "python3"):
+            argv = (sys.executable, *argv[1:])
+        return LaunchSpec(
+            argv=argv,
+            tag=record.incarnation,
+            env={**os.environ, **self._environment, **item.env},
+            working_dir=item.working_dir,
+            stdout=self.log_file(record, "stdout"),
+            stderr=self.log_file(record, "stderr"),
+        )
+
+    # --- watching
+
+    def _watch(self, record: RankRecord) -> None:
+        """The kernel tells the moment the process ends, whether it is our child or was adopted."""
+        try:
+            descriptor = os.pidfd_open(pid_of(record.handle))
+        except OSError:  # gone already
+            self._on_exit(record)
+            return
+        self._watches[record.key] = descriptor
+        asyncio.get_running_loop().add_reader(descriptor, self._on_exit, record)
+
+    def _on_exit(self, record: RankRecord) -> None:
+        ended = self._launcher.poll(record.handle)
+        if ended is None:
+            return
+        self._unwatch(record.key)
+        self._launcher.signal(record.handle, signal.SIGKILL)  # what its leader left behind in its group
+        self._launcher.forget(record.handle)
+        self._end(record, self._noted_exit(record) if ended.code is None else ended.code, ended.reason)
+
+    def _unwatch(self, key: RankKey) -> None:
+        descriptor = self._watches.pop(key, None)
+        if descriptor is not None:
+            asyncio.get_running_loop().remove_reader(descriptor)
+            os.close(descriptor)
+        timer = self._stopping.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _end(self, record: RankRecord, exit_code: int | None, message: str) -> None:
+        record.ended, record.exit_code, record.message = True, exit_code, message
+        self._journal.save(record)
+        self._on_change(record)
+        if not self.running():
+            self._all_gone.set()
+
+    def _forget(self, record: RankRecord) -> None:
+        del self._records[record.key]
+        self._journal.remove(record.key)
+        (self._folder / "exits" / record.incarnation).unlink(missing_ok=True)
+
+    # --- stopping
+
+    def _stop(self, record: RankRecord, grace_s: float) -> None:
+        """SIGTERM now, SIGKILL when the grace is over; with none, SIGKILL now. A shorter grace replaces a longer."""
+        if not record.stopped:
+            record.stopped = True
+            self._journal.save(record)
+            if grace_s > 0:
+                self._launcher.signal(record.handle, signal.SIGTERM)
+        loop = asyncio.get_running_loop()
+        timer = self._stopping.get(record.key)
+        if timer is not None and timer.when() <= loop.time() + grace_s:
+            return
+        if timer is not None:
+            timer.cancel()
+        self._stopping[record.key] = loop.call_later(grace_s, self._kill, record)
+
+    def _kill(self, record: RankRecord) -> None:
+        if not record.ended:
+            _log.warning("%s did not end in time and is killed", record.worker_id)
+            self._launcher.signal(record.handle, signal.SIGKILL)
+
+    async def stop_all(self, max_grace_s: float) -> None:
+        """The host leaves: every rank gets its grace. Returns when all are gone."""
+        self._all_gone.clear()
+        for record in self.running():
+            self._stop(record, min(record.grace_s, max_grace_s))
+        if self.running():
+            await self._all_gone.wait()
+
+    def detach(self) -> None:
+        """Lets the ranks run on for the next agent."""
+        for key in list(self._watches):
+            self._unwatch(key)
+
+
+def _ignore(_: RankRecord) -> None:
+    """Nobody listens yet."""
+
+
+def _check_port(item: ag.DesiredProcess) -> None:
+    """Rank 0 hosts the meeting of the ranks: its port must be free here."""
+    if item.rank == 0 and item.env.get("MASTER_PORT", "0") != "0":
+        with contextlib.closing(socket.socket()) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("", int(item.env["MASTER_PORT"])))
+
+
+def reports(records: Iterable[RankRecord]) -> list[ag.ProcessReport]:
+    """As the coordinator wants to hear of them."""
+    return [report(record) for record in records]
+
+
+def report(record: RankRecord) -> ag.ProcessReport:
+    return ag.ProcessReport(
+        task_id=record.task_id,
+        attempt=record.attempt,
+        rank=record.rank,
+        pid=pid_of(record.handle) if record.handle else 0,
+        started_at=record.started_at,
+        running=not record.ended,
+        exit_code=record.exit_code or 0,
+        exit_unknown=record.ended and record.exit_code is None,
+        worker_id=record.worker_id,
+        message=record.message,
+        stopped=record.stopped,
+        unstarted=record.unstarted,
+    )

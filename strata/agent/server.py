@@ -1,0 +1,125 @@
+"""The agent's composition root: `strata agent` builds the parts here, runs until a signal, and stops in order."""
+
+import asyncio
+import os
+import re
+import secrets
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from strata.agent.agent import Agent, AgentConfig
+from strata.agent.capture import Capture
+from strata.agent.host import HostSampler
+from strata.agent.journal import Journal
+from strata.agent.ranks import Ranks
+from strata.client.channel import known_token
+from strata.client.telemetry import Outbox, OutboxConfig, telemetry_address
+from strata.config import Settings
+from strata.lockfile import FolderLock
+from strata.network import is_loopback, write_endpoint
+
+__all__ = ["run"]
+
+_STOP_TIMEOUT_S = 5.0
+
+
+def run(settings: Settings, *, launcher: str = "local", telemetry: str | None = None) -> None:
+    """Serves until SIGTERM or SIGINT, then stops its ranks and leaves. When its supervisor was killed, the ranks run on
+    and are adopted by the next agent."""
+    folder = settings.data_dir.resolve() / "agent"
+    lock = FolderLock(folder, "agent")
+    lock.acquire()
+    try:
+        asyncio.run(_serve(settings, folder, launcher, telemetry))
+    finally:
+        lock.release()
+
+
+async def _serve(settings: Settings, folder: Path, launcher: str, telemetry: str | None) -> None:
+    token = known_token(settings)
+    find = _telemetry_finder(settings, telemetry)
+    outbox = Outbox(find, OutboxConfig(folder=folder / "spill", token=token))
+    sampler = HostSampler(folder)
+    journal = Journal(folder / "ranks")
+    config = _config(settings, folder, launcher, token)
+    ranks = Ranks(journal, folder, _environment(settings, config, find()))
+    capture = Capture(ranks, outbox, config.hostname)
+    agent = Agent(config, ranks, capture, sampler, journal)
+    parent = os.getppid()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, lambda: agent.leave(keep_ranks=os.getppid() != parent))
+    ready = settings.data_dir / "agent.json"
+    ranks.adopt()
+    try:
+        await agent.run(lambda: _write_ready(ready, config))
+    finally:
+        ready.unlink(missing_ok=True)
+        await asyncio.to_thread(outbox.close, _STOP_TIMEOUT_S)
+
+
+def _write_ready(file: Path, config: AgentConfig) -> None:
+    if not file.exists():
+        write_endpoint(file, {"agent_id": config.agent_id})
+
+
+def _telemetry_finder(settings: Settings, given: str | None) -> Callable[[], str | None]:
+    """Asked again after every failure: the observatory may have moved to another port."""
+    host = settings.coordinator_addr.rpartition(":")[0]
+    elsewhere = None if is_loopback(host) else f"{host}:{settings.telemetry_port}"
+
+    def find() -> str | None:
+        return given or os.environ.get("STRATA_TELEMETRY_ADDR") or telemetry_address(settings) or elsewhere
+
+    return find
+
+
+def _config(settings: Settings, folder: Path, launcher: str, token: str) -> AgentConfig:
+    hostname = socket.gethostname()
+    coordinator = settings.coordinator_addr
+    return AgentConfig(
+        agent_id=_agent_id(folder, hostname),
+        incarnation=secrets.token_hex(8),
+        hostname=hostname,
+        address=_reachable_address(coordinator),
+        slots=settings.slots or max(4, os.cpu_count() or 1),
+        memory_bytes=psutil.virtual_memory().total,
+        coordinator=coordinator,
+        token=token,
+        launcher=launcher,
+    )
+
+
+def _agent_id(folder: Path, hostname: str) -> str:
+    """The same for the life of the data folder: the coordinator knows by it where its ranks are."""
+    file = folder / "id"
+    if not file.exists():
+        safe = re.sub(r"[^A-Za-z0-9-]", "-", hostname).strip("-") or "host"
+        file.write_text(f"{safe[:80]}-{secrets.token_hex(2)}\n")
+    return file.read_text().strip()
+
+
+def _reachable_address(coordinator: str) -> str:
+    """The address of the interface that leads to the coordinator: the one by which other hosts' ranks find ours."""
+    host, _, port = coordinator.rpartition(":")
+    if is_loopback(host):
+        return "127.0.0.1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, int(port)))
+        return str(probe.getsockname()[0])
+
+
+def _environment(settings: Settings, config: AgentConfig, telemetry: str | None) -> dict[str, str]:
+    """What every rank needs to find the cluster, whatever its working folder."""
+    environment = {
+        "STRATA_AGENT_ID": config.agent_id,
+        "STRATA_COORDINATOR_ADDR": config.coordinator,
+        "STRATA_DATA_DIR": str(settings.data_dir.resolve()),
+    }
+    if telemetry:
+        environment["STRATA_TELEMETRY_ADDR"] = telemetry
+    return environment

@@ -1,0 +1,111 @@
+"""One connection to a Strata process: address, token, deadlines, retries with jitter, errors as StrataErrors.
+
+Every Strata call may be repeated without harm, so a call that found nobody is tried again until its patience ends.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import grpc
+
+from strata.config import Settings
+from strata.errors import DeadlineExceeded, StrataError, Unavailable
+from strata.protocol.status import from_rpc_error
+from strata.token import read_token
+
+__all__ = ["Channel", "aio_channel", "dial", "known_token", "token_metadata"]
+
+_T = TypeVar("_T")
+
+DEFAULT_TIMEOUT_S = 10.0
+_FIRST_PAUSE_S = 0.05
+_MAX_PAUSE_S = 1.0
+_HELD_S = 2.0  # a call that was held this long had somebody at the other end
+_OPTIONS = (
+    ("grpc.max_receive_message_length", 64 * 1024 * 1024),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    # A coordinator that comes back is found within a second, not after gRPC's two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.enable_retries", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+def dial(address: str) -> str:
+    """host:port as gRPC wants it, from what people write."""
+    return address.removeprefix("http://").removeprefix("https://").rstrip("/")
+
+
+def known_token(settings: Settings | None) -> str:
+    """The cluster's token if this process may know it, else nothing: on loopback most calls need none."""
+    if settings is None:
+        return ""
+    try:
+        return read_token(settings) or ""
+    except StrataError:
+        return ""
+
+
+class Channel:
+    """A lazily connected channel. `patience_s` is how long a call goes on trying while nobody answers."""
+
+    def __init__(self, address: str, *, token: str = "", patience_s: float = 10.0) -> None:
+        self.address = dial(address)
+        self.patience_s = patience_s
+        self._metadata = token_metadata(token)
+        self._channel = grpc.insecure_channel(self.address, options=_OPTIONS)
+        self._closed = threading.Event()
+
+    def stub(self, factory: Callable[[Any], _T]) -> _T:
+        return factory(self._channel)
+
+    def call(
+        self, method: Any, request: Any, *, timeout_s: float = DEFAULT_TIMEOUT_S, patience_s: float | None = None
+    ) -> Any:
+        """The answer, or the StrataError that the failure stands for."""
+        patience = self.patience_s if patience_s is None else patience_s
+        give_up_at = 0.0
+        pause = _FIRST_PAUSE_S
+        while True:
+            began = time.monotonic()
+            try:
+                return method(request, timeout=timeout_s, metadata=self._metadata)
+            except grpc.RpcError as error:
+                failure = from_rpc_error(error, address=self.address)
+            except ValueError as error:  # gRPC's word for a channel that was closed meanwhile
+                raise Unavailable(f"the connection to {self.address} is closed") from error
+            now = time.monotonic()
+            if not give_up_at or now - began > _HELD_S:  # patience begins when an answer first fails to come
+                give_up_at, pause = now + patience, _FIRST_PAUSE_S
+            retryable = isinstance(failure, Unavailable | DeadlineExceeded)
+            if not retryable or now + pause > give_up_at or self._closed.is_set():
+                raise failure
+            self._closed.wait(pause * (0.5 + random.random()))  # noqa: S311  # jitter
+            pause = min(pause * 2, _MAX_PAUSE_S)
+
+    def close(self) -> None:
+        self._closed.set()
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+
+def aio_channel(address: str) -> grpc.aio.Channel:
+    """For the agent's stream, which lives on an event loop."""
+    return grpc.aio.insecure_channel(dial(address), options=_OPTIONS)
+
+
+def token_metadata(token: str) -> tuple[tuple[str, str], ...]:
+    return (("authorization", f"Bearer {token}"),) if token else ()

@@ -1,0 +1,128 @@
+"""The coordinator's part of a checkpoint: attempts, votes, decisions. Bytes never pass through here."""
+
+from dataclasses import dataclass
+
+from strata.client.channel import Channel
+from strata.client.workers import Membership
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
+
+__all__ = ["AttemptTicket", "CheckpointsClient", "RankVote", "Ruling"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptTicket:
+    """One try to save one step, the same for every rank."""
+
+    attempt: str
+    step: int
+    epoch: int
+    generation: int
+    deadline_s: float
+    ranks: tuple[int, ...]
+    committer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankVote:
+    """One rank's word that its bytes are durable."""
+
+    rank: int
+    manifest_key: str
+    manifest_hash: str
+    size_bytes: int
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """Where an attempt stands. `prepared` asks the committer to create COMMIT.json from the votes."""
+
+    prepared: bool
+    committed: bool
+    reason: str
+    missing: tuple[int, ...]
+    votes: tuple[RankVote, ...]
+
+
+class CheckpointsClient:
+    """Checkpoint calls of one member."""
+
+    def __init__(self, channel: Channel, member: Membership) -> None:
+        self._channel = channel
+        self._stub = channel.stub(CoordinatorStub)
+        self._member = member
+
+    def begin(self, step: int, epoch: int, storage_path: str, deadline_s: float) -> AttemptTicket:
+        request = pb.CheckpointBegin(
+            worker_id=self._member.worker_id,
+            step=step,
+            epoch=epoch,
+            storage_path=storage_path,
+            deadline_s=deadline_s,
+            incarnation=self._member.incarnation,
+            generation=self._member.generation,
+        )
+        reply: pb.CheckpointAttempt = self._channel.call(self._stub.BeginCheckpoint, request)
+        return AttemptTicket(
+            attempt=reply.attempt,
+            step=reply.step,
+            epoch=reply.epoch,
+            generation=reply.generation,
+            deadline_s=reply.deadline_s,
+            ranks=tuple(reply.ranks),
+            committer=reply.committer,
+        )
+
+    def vote(self, attempt: str, vote: RankVote) -> None:
+        request = pb.CheckpointVote(
+            worker_id=self._member.worker_id,
+            attempt=attempt,
+            rank=vote.rank,
+            manifest_key=vote.manifest_key,
+            manifest_hash=vote.manifest_hash,
+            size_bytes=vote.size_bytes,
+            duration_s=vote.duration_s,
+            incarnation=self._member.incarnation,
+            generation=self._member.generation,
+        )
+        self._channel.call(self._stub.VoteCheckpoint, request)
+
+    def wait(self, attempt: str, timeout_s: float) -> Ruling:
+        """Returns when the attempt is decided, or when it is this member's turn to commit."""
+        request = pb.CheckpointAttempt(attempt=attempt, worker_id=self._member.worker_id)
+        reply: pb.CheckpointDecision = self._channel.call(self._stub.AwaitCheckpoint, request, timeout_s=timeout_s)
+        return Ruling(
+            prepared=reply.verdict == pb.CheckpointDecision.PREPARED,
+            committed=reply.verdict == pb.CheckpointDecision.COMMITTED,
+            reason=reply.reason,
+            missing=tuple(reply.missing),
+            votes=tuple(
+                RankVote(
+                    rank=vote.rank,
+                    manifest_key=vote.manifest_key,
+                    manifest_hash=vote.manifest_hash,
+                    size_bytes=vote.size_bytes,
+                )
+                for vote in sorted(reply.votes, key=lambda item: item.rank)
+            ),
+        )
+
+    def commit(self, attempt: str, metadata: dict[str, str] | None = None) -> None:
+        request = pb.CheckpointInfo(
+            worker_id=self._member.worker_id,
+            attempt=attempt,
+            metadata=metadata or {},
+            incarnation=self._member.incarnation,
+        )
+        self._channel.call(self._stub.CommitCheckpoint, request)
+
+    def abort(self, attempt: str, reason: str) -> None:
+        request = pb.CheckpointAbort(
+            worker_id=self._member.worker_id,
+            attempt=attempt,
+            reason=reason[:500],
+            incarnation=self._member.incarnation,
+            generation=self._member.generation,
+        )
+        self._channel.call(self._stub.AbortCheckpoint, request)

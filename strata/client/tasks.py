@@ -1,0 +1,103 @@
+"""Tasks: submitting, stopping, and looking at them; and the coordinator's state as a whole."""
+
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from strata.client.channel import Channel
+from strata.errors import UnknownTask
+from strata.protocol import convert
+from strata.protocol.generated import control_pb2 as ct
+from strata.protocol.generated.control_pb2_grpc import ControlStub
+from strata.types.tasks import TaskSpec, TaskStatus
+
+__all__ = ["StateView", "TaskView", "TasksClient", "fetch_state"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    """A task as the coordinator knows it."""
+
+    task_id: str
+    name: str
+    status: TaskStatus
+    attempt: int
+    reason: str
+    worker_count: int
+    submitted_at: float
+    started_at: float | None
+    completed_at: float | None
+    failures: int
+    preemptions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateView:
+    """One snapshot; the lists are the form of the coordinator's dump."""
+
+    seq: int
+    cluster_id: str
+    term: int
+    datasets: list[dict[str, Any]]
+    workers: list[dict[str, Any]]
+    agents: list[dict[str, Any]]
+    checkpoints: list[dict[str, Any]]
+    tasks: list[TaskView]
+
+
+def fetch_state(channel: Channel) -> StateView:
+    """The whole durable state at this moment."""
+    reply: ct.StateSnapshot = channel.call(channel.stub(ControlStub).GetState, ct.GetStateRequest())
+    state = json.loads(reply.state_json)
+    return StateView(
+        seq=reply.seq,
+        cluster_id=reply.cluster_id,
+        term=reply.term,
+        datasets=state["datasets"]["specs"],
+        workers=state["membership"]["workers"],
+        agents=state["agents"],
+        checkpoints=state["checkpoints"]["records"],
+        tasks=[_task(values) for values in state["tasks"]["tasks"]],
+    )
+
+
+def _task(values: dict[str, Any]) -> TaskView:
+    return TaskView(
+        task_id=values["task_id"],
+        name=values["spec"]["name"],
+        status=TaskStatus(values["status"]),
+        attempt=values["attempt"],
+        reason=values["reason"],
+        worker_count=values["spec"]["worker_count"],
+        submitted_at=values["submitted_at"],
+        started_at=values["started_at"],
+        completed_at=values["completed_at"],
+        failures=values["course"]["failures"],
+        preemptions=values["course"]["preemptions"],
+    )
+
+
+class TasksClient:
+    """Task calls. A submission that is repeated after a lost answer gives the same task."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._stub = channel.stub(ControlStub)
+
+    def submit(self, spec: TaskSpec) -> str:
+        reply: ct.TaskAck = self._channel.call(self._stub.SubmitTask, convert.to_task_spec(spec, uuid.uuid4().hex))
+        return reply.task_id
+
+    def stop(self, task_id: str, reason: str = "") -> TaskStatus:
+        reply: ct.TaskAck = self._channel.call(self._stub.StopTask, ct.TaskRef(task_id=task_id, reason=reason))
+        return TaskStatus(reply.status)
+
+    def list(self) -> list[TaskView]:
+        return fetch_state(self._channel).tasks
+
+    def get(self, task_id: str) -> TaskView:
+        for task in self.list():
+            if task.task_id == task_id:
+                return task
+        raise UnknownTask(f"no task {task_id!r} is known")

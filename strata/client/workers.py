@@ -1,0 +1,133 @@
+"""A worker's calls: joining and leaving, heartbeats, barriers, shards, where to go on."""
+
+import uuid
+from dataclasses import dataclass
+
+from strata.client.channel import Channel
+from strata.errors import Fenced
+from strata.protocol import convert
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
+from strata.types.barriers import BarrierPolicy, BarrierResult
+from strata.types.datasets import ShardAssignment
+from strata.types.workers import WorkerSpec
+
+__all__ = ["Membership", "Recovery", "WorkersClient"]
+
+_POLICIES = {
+    BarrierPolicy.FAIL: pb.BarrierRequest.FAIL,
+    BarrierPolicy.SHRINK: pb.BarrierRequest.SHRINK,
+    BarrierPolicy.WAIT: pb.BarrierRequest.WAIT,
+}
+_BARRIER_TIMEOUT_S = 1800.0
+_MARGIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """A worker's place: what every later call of its carries."""
+
+    worker_id: str
+    rank: int
+    world_size: int
+    heartbeat_interval_ms: int
+    generation: int
+    incarnation: str
+    term: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """Where to go on: the newest committed checkpoint, if there is one, and this worker's shards."""
+
+    has_checkpoint: bool
+    checkpoint_id: str
+    path: str
+    step: int
+    epoch: int
+    assignments: tuple[ShardAssignment, ...]
+    generation: int
+
+
+class WorkersClient:
+    """Calls of one worker. Not bound to a thread; every call blocks until it is answered."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._stub = channel.stub(CoordinatorStub)
+
+    def register(self, spec: WorkerSpec) -> Membership:
+        reply: pb.WorkerConfig = self._channel.call(self._stub.RegisterWorker, convert.to_worker_info(spec))
+        return Membership(
+            worker_id=reply.assigned_id,
+            rank=reply.rank,
+            world_size=reply.world_size,
+            heartbeat_interval_ms=reply.heartbeat_interval_ms,
+            generation=reply.generation,
+            incarnation=reply.incarnation,
+            term=reply.term,
+        )
+
+    def deregister(self, member: Membership) -> None:
+        """Leaves. Somebody who is out already has nothing to leave."""
+        info = pb.WorkerInfo(worker_id=member.worker_id, incarnation=member.incarnation)
+        try:
+            self._channel.call(self._stub.DeregisterWorker, info)
+        except Fenced:
+            return
+
+    def heartbeat(self, request: pb.HeartbeatRequest) -> pb.HeartbeatResponse:
+        """One try: the next beat comes soon, and a late one helps nobody."""
+        reply: pb.HeartbeatResponse = self._channel.call(self._stub.Heartbeat, request, timeout_s=5.0, patience_s=0.0)
+        return reply
+
+    def barrier(
+        self,
+        member: Membership,
+        barrier_id: str,
+        step: int = 0,
+        *,
+        timeout_s: float | None = None,
+        policy: BarrierPolicy = BarrierPolicy.FAIL,
+    ) -> BarrierResult:
+        """Waits for all members. A coordinator that restarts meanwhile is asked again: the arrival counts once."""
+        request = pb.BarrierRequest(
+            worker_id=member.worker_id,
+            barrier_id=barrier_id,
+            step=step,
+            timeout_ms=int((timeout_s or 0) * 1e3),
+            generation=member.generation,
+            incarnation=member.incarnation,
+            request_id=uuid.uuid4().hex,
+            policy=_POLICIES[policy],
+        )
+        limit_s = (timeout_s or _BARRIER_TIMEOUT_S) + _MARGIN_S
+        reply: pb.BarrierResponse = self._channel.call(self._stub.WaitBarrier, request, timeout_s=limit_s)
+        return BarrierResult(
+            barrier_id=reply.barrier_id,
+            participants=reply.participants,
+            arrival_order=reply.arrival_order,
+            generation=reply.generation,
+            absent=tuple(reply.absent),
+        )
+
+    def shards(self, member: Membership, dataset_id: str, epoch: int) -> list[ShardAssignment]:
+        """All shards of this worker in the epoch's order."""
+        request = pb.ShardRequest(
+            worker_id=member.worker_id, dataset_id=dataset_id, epoch=epoch, incarnation=member.incarnation
+        )
+        reply: pb.ShardAssignments = self._channel.call(self._stub.GetShardAssignments, request)
+        return [convert.from_shard_assignment(shard) for shard in reply.assignments]
+
+    def recover(self, worker_id: str, job_id: str = "", incarnation: str = "") -> Recovery:
+        request = pb.RecoveryRequest(worker_id=worker_id, job_id=job_id, incarnation=incarnation)
+        reply: pb.RecoveryResponse = self._channel.call(self._stub.GetLatestCheckpoint, request)
+        return Recovery(
+            has_checkpoint=reply.has_checkpoint,
+            checkpoint_id=reply.latest_checkpoint.checkpoint_id,
+            path=reply.latest_checkpoint.storage_path,
+            step=reply.resume_step,
+            epoch=reply.resume_epoch,
+            assignments=tuple(convert.from_shard_assignment(shard) for shard in reply.shard_assignments),
+            generation=reply.generation,
+        )

@@ -1,0 +1,59 @@
+"""What every launcher can do: start a program somewhere, watch it, stop it, and find it again after a restart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+__all__ = ["Exit", "LaunchSpec", "Launcher"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSpec:
+    """A program to run. `tag` is found again in its environment, so that a lost handle does not mean a lost process;
+    `copies` is how many of it a cluster's scheduler should start (a local launcher starts one)."""
+
+    argv: tuple[str, ...]
+    tag: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    working_dir: str = ""
+    stdout: Path | None = None
+    stderr: Path | None = None
+    copies: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How it ended; a code below 0 is a signal, None means that nobody saw it."""
+
+    code: int | None
+    reason: str = ""
+
+
+class Launcher(Protocol):
+    """A handle is a durable string: whoever holds it, even after a restart, can go on from there. Calls block for
+    seconds at most, except `stop`, which takes up to its grace."""
+
+    def prepare(self, spec: LaunchSpec) -> None:
+        """Raises InvalidArgument or Unavailable when `start` could not work; changes nothing."""
+        ...
+
+    def start(self, spec: LaunchSpec) -> str:
+        """Starts it and returns its handle. Never called twice for one tag that is running."""
+        ...
+
+    def poll(self, handle: str) -> Exit | None:
+        """None while it runs."""
+        ...
+
+    def signal(self, handle: str, number: int) -> None:
+        """To all its processes; no effect when it is gone."""
+        ...
+
+    def stop(self, handle: str, grace_s: float) -> Exit:
+        """SIGTERM, up to `grace_s`, SIGKILL; returns when it is verifiably gone."""
+        ...
+
+    def adopt(self, tag: str) -> str | None:
+        """The handle of a running program with this tag, or None."""
+        ...
