@@ -19,7 +19,8 @@ class Api:
     """The observatory of this data folder, or of the configured host and port."""
 
     def __init__(self, settings: Settings) -> None:
-        self.url = _find(settings)
+        self.endpoints = _read_endpoints(settings)
+        self.url = self.endpoints.get("http", f"http://{settings.host}:{settings.http_port}")
         self._token = read_token(settings)
 
     def get(self, path: str) -> Any:
@@ -29,7 +30,7 @@ class Api:
         return self._call(path, json.dumps(body).encode())
 
     def _call(self, path: str, body: bytes | None) -> Any:
-        request = Request(f"{self.url}{path}", data=body)  # noqa: S310  the scheme is ours, see _find
+        request = Request(f"{self.url}{path}", data=body)  # noqa: S310  the scheme is ours
         if body is not None:
             request.add_header("Content-Type", "application/json")
         if self._token:
@@ -44,12 +45,13 @@ class Api:
             raise ObservatoryUnavailable(f"no Strata answers at {self.url} ({reason})") from None
 
 
-def _find(settings: Settings) -> str:
+def _read_endpoints(settings: Settings) -> dict[str, str]:
+    """Where the cluster of this data folder listens; nothing when it does not run."""
     try:
         endpoints = json.loads((settings.data_dir / "endpoints.json").read_text())
-        return str(endpoints["http"])
-    except (OSError, ValueError, KeyError):
-        return f"http://{settings.host}:{settings.http_port}"
+    except (OSError, ValueError):
+        return {}
+    return {str(key): str(value) for key, value in endpoints.items()}
 
 
 def _from_answer(error: HTTPError) -> StrataError:

@@ -1,15 +1,14 @@
 """`strata workers`, `datasets`, `tasks`, `runs`, `logs`: what the dashboard shows, in a terminal."""
 
-import sys
 import time
-from collections.abc import Mapping
 from typing import Annotated, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import typer
 from rich.console import Console
 
 from strata.cli.api import Api
+from strata.cli.follow import LogFollower, print_lines
 from strata.cli.options import DataDir, prepare
 from strata.cli.show import Column, ago, number, show_rows
 
@@ -18,7 +17,6 @@ __all__ = ["add_to"]
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 _FOLLOW_S = 1.0
-_LEVEL_COLOURS = {"error": "red", "warn": "yellow", "warning": "yellow", "debug": "dim"}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -117,30 +115,16 @@ def logs(
     as_json: Json = False,
 ) -> None:
     """Show the newest log lines of coordinator, agents and workers."""
-    api = _api(data_dir)
-    wanted = {"limit": limit, "task_id": task, "worker_id": worker, "level": level, "q": search}
-    query = {key: value for key, value in wanted.items() if value is not None}
-    rows = api.get(f"/api/logs?{urlencode(query)}")
+    wanted = {"task_id": task, "worker_id": worker, "level": level, "q": search}
+    follower = LogFollower(_api(data_dir), wanted)
+    rows = follower.first(limit)
     if as_json:
         show_rows(rows, [], as_json=True, empty="")
         return
-    seen = _print_new(rows, set())
+    print_lines(rows)
     while follow:
         time.sleep(_FOLLOW_S)
-        seen = _print_new(api.get(f"/api/logs?{urlencode(query)}"), seen)
-
-
-def _print_new(rows: list[Mapping[str, Any]], seen: set[str]) -> set[str]:
-    """Oldest first, each line once."""
-    console = Console(highlight=False, soft_wrap=True)
-    for row in sorted(rows, key=lambda row: row["timestamp_ms"]):
-        if row["id"] not in seen:
-            at = time.strftime("%H:%M:%S", time.localtime(row["timestamp"]))
-            who = row.get("worker_id") or row["source"]
-            colour = _LEVEL_COLOURS.get(row["level"], "default")
-            console.print(f"[dim]{at}[/] [cyan]{who}[/] [{colour}]{row['message'].replace('[', chr(92) + '[')}[/]")
-    sys.stdout.flush()
-    return {row["id"] for row in rows}
+        print_lines(follower.more())
 
 
 def _api(data_dir: Any) -> Api:

@@ -104,7 +104,7 @@ class Supervisor:
     def __init__(self, children: list[Child], tell: Callable[[str], None]) -> None:
         self._children = children
         self._tell = tell
-        self._stopping = False
+        self.stopping = False
         self.started = False
 
     def start(self) -> None:
@@ -118,15 +118,24 @@ class Supervisor:
             raise
         self.started = True
 
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """Where the children listen, all together."""
+        return {key: value for child in self._children for key, value in child.endpoints.items()}
+
     def ask_to_stop(self) -> None:
-        self._stopping = True
+        self.stopping = True
 
     def watch(self) -> None:
         """Returns after `ask_to_stop`. A child that dies comes back after a pause that grows with its failures."""
-        while not self._stopping:
-            for child in self._children:
-                self._look_after(child)
+        while not self.stopping:
+            self.look()
             time.sleep(_POLL_S)
+
+    def look(self) -> None:
+        """One look at every child, for a caller with a loop of its own."""
+        for child in self._children:
+            self._look_after(child)
 
     def _look_after(self, child: Child) -> None:
         now = time.monotonic()

@@ -49,7 +49,8 @@ def up(
 
 @contextmanager
 def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
-    """A running cluster on this machine: endpoints.json is there inside the block, no process is left after it."""
+    """A running cluster on this machine: endpoints.json is there inside the block, no process is left after it.
+    Inside, Ctrl-C and SIGTERM only set the supervisor's `stopping`: whoever uses it looks there."""
     folder = settings.data_dir
     lock = FolderLock(folder, "strata")
     lock.acquire()
@@ -59,10 +60,9 @@ def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
         supervisor = Supervisor(children, lambda line: _console.print(f"[yellow]{line}[/]"))
         with _stop_signals(supervisor):
             supervisor.start()
-            endpoints = {key: value for child in children for key, value in child.endpoints.items()}
-            file = write_endpoint(folder / "endpoints.json", endpoints)
+            file = write_endpoint(folder / "endpoints.json", supervisor.endpoints)
             try:
-                _greet(endpoints, folder)
+                _greet(supervisor.endpoints, folder)
                 yield supervisor
             finally:
                 file.unlink(missing_ok=True)
