@@ -17,7 +17,7 @@ def read_token(settings: Settings) -> str | None:
     file = settings.data_dir / "token"
     try:
         return file.read_text().strip() or None
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:
         raise InvalidConfig(f"{file} cannot be read", hint="It belongs to whoever ran `strata up` first.") from None
@@ -31,20 +31,21 @@ def ensure_token(settings: Settings) -> str:
     file = settings.data_dir / "token"
     try:
         _create(file, secrets.token_urlsafe(32))
-    except FileExistsError:
-        pass  # another process was first; its token is read below
     except OSError as error:
         raise InvalidConfig(
             f"the data folder {settings.data_dir} cannot be used: {error.strerror}",
             hint="Give a folder you may write to with --data-dir.",
         ) from None
-    return file.read_text().strip()
+    token = read_token(settings)
+    if token is None:
+        raise InvalidConfig(f"{file} is empty", hint="Remove it to have a new token made, or write one into it.")
+    return token
 
 
 def _create(file: Path, token: str) -> None:
     """Complete from the moment it can be seen: written aside, then linked into place unless one is there."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    staged = file.with_name(f"{file.name}.{os.getpid()}")
+    staged = file.with_name(f"{file.name}.{secrets.token_hex(4)}")  # not the pid: containers give it again
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         os.write(descriptor, f"{token}\n".encode())
@@ -52,5 +53,7 @@ def _create(file: Path, token: str) -> None:
         os.close(descriptor)
     try:
         file.hardlink_to(staged)
+    except FileExistsError:
+        pass  # another process was first: its token is the one
     finally:
         staged.unlink()

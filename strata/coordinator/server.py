@@ -97,7 +97,7 @@ class CoordinatorServer:
             task = asyncio.create_task(job)
             stack.push_async_callback(_cancelled, task)
             task.add_done_callback(lambda done: _stop_on_bug(done, coordinator))
-        self.address = f"{settings.host}:{port}"
+        self.address = f"{_bracketed(settings.host)}:{port}"
         file = write_endpoint(settings.data_dir / "coordinator.json", {"grpc": self.address})
         stack.callback(file.unlink, missing_ok=True)
         _log.info("coordinator at %s", self.address)
@@ -140,13 +140,17 @@ async def _serve(settings: Settings) -> None:
 
 def _bind(server: grpc.aio.Server, host: str, port: int) -> int:
     check_free(host, port, flag="--grpc-port")
-    shown = f"[{host}]" if ":" in host else host
+    shown = _bracketed(host)
     bound = server.add_insecure_port(f"{shown}:{port}")
     if bound == 0:
         raise InvalidConfig(
             f"cannot listen on {shown}:{port}", hint="Choose another with --grpc-port (0 = any free one)."
         )
     return bound
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

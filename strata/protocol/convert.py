@@ -15,6 +15,7 @@ from strata.types.tasks import TaskSpec
 from strata.types.workers import AgentSpec, WorkerSpec
 
 __all__ = [
+    "check_request_id",
     "from_agent_hello",
     "from_barrier_request",
     "from_dataset_info",
@@ -29,6 +30,7 @@ __all__ = [
     "to_worker_info",
 ]
 
+_MAX_REQUEST_ID = 128
 _POLICIES = {
     pb.BarrierRequest.FAIL: BarrierPolicy.FAIL,
     pb.BarrierRequest.SHRINK: BarrierPolicy.SHRINK,
@@ -86,6 +88,7 @@ def from_barrier_request(message: pb.BarrierRequest) -> BarrierArrival:
         raise InvalidArgument(f"barrier policy {message.policy} is unknown", hint="Allowed: FAIL, SHRINK, WAIT.")
     if message.timeout_ms < 0:
         raise InvalidArgument(f"timeout_ms is {message.timeout_ms}, it must be 0 (none) or more")
+    check_request_id(message.request_id)
     return BarrierArrival(
         worker_id=message.worker_id,
         barrier_id=message.barrier_id,
@@ -175,6 +178,13 @@ def to_checkpoint_info(record: CheckpointInfo) -> pb.CheckpointInfo:
         task_id=record.task_id or "",
         duration_s=record.duration_s or 0.0,
     )
+
+
+def check_request_id(request_id: str) -> str:
+    """Returns it when it is short enough to be remembered."""
+    if len(request_id) > _MAX_REQUEST_ID:
+        raise InvalidArgument(f"request_id has {len(request_id)} characters, {_MAX_REQUEST_ID} are allowed")
+    return request_id
 
 
 def from_task_spec(message: ct.TaskSpec) -> TaskSpec:

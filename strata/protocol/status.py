@@ -21,10 +21,14 @@ from strata.errors import (
     error_types,
 )
 
-__all__ = ["CODE_KEY", "DETAIL_KEY", "from_rpc_error", "to_status", "to_trailers"]
+__all__ = ["CODE_KEY", "DETAIL_KEY", "from_rpc_error", "to_status", "to_text", "to_trailers"]
 
 CODE_KEY = "strata-error-code"
 DETAIL_KEY = "strata-error-bin"  # "-bin": free bytes, so names in any script survive
+
+# gRPC refuses trailers above 8 KB, and text may triple on the wire: an error must not be lost because it is long.
+_MAX_TEXT_BYTES = 1_500
+_MAX_MISSING_BYTES = 2_000
 
 # What a status without our trailers means: another server's answer, or gRPC's own.
 _FALLBACK: dict[grpc.StatusCode, type[StrataError]] = {
@@ -42,12 +46,20 @@ def to_status(error: StrataError) -> grpc.StatusCode:
     return grpc.StatusCode[error.grpc_status]
 
 
+def to_text(error: StrataError) -> str:
+    """The message, cut to what a status may carry."""
+    text = error.message.encode(errors="replace")
+    if len(text) <= _MAX_TEXT_BYTES:
+        return error.message
+    return text[:_MAX_TEXT_BYTES].decode(errors="ignore") + "…"
+
+
 def to_trailers(error: StrataError) -> tuple[tuple[str, str | bytes], ...]:
     """Trailing metadata from which `from_rpc_error` rebuilds the error: its code, hint and who is missing."""
     detail: dict[str, Any] = {"hint": error.hint}
-    missing = getattr(error, "missing", ())
+    missing = _fitting(getattr(error, "missing", ()))
     if missing:
-        detail["missing"] = list(missing)
+        detail["missing"] = missing
     return ((CODE_KEY, error.code), (DETAIL_KEY, json.dumps(detail).encode()))
 
 
@@ -63,6 +75,18 @@ def from_rpc_error(error: grpc.RpcError, *, address: str) -> StrataError:
     StrataError.__init__(rebuilt, text, hint=detail.get("hint"))
     rebuilt.__dict__["missing"] = tuple(detail.get("missing", ()))
     return rebuilt
+
+
+def _fitting(missing: Iterable[str | int]) -> list[str | int]:
+    """As many of the missing as the trailers have room for; the message counts the rest."""
+    room = _MAX_MISSING_BYTES
+    fitting: list[str | int] = []
+    for item in missing:
+        room -= len(str(item)) + 4
+        if room < 0:
+            break
+        fitting.append(item)
+    return fitting
 
 
 def _from_plain_status(status: grpc.StatusCode, text: str, address: str) -> StrataError:

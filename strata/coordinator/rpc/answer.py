@@ -10,7 +10,7 @@ import grpc
 
 from strata.coordinator.meter import Meter
 from strata.errors import Internal, StrataError, Unauthenticated
-from strata.protocol.status import to_status, to_trailers
+from strata.protocol.status import to_status, to_text, to_trailers
 
 __all__ = ["answered", "bearer_token", "check_token", "fail"]
 
@@ -43,7 +43,7 @@ def answered(
 
 async def fail(context: Context, error: StrataError) -> NoReturn:
     """Ends the call with the error's status, message and trailers."""
-    await context.abort(to_status(error), error.message, to_trailers(error))
+    await context.abort(to_status(error), to_text(error), to_trailers(error))
     raise AssertionError("abort always raises")
 
 

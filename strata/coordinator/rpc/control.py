@@ -101,7 +101,7 @@ class ControlService(ct_grpc.ControlServicer):
             check_token(context, self._token, "a task with its own entrypoint")
         spec = convert.from_task_spec(request)
         task_id = f"{spec.name[:80]}-{uuid.uuid4().hex[:8]}"
-        command = c.SubmitTask(task_id=task_id, spec=spec, request_id=request.request_id)
+        command = c.SubmitTask(task_id=task_id, spec=spec, request_id=convert.check_request_id(request.request_id))
         return _ack(await self._coordinator.ask(command))
 
     @answered

@@ -1,0 +1,171 @@
+"""One suite over every journal: order, durability, snapshots; then what only SQLite can get wrong."""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from strata.coordinator.journal.base import Journal, Record
+from strata.coordinator.journal.memory import MemoryJournal
+from strata.coordinator.journal.sqlite import SqliteJournal
+from strata.errors import DataDirInUse, InvalidConfig
+
+Open = Callable[[], Journal]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Gives a journal over the same storage each time, as a new process would."""
+    if request.param == "sqlite":
+        return lambda: SqliteJournal(tmp_path)
+    memory = MemoryJournal()
+    return lambda: memory
+
+
+def records(first: int, last: int) -> list[Record]:
+    return [Record(seq, 1.5, "Kind", f"body {seq} ä".encode()) for seq in range(first, last + 1)]
+
+
+class Owner:
+    """What a coordinator does with its journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.durable = 0
+        self.failure: BaseException | None = None
+        self._changed = asyncio.Event()
+        self.stored = journal.open(self._on_durable, self._on_failure)
+
+    def _on_durable(self, seq: int) -> None:
+        assert seq > self.durable, "numbers only grow"
+        self.durable = seq
+        self._changed.set()
+
+    def _on_failure(self, error: BaseException) -> None:
+        self.failure = error
+        self._changed.set()
+
+    async def reach(self, seq: int) -> None:
+        async with asyncio.timeout(10):
+            while self.durable < seq and self.failure is None:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+async def test_it_starts_empty_and_keeps_what_it_was_given(make: Open) -> None:
+    owner = Owner(make())
+    assert (owner.stored.seq, owner.stored.snapshot, owner.stored.records) == (0, None, [])
+    owner.journal.append(records(1, 3))
+    owner.journal.append(records(4, 4))
+    await owner.reach(4)
+    owner.journal.close()
+    assert Owner(make()).stored.records == records(1, 4)
+
+
+async def test_what_is_queued_at_the_end_is_written(make: Open) -> None:
+    owner = Owner(make())
+    owner.journal.append(records(1, 100))
+    owner.journal.close()
+    again = Owner(make())
+    assert again.stored.records == records(1, 100)
+    again.journal.close()
+
+
+async def test_a_snapshot_stands_for_the_records_before_it(make: Open) -> None:
+    owner = Owner(make())
+    owner.journal.append(records(1, 5))
+    owner.journal.save_snapshot(5, b"first")
+    owner.journal.append(records(6, 7))
+    owner.journal.save_snapshot(7, b"second")
+    owner.journal.append(records(8, 9))
+    await owner.reach(9)
+    owner.journal.close()
+    again = Owner(make())
+    assert (again.stored.seq, again.stored.snapshot) == (7, b"second")
+    assert again.stored.records == records(8, 9)
+    again.journal.close()
+
+
+async def test_memory_crashes_on_purpose() -> None:
+    journal = MemoryJournal()
+    owner = Owner(journal)
+    journal.append(records(1, 2))
+    journal.hold = True
+    journal.append(records(3, 3))
+    journal.save_snapshot(3, b"ahead of what is durable")
+    assert owner.durable == 2
+    journal.crash()
+    again = Owner(journal)
+    assert again.stored.records == records(1, 2)
+    assert again.stored.snapshot is None
+
+
+# --- SQLite alone
+
+
+async def test_many_appends_share_commits(tmp_path: Path) -> None:
+    owner = Owner(SqliteJournal(tmp_path))
+    for seq in range(1, 2_001):
+        owner.journal.append(records(seq, seq))
+    await owner.reach(2_000)
+    commits = owner.journal.take_commit_times()
+    assert 0 < len(commits) < 2_000
+    assert all(seconds > 0 for seconds in commits)
+    assert owner.journal.take_commit_times() == []
+    owner.journal.close()
+
+
+async def test_the_disk_is_really_asked(tmp_path: Path) -> None:
+    owner = Owner(SqliteJournal(tmp_path))
+    owner.journal.append(records(1, 1))
+    await owner.reach(1)
+    with sqlite3.connect(tmp_path / "journal.db") as other:
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert other.execute("SELECT count(*) FROM records").fetchone() == (1,)
+    other.close()
+    owner.journal.close()
+
+
+async def test_a_second_owner_is_refused_with_the_pid_of_the_first(tmp_path: Path) -> None:
+    owner = Owner(SqliteJournal(tmp_path))
+    with pytest.raises(DataDirInUse, match=f"pid {os.getpid()}"):
+        Owner(SqliteJournal(tmp_path))
+    owner.journal.close()
+    Owner(SqliteJournal(tmp_path)).journal.close()
+
+
+async def test_a_journal_of_a_newer_release_is_refused(tmp_path: Path) -> None:
+    Owner(SqliteJournal(tmp_path)).journal.close()
+    with sqlite3.connect(tmp_path / "journal.db") as other:
+        other.execute("PRAGMA user_version = 99")
+    other.close()
+    with pytest.raises(InvalidConfig, match="schema version 99"):
+        Owner(SqliteJournal(tmp_path))
+
+
+async def test_old_records_go_with_the_snapshot(tmp_path: Path) -> None:
+    owner = Owner(SqliteJournal(tmp_path))
+    owner.journal.append(records(1, 20_010))
+    owner.journal.save_snapshot(20_010, b"s")
+    owner.journal.close()
+    with sqlite3.connect(tmp_path / "journal.db") as other:
+        assert other.execute("SELECT min(seq), max(seq) FROM records").fetchone() == (11, 20_010)
+    other.close()
+
+
+async def test_a_write_that_fails_is_reported_and_nothing_after_it_is_promised(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    owner = Owner(SqliteJournal(tmp_path))
+    owner.journal.append(records(1, 1))
+    await owner.reach(1)
+    owner.journal.append(records(1, 1))  # the number exists: the database refuses it
+    await owner.reach(2)
+    assert isinstance(owner.failure, sqlite3.IntegrityError)
+    owner.journal.append(records(2, 2))
+    owner.journal.close()
+    assert owner.durable == 1
+    assert "the journal cannot be written" in caplog.text

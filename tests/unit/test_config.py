@@ -1,0 +1,91 @@
+"""Settings: environment, then strata.toml, then flags; what is wrong is named with its value and what is allowed."""
+
+from pathlib import Path
+
+import pytest
+
+from strata.config import Settings, load_settings, masked
+from strata.errors import InvalidConfig
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_defaults_are_those_of_the_contract() -> None:
+    settings = load_settings()
+    assert settings.coordinator_addr == "localhost:50051"
+    assert settings.heartbeat_timeout == 30.0
+    assert settings.poll_interval_sec == 3.0
+    assert settings.ch_host is None
+    assert (settings.host, settings.grpc_port, settings.http_port) == ("127.0.0.1", 50051, 3000)
+
+
+def test_both_spellings_are_read_and_the_longer_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEARTBEAT_TIMEOUT", "5")
+    assert load_settings().heartbeat_timeout == 5.0
+    monkeypatch.setenv("STRATA_HEARTBEAT_TIMEOUT", "7")
+    assert load_settings().heartbeat_timeout == 7.0
+
+
+def test_the_file_beats_the_environment_and_flags_beat_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEARTBEAT_TIMEOUT", "5")
+    (folder / "strata.toml").write_text("heartbeat_timeout = 6\n[task_types]\nmine = ['python', 'm.py']\n")
+    assert load_settings().heartbeat_timeout == 6.0
+    assert load_settings({"heartbeat_timeout": None}).heartbeat_timeout == 6.0
+    assert load_settings({"heartbeat_timeout": 8}).heartbeat_timeout == 8.0
+    assert load_settings().task_types == {"mine": ["python", "m.py"]}
+
+
+@pytest.mark.parametrize("address", ["http://h:1", "https://h:1", "h:1"])
+def test_addresses_may_have_a_scheme(address: str) -> None:
+    assert load_settings({"coordinator_addr": address}).coordinator_addr == "h:1"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("COORDINATOR_ADDR", "nowhere"),
+        ("COORDINATOR_ADDR", "h:99999"),
+        ("HEARTBEAT_TIMEOUT", "0"),
+        ("HEARTBEAT_TIMEOUT", "nan"),
+        ("STORAGE_BACKEND", "tape"),
+        ("CH_PORT", "70000"),
+        ("CH_DATABASE", "a-b; DROP"),
+        ("STRATA_SLOTS", "0"),
+    ],
+)
+def test_a_bad_value_is_named_with_its_variable(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InvalidConfig, match=f"{name} = ") as caught:
+        load_settings()
+    assert value in caught.value.message
+
+
+def test_a_variable_that_is_no_setting_is_refused_with_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRATA_GRPC_PROT", "1")
+    with pytest.raises(InvalidConfig, match="STRATA_GRPC_PROT is not a setting") as caught:
+        load_settings()
+    assert "STRATA_GRPC_PORT" in caught.value.hint
+
+
+def test_a_key_of_the_file_that_is_no_setting_is_refused(folder: Path) -> None:
+    (folder / "strata.toml").write_text("heartbeat_timeuot = 1\n")
+    with pytest.raises(InvalidConfig, match="heartbeat_timeuot is not a setting of Strata; did you mean heartbeat_t"):
+        load_settings()
+
+
+def test_a_file_that_is_no_toml_is_refused(folder: Path) -> None:
+    (folder / "strata.toml").write_text("= =")
+    with pytest.raises(InvalidConfig, match=r"strata\.toml cannot be read"):
+        load_settings()
+
+
+def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRATA_TOKEN", "hush-hush")
+    monkeypatch.setenv("CH_PASSWORD", "hush-hush")
+    settings = load_settings()
+    assert "hush" not in str(masked(settings)) + repr(settings)
+    assert set(masked(settings)) == set(Settings.model_fields)

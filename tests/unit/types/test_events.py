@@ -1,0 +1,39 @@
+"""Events survive the journal: every kind, with every field, comes back equal."""
+
+import dataclasses
+import json
+import typing
+
+import pytest
+
+from strata.types.events import EVENT_KINDS, Event, decode_event, encode_event
+
+SAMPLES: dict[object, object] = {
+    str: 'ä "quoted" \n name',
+    int: 2**62,
+    float: 1_700_000_000.123456,
+    float | None: None,
+    bool: True,
+    dict[str, str]: {"k": "ü"},
+    dict[str, object]: {"k": 1},
+    tuple[str, ...]: ("a", "b"),
+    tuple[int, ...]: (0, 1),
+}
+
+
+def sample(cls: type[Event]) -> Event:
+    hints = typing.get_type_hints(cls)
+    return cls(**{field.name: SAMPLES[hints[field.name]] for field in dataclasses.fields(cls)})
+
+
+@pytest.mark.parametrize("kind", sorted(EVENT_KINDS))
+def test_it_comes_back_equal(kind: str) -> None:
+    event = sample(EVENT_KINDS[kind])
+    body = encode_event(event)
+    assert decode_event(kind, body) == event
+    assert json.loads(body).keys() == {field.name for field in dataclasses.fields(event)}
+
+
+def test_a_kind_of_a_newer_release_is_named() -> None:
+    with pytest.raises(KeyError, match="FromTheFuture"):
+        decode_event("FromTheFuture", b"{}")
