@@ -53,8 +53,9 @@ def ensure_venv(requires: Sequence[str], root: Path | None = None) -> PeerVenv:
             folder.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise PeerUnavailable(f"cannot create {folder.parent}: {error.strerror}") from error
-        _run([sys.executable, "-m", "venv", str(folder)])
-        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requires])
+        # Our own pip installs into it: a venv without one is made in a tenth of a second instead of four.
+        _run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+        _run([sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", *requires])
         stamp.write_text(_run([str(python), "-c", LIST_VERSIONS]), encoding="utf-8")
     return PeerVenv(python=python, versions=json.loads(stamp.read_text(encoding="utf-8")))
 

@@ -89,7 +89,7 @@ def test_a_script_that_fails_is_an_error_with_its_last_words(tmp_path: Path) -> 
 
 
 def test_a_peer_that_cannot_install_is_skipped_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes a second or two: a real virtualenv and a real pip, told to use no index, so no network is needed."""
+    """A real virtualenv and a real pip, told to use no index, so no network is needed."""
     monkeypatch.setenv("STRATA_BENCH_VENVS", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
