@@ -60,6 +60,8 @@ async function toError(response: Response): Promise<ApiError> {
       detail?: unknown;
     };
     const { error } = body;
+    if (response.status === 405)
+      return new ApiError(405, "unsupported", "This server cannot do that yet.", "A newer version may.");
     if (error)
       return new ApiError(response.status, error.code ?? "error", error.message ?? fallback, error.hint ?? null);
     if (typeof body.detail === "string") return new ApiError(response.status, "error", body.detail, null);

@@ -11,6 +11,7 @@ import type {
   Shard,
   Status,
   StreamEvent,
+  SystemMetrics,
 } from "./wire";
 
 export type LinkState = "connecting" | "live" | "disconnected";
@@ -72,4 +73,6 @@ export interface DataSource {
   readonly requests: Requests;
   /** Starts the one stream; the returned function stops it. Never throws: trouble arrives as a link. */
   open(sink: Sink): () => void;
+  /** The last minutes of the system's own numbers, where a source knows them. */
+  pastMetrics?(): { time: number; metrics: SystemMetrics }[];
 }

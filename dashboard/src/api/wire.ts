@@ -59,6 +59,10 @@ export interface Worker {
   reason?: Nullable<string>;
   incarnation?: Nullable<string>;
   generation?: Nullable<number>;
+  /** What it says it is doing inside a step, such as data or barrier. */
+  section?: Nullable<string>;
+  step_time_s?: Nullable<number>;
+  agent_id?: Nullable<string>;
 }
 
 export interface Dataset {
@@ -87,19 +91,33 @@ export interface Shard {
   file_paths?: string[];
 }
 
-/** A cell of a preview: a plain value, a numeric series, or an image as a data URL. */
+/** A cell of a preview: a plain value, or an object that says what it is. */
 export type PreviewCell =
   | Nullable<string | number | boolean>
-  | number[]
-  | { kind: "image"; src: string; alt?: string }
-  | { kind: "series"; values: number[] }
-  | { kind: "text"; text: string };
+  | PreviewImage
+  | { kind: "text"; text: string; size?: number }
+  | { kind: "bytes"; hex: string; size: number }
+  | { kind: "array"; dtype: string; shape: number[]; values: PreviewCell[] }
+  | { kind: "list"; size: number; values: PreviewCell[] };
+
+export interface PreviewImage {
+  kind: "image";
+  /** A data URL; missing when the image is broken or too large. */
+  thumbnail?: string;
+  error?: string;
+  width?: number;
+  height?: number;
+  size?: number;
+}
 
 export interface Preview {
   dataset_id?: string;
   worker_id?: Nullable<string>;
-  columns: ({ name: string; type?: string } | string)[];
-  rows: (PreviewCell[] | Record<string, PreviewCell>)[];
+  epoch?: Nullable<number>;
+  columns: { name: string; type: string }[];
+  rows: Record<string, PreviewCell>[];
+  /** Where each row comes from. */
+  origins?: { index?: number; file?: string; row?: number }[];
   note?: Nullable<string>;
 }
 
@@ -143,6 +161,9 @@ export interface SystemMetrics {
   total_workers: Nullable<number>;
   barrier_latency_p99: Nullable<number>;
   shard_assignment_time: Nullable<number>;
+  barrier_wait_p99?: Nullable<number>;
+  journal_commit_p99?: Nullable<number>;
+  loop_lag?: Nullable<number>;
 }
 
 export interface Task {

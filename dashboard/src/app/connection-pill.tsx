@@ -26,7 +26,7 @@ export function ConnectionPill() {
       title={title}
       className={cx(
         "inline-flex h-6 shrink-0 items-center gap-1.5 rounded-full px-2.5 text-xs font-medium",
-        LOOKS[state],
+        demo ? "bg-accent-soft text-accent" : LOOKS[state],
       )}
     >
       <span

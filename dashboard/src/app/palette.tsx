@@ -26,7 +26,11 @@ export function Palette() {
       event.preventDefault();
       setAt((at + move + found.length) % Math.max(1, found.length));
     }
-    if (event.key === "Enter") go(found[at]);
+    if (event.key === "Enter") {
+      // Or the same key press would push the first button of whatever opens.
+      event.preventDefault();
+      go(found[at]);
+    }
   };
   return (
     <Dialog title="Search" onClose={close} bare>

@@ -29,6 +29,7 @@ class Feed {
 
   start(): void {
     setSource(this.source);
+    for (const { time, metrics } of this.source.pastMetrics?.() ?? []) systemHistory.sample(time, metrics);
     this.#sampler = setInterval(this.#sample, 1000);
     this.#stopSource = this.source.open({ link: setLink, event: (event) => this.#receive(event) });
     void this.#refresh();

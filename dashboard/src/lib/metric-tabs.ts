@@ -43,6 +43,15 @@ function rank(metric: string): number {
   return found === -1 ? ORDER.length : found;
 }
 
+const HEADLINES = ["loss", "throughput/", "grad", "step_time", "val", "lr"];
+
+/** At most `count` training metrics that tell a run's story, one of each kind; then whatever else there is. */
+export function headlines(names: readonly string[], count: number): string[] {
+  const training = names.filter((name) => tabOf(name) === "training").sort(byInterest);
+  const kinds = HEADLINES.flatMap((prefix) => training.find((name) => name.startsWith(prefix)) ?? []);
+  return [...new Set([...kinds, ...training])].slice(0, count);
+}
+
 /** The heading a metric stands under: the part before the first slash, or the second word of sys.*. */
 export function sectionOf(metric: string): string {
   if (metric.startsWith("sys.")) return metric.split(".")[1]?.replace(/_.*/, "") ?? "system";

@@ -35,10 +35,12 @@ export function applyState(state: ClusterState, except: ReadonlySet<string> = ne
   for (const key of KEYS) {
     if (state[key] !== undefined && !except.has(key)) Object.assign(change, { [key]: state[key] });
   }
-  if (change.workers) change.workers = [...change.workers].sort(byRank);
+  if (change.workers) change.workers = [...change.workers].sort(byTaskAndRank);
   useCluster.setState(change);
 }
 
-function byRank(a: Worker, b: Worker): number {
-  return (a.rank ?? Number.MAX_SAFE_INTEGER) - (b.rank ?? Number.MAX_SAFE_INTEGER) || a.id.localeCompare(b.id);
+/** Ranks repeat from task to task, so the ranks of a task stand together. */
+function byTaskAndRank(a: Worker, b: Worker): number {
+  const task = (a.current_task ?? "~").localeCompare(b.current_task ?? "~");
+  return task || (a.rank ?? Number.MAX_SAFE_INTEGER) - (b.rank ?? Number.MAX_SAFE_INTEGER) || a.id.localeCompare(b.id);
 }

@@ -31,7 +31,7 @@ export class LogWriter {
   }
 
   take(): LogEntry[] {
-    const out = this.#pending;
+    const out = this.#pending.sort((a, b) => a.timestamp - b.timestamp);
     this.#pending = [];
     return out;
   }

@@ -2,7 +2,7 @@
 import type { Dataset, Worker } from "../wire";
 import type { RunPlan } from "./runs";
 
-const [MINUTE, HOUR] = [60_000, 3_600_000];
+const HOUR = 3_600_000;
 
 const moe = (lr: number, extra: Record<string, unknown> = {}) => ({
   model: "moe-1.3b",
@@ -39,10 +39,10 @@ export const PLANS: readonly RunPlan[] = [
     task: "task-81c4",
     ranks: 2,
     firstWorker: 6,
-    startedAgo: 52 * MINUTE,
-    steps: 7_800,
+    startedAgo: 16_500 * 800,
+    steps: 16_500,
     active: true,
-    shape: { lr: 1e-3, stepMs: 400, total: 50_000, moe: false, floor: 0.6, tokensPerStep: 512 },
+    shape: { lr: 1e-3, stepMs: 800, total: 50_000, moe: false, floor: 0.6, tokensPerStep: 512 },
     config: { model: "resnet50", learning_rate: 0.001, batch_size: 256, optimizer: "sgd", augment: true },
   },
   {

@@ -22,43 +22,40 @@ function picture(seed: number): string {
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
-function row(dataset: string, index: number, seed: number): PreviewCell[] {
+function row(dataset: string, seed: number): Record<string, PreviewCell> {
   if (dataset === "imagenet-1k") {
     const label = Math.floor(unit(seed, 9) * LABELS.length);
-    return [index, { kind: "image", src: picture(seed), alt: LABELS[label] ?? "" }, label, LABELS[label] ?? ""];
+    return {
+      image: { kind: "image", thumbnail: picture(seed), width: 500, height: 375 },
+      label,
+      class: LABELS[label] ?? "",
+    };
   }
   if (dataset === "ett-hourly") {
-    const values = Array.from({ length: 48 }, (_, i) => 24 + 9 * drift(seed, i, 9) + 2 * unit(seed, i));
-    return [index, { kind: "series", values }, Number((values[47] ?? 0).toFixed(2))];
+    const values = Array.from({ length: 16 }, (_, i) => 24 + 9 * drift(seed, i, 5) + 2 * unit(seed, i));
+    return {
+      oil_temp: { kind: "array", dtype: "float32", shape: [48], values },
+      target: Number((values[15] ?? 0).toFixed(2)),
+    };
   }
   const text = TEXTS[Math.floor(unit(seed, 5) * TEXTS.length)] ?? "";
-  return [index, { kind: "text", text }, Math.round(text.length / 4.2), Number((2 + unit(seed, 6) * 3).toFixed(2))];
+  return { text, tokens: Math.round(text.length / 4.2), score: Number((2 + unit(seed, 6) * 3).toFixed(2)) };
 }
 
-const COLUMNS: Record<string, Preview["columns"]> = {
-  "imagenet-1k": [
-    { name: "index", type: "int64" },
-    { name: "image", type: "jpeg" },
-    { name: "label", type: "int64" },
-    { name: "class", type: "string" },
-  ],
-  "ett-hourly": [
-    { name: "index", type: "int64" },
-    { name: "oil_temp", type: "float32[48]" },
-    { name: "target", type: "float32" },
-  ],
+const TYPES: Record<string, Record<string, string>> = {
+  "imagenet-1k": { image: "jpeg", label: "int64", class: "string" },
+  "ett-hourly": { oil_temp: "float32[48]", target: "float32" },
+  "fineweb-sample": { text: "string", tokens: "int32", score: "float32" },
 };
-const TEXT_COLUMNS: Preview["columns"] = [
-  { name: "index", type: "int64" },
-  { name: "text", type: "string" },
-  { name: "tokens", type: "int32" },
-  { name: "score", type: "float32" },
-];
 
 export function makePreview(dataset: string, worker: string | null, n: number, step: number): Preview {
   const offset = worker ? Number(worker.split("-")[1] ?? 0) * 50_000 : 0;
-  const rows = Array.from({ length: n }, (_, i) =>
-    row(dataset, offset + ((step * 32 + i) % 50_000), offset + step * 7 + i),
-  );
-  return { dataset_id: dataset, worker_id: worker, columns: COLUMNS[dataset] ?? TEXT_COLUMNS, rows };
+  const seeds = Array.from({ length: n }, (_, i) => offset + step * 7 + i);
+  return {
+    dataset_id: dataset,
+    worker_id: worker,
+    columns: Object.entries(TYPES[dataset] ?? {}).map(([name, type]) => ({ name, type })),
+    rows: seeds.map((seed) => row(dataset, seed)),
+    origins: seeds.map((_, i) => ({ index: offset + ((step * 32 + i) % 50_000) })),
+  };
 }

@@ -1,13 +1,24 @@
 /** The demo source: the same interface as the live one, a cluster simulated in this browser, no request ever sent. */
 import { ApiError } from "../client";
 import type { DataSource, LogQuery, Requests, SeriesQuery, Sink } from "../source";
-import type { ClusterState, CreateTask, Delta, LogEntry, RunSeries, SeriesHead, Shard, Snapshot } from "../wire";
+import type {
+  ClusterState,
+  CreateTask,
+  Delta,
+  LogEntry,
+  RunSeries,
+  SeriesHead,
+  Shard,
+  Snapshot,
+  SystemMetrics,
+} from "../wire";
 import { type Curve, curvesOf } from "./curves";
 import { makePreview } from "./preview";
 import { DemoRun } from "./runs";
 import { World } from "./world";
 
 const TICK_MS = 250;
+const PAST_S = 300;
 
 export class DemoSource implements DataSource {
   readonly kind = "demo";
@@ -29,6 +40,14 @@ export class DemoSource implements DataSource {
     sink.event({ type: "log", data: { logs: this.#world.logs.take() } });
     const timer = setInterval(() => this.#beat(sink, Date.now()), TICK_MS);
     return () => clearInterval(timer);
+  }
+
+  pastMetrics(): { time: number; metrics: SystemMetrics }[] {
+    const now = Date.now();
+    return Array.from({ length: PAST_S }, (_, i) => now - (PAST_S - i) * 1000).map((time) => ({
+      time,
+      metrics: this.#world.metrics(time),
+    }));
   }
 
   snapshot(): Snapshot {

@@ -154,9 +154,15 @@ export class World {
       const began = one.created_at_ms ?? now;
       if (one.status !== "in_progress" || now - began < SAVE_MS) return one;
       const duration = 4.2 + 0.6 * unit(12, one.step);
-      this.logs.write(now, "info", "coordinator", `checkpoint ${one.id} committed, ${duration.toFixed(1)} s`, {
-        task: one.task_id ?? "",
-      });
+      this.logs.write(
+        began + duration * 1000,
+        "info",
+        "coordinator",
+        `checkpoint ${one.id} committed, ${duration.toFixed(1)} s`,
+        {
+          task: one.task_id ?? "",
+        },
+      );
       return {
         ...one,
         status: "completed" as const,
@@ -392,6 +398,7 @@ export class World {
       (a, b) => b.step - a.step,
     );
     this.#save(this.born);
+    this.logs.lines.sort((a, b) => a.timestamp - b.timestamp);
     this.#heartbeats(this.born);
   }
 }

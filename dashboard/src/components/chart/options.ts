@@ -17,7 +17,7 @@ export interface OptionsInput {
   onClick(): void;
 }
 
-const FONT = "10.5px Inter, system-ui, sans-serif";
+const FONT = "11px Inter, system-ui, sans-serif";
 const DRAG_PX = 4;
 const POINTS_BELOW = 60;
 
@@ -40,7 +40,7 @@ export function chartOptions(it: OptionsInput): uPlot.Options {
     },
     scales: {
       x: { time: x === "wall", range: () => xRange(it.input().plot, it.input().view.zoom) },
-      y: { distr: logY ? 3 : 1, range: (u) => rangeY(u, it.input()) },
+      y: { distr: logY ? 3 : 1, range: () => rangeY(it.input()) },
     },
     axes: [xAxis(it.ink, x), axis(it.ink, 44, (_u, splits) => yTicks(splits), 30)],
     series: [{}, ...lineSeries(it, smoothing)],
@@ -63,9 +63,10 @@ function slotOf(seriesIndex: number, smoothing: number): number {
   return smoothing > 0 ? Math.floor((seriesIndex - 1) / 2) : seriesIndex - 1;
 }
 
-function rangeY(u: uPlot, { plot, view }: ChartInput): [number, number] {
-  const { min, max } = u.scales["x"] ?? {};
-  return yRange(plot, min ?? -Infinity, max ?? Infinity, view.logY);
+/** From our own x range: uPlot may ask before it has taken over a new one. */
+function rangeY({ plot, view }: ChartInput): [number, number] {
+  const [from, to] = xRange(plot, view.zoom);
+  return yRange(plot, from, to, view.logY);
 }
 
 function axis(ink: Ink, size: number, values: uPlot.Axis.Values, space: number): uPlot.Axis {

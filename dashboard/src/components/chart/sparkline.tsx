@@ -7,13 +7,15 @@ interface Props {
   read(): readonly (number | null)[];
   subscribe(listener: () => void): () => void;
   height?: number;
+  /** Rates stand on zero; a loss is shown between its own extremes. */
+  fromZero?: boolean;
 }
 
 /** A small line with a faint fill, drawn outside React. */
-export function Sparkline({ label, read, subscribe, height = 40 }: Props) {
+export function Sparkline({ label, read, subscribe, height = 40, fromZero = true }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
-    const chart = { draw: () => canvas.current && paint(canvas.current, read()) };
+    const chart = { draw: () => canvas.current && paint(canvas.current, read(), fromZero) };
     const mark = () => frameLoop.mark(chart);
     const observer = new ResizeObserver(mark);
     if (canvas.current) observer.observe(canvas.current);
@@ -24,11 +26,11 @@ export function Sparkline({ label, read, subscribe, height = 40 }: Props) {
       unsubscribe();
       frameLoop.forget(chart);
     };
-  }, [read, subscribe]);
+  }, [read, subscribe, fromZero]);
   return <canvas ref={canvas} role="img" aria-label={label} className="block w-full" style={{ height }} />;
 }
 
-function paint(canvas: HTMLCanvasElement, values: readonly (number | null)[]): void {
+function paint(canvas: HTMLCanvasElement, values: readonly (number | null)[], fromZero: boolean): void {
   const ctx = canvas.getContext("2d");
   const { clientWidth: width, clientHeight: height } = canvas;
   if (!ctx || width === 0) return;
@@ -38,7 +40,7 @@ function paint(canvas: HTMLCanvasElement, values: readonly (number | null)[]): v
   ctx.scale(scale, scale);
   const known = values.filter((value): value is number => value !== null);
   if (known.length < 2) return;
-  const low = Math.min(0, ...known);
+  const low = fromZero ? Math.min(0, ...known) : Math.min(...known);
   const high = Math.max(...known);
   const y = (value: number) => height - 2 - ((value - low) / (high - low || 1)) * (height - 5);
   const x = (i: number) => (i / (values.length - 1)) * width;

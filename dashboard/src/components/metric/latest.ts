@@ -2,32 +2,39 @@
 import type { ChartInput } from "@/components/chart/input";
 import { seriesStore } from "@/data/series-store";
 import { formatUnit, formatValue } from "@/lib/format";
+import { useCatalog } from "@/stores/catalog";
 
 export interface Latest {
+  /** The run whose value it is: the first of those asked for that has one. */
+  run: string | null;
   text: string;
   unit: string;
   bad: boolean;
+  /** Over all runs asked for. */
   nanCount: number;
 }
 
-export function latestOf(metric: string, runs: ReadonlySet<string>): Latest {
-  let time = -Infinity;
-  let nanCount = 0;
-  let newest: number | null = null;
-  let unit = "";
-  for (const series of seriesStore.of(metric)) {
-    if (!runs.has(series.head.run_id)) continue;
-    nanCount += series.nanCount;
-    const at = series.times.at(-1) ?? -Infinity;
-    if (at > time) {
-      time = at;
-      newest = series.values.at(-1) ?? null;
-      unit = series.head.unit;
-    }
-  }
-  if (time === -Infinity) return { text: "–", unit, bad: false, nanCount };
-  if (newest === null) return { text: "NaN", unit, bad: true, nanCount };
-  return { ...formatUnit(newest, unit), bad: false, nanCount };
+export function latestOf(metric: string, runs: readonly string[]): Latest {
+  const own = seriesStore.of(metric).filter((series) => series.length > 0 && runs.includes(series.head.run_id));
+  const nanCount = own.reduce((sum, series) => sum + series.nanCount, 0);
+  const run = runs.find((id) => own.some((series) => series.head.run_id === id)) ?? null;
+  const newest = own
+    .filter((series) => series.head.run_id === run)
+    .reduce<(typeof own)[number] | null>(
+      (best, one) => ((one.times.at(-1) ?? 0) > (best?.times.at(-1) ?? -1) ? one : best),
+      null,
+    );
+  if (!newest) return { run, text: "–", unit: "", bad: false, nanCount };
+  const { unit } = newest.head;
+  const value = newest.values.at(-1) ?? null;
+  if (value === null) return { run, text: "NaN", unit, bad: true, nanCount };
+  return { run, ...formatUnit(value, unit), bad: false, nanCount };
+}
+
+/** Runs in the order in which their values matter: live ones first, then the newest. */
+export function byPriority(runs: ReadonlySet<string>): string[] {
+  const known = useCatalog.getState().runs.filter((run) => runs.has(run.run_id));
+  return [...known.filter((run) => run.is_active), ...known.filter((run) => !run.is_active)].map((run) => run.run_id);
 }
 
 export function summarize(metric: string, input: ChartInput): string {

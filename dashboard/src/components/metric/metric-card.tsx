@@ -9,7 +9,7 @@ import { shownRuns, useCatalog } from "@/stores/catalog";
 import { togglePin, usePrefs } from "@/stores/prefs";
 import { useView } from "@/stores/view";
 import { ExportMenu } from "./export-menu";
-import { latestOf, newestTime, summarize } from "./latest";
+import { byPriority, latestOf, newestTime, summarize } from "./latest";
 import type { Only } from "./read-metric";
 import { useMetricChart } from "./use-metric-chart";
 
@@ -43,11 +43,15 @@ export function MetricCard({ metric, height = 172, only, bare = false }: Props) 
   const onDrawn = useCallback(
     (input: ChartInput) => {
       const mine = runOnly === undefined || rankOnly === undefined ? undefined : { run: runOnly, rank: rankOnly };
-      const latest = latestOf(metric, new Set(input.plot.lines.map((line) => line.run)));
+      const latest = latestOf(metric, byPriority(new Set(input.plot.lines.map((line) => line.run))));
       if (value.current) {
         value.current.textContent = latest.text;
         value.current.classList.toggle("text-bad", latest.bad);
-        value.current.title = latest.nanCount > 0 ? `${latest.nanCount} NaN or Inf so far` : "Newest value";
+        const nans = latest.nanCount > 0 ? `, ${latest.nanCount} NaN or Inf so far` : "";
+        value.current.title = `Newest value${latest.run === null ? "" : ` of ${latest.run}`}${nans}`;
+        const several = new Set(input.plot.lines.map((line) => line.run)).size > 1;
+        const look = chart.current?.looks[input.plot.lines.findIndex((line) => line.run === latest.run)];
+        value.current.style.boxShadow = several && look ? `inset 0 -2px ${look.color}` : "";
       }
       if (unit.current) unit.current.textContent = latest.unit;
       chart.current?.host.setAttribute("aria-label", summarize(metric, input));

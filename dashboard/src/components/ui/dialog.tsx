@@ -20,6 +20,8 @@ export function Dialog({ title, onClose, children, className, sheet = false, bar
   useEffect(() => {
     const element = dialog.current;
     element?.showModal();
+    // The browser would pick the close button; a form's first field or the dialog itself is the better start.
+    (element?.querySelector<HTMLElement>("input, textarea, select") ?? element)?.focus();
     return () => element?.close();
   }, []);
 
@@ -27,6 +29,7 @@ export function Dialog({ title, onClose, children, className, sheet = false, bar
     <dialog
       ref={dialog}
       aria-label={title}
+      tabIndex={-1}
       onCancel={(event) => {
         event.preventDefault();
         onClose();

@@ -16,7 +16,7 @@ export function WorkerGrid({ workers }: { workers: readonly Worker[] }) {
     <ul
       className={cx(
         "grid gap-1.5",
-        dense ? "grid-cols-[repeat(auto-fill,minmax(28px,1fr))]" : "grid-cols-[repeat(auto-fill,minmax(104px,1fr))]",
+        dense ? "grid-cols-[repeat(auto-fill,minmax(28px,1fr))]" : "grid-cols-[repeat(auto-fill,minmax(132px,1fr))]",
       )}
     >
       {workers.map((worker) => {
@@ -56,7 +56,7 @@ export function WorkerGrid({ workers }: { workers: readonly Worker[] }) {
                     <span className="font-mono">{use ? formatPercent(use.percent) : "–"}</span>
                   </span>
                   <span className="truncate text-muted">
-                    {late ? `silent ${formatAge(heartbeatAt(worker), now)}` : worker.status}
+                    {worker.id} · {late ? `silent ${formatAge(heartbeatAt(worker), now)}` : worker.status}
                   </span>
                 </span>
               )}

@@ -12,9 +12,9 @@ import { displayName } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { openIncident } from "@/stores/overlay";
 import { useTheme } from "@/stores/theme";
-import { buildHeat, type Heat, heatColor } from "./heatmap";
+import { buildHeat, describeHeat, type Heat, heatColor } from "./heatmap";
 
-const ROW = 22;
+const ROW = 28;
 const WINDOW = 600;
 
 function perRank(run: string): string[] {
@@ -73,6 +73,7 @@ export function HeatmapTab() {
         </ul>
         <Canvas heat={heat} metric={metric} run={run.run_id} />
       </div>
+      <p className="mt-3 text-xs">{describeHeat(heat)}</p>
       <Legend />
     </Panel>
   );
@@ -150,7 +151,7 @@ function Canvas({ heat, metric, run }: { heat: Heat; metric: string; run: string
 function Legend() {
   const dark = useTheme((state) => state.theme) === "dark";
   return (
-    <p className="mt-3 flex items-center gap-1.5 text-2xs text-muted">
+    <p className="mt-2 flex items-center gap-1.5 text-2xs text-muted">
       0.5× faster
       {[0.5, 0.7, 0.85, 1, 1.2, 1.5, 2].map((ratio) => (
         <span

@@ -12,7 +12,7 @@ import { seriesStore } from "@/data/series-store";
 import { useMetricNames } from "@/hooks/metric-names";
 import { useNow } from "@/hooks/now";
 import { useResource } from "@/hooks/resource";
-import { formatAge, formatBytes, formatCount, UNKNOWN } from "@/lib/format";
+import { formatAge, formatBytes, formatCount, formatDuration, UNKNOWN } from "@/lib/format";
 import { newestFirst } from "@/lib/logs";
 import { heartbeatAt, isLate, shardCount } from "@/lib/workers";
 import { useCatalog } from "@/stores/catalog";
@@ -61,6 +61,8 @@ function Identity({ worker, now }: { worker: Worker; now: number }) {
         ],
         ["Rank", worker.rank ?? UNKNOWN],
         ["Host", `${worker.host ?? UNKNOWN} · ${worker.ip}:${worker.port}`],
+        ["Step time", formatDuration(worker.step_time_s)],
+        ...(worker.section ? ([["Doing", worker.section]] as const) : []),
         ["Epoch / step", `${formatCount(worker.current_epoch)} / ${formatCount(worker.current_step)}`],
         [
           "Shards",

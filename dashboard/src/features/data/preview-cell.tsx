@@ -1,51 +1,85 @@
-import type { PreviewCell } from "@/api/wire";
-import { formatValue, UNKNOWN } from "@/lib/format";
+import type { PreviewCell, PreviewImage } from "@/api/wire";
+import { formatBytes, formatValue, UNKNOWN } from "@/lib/format";
 
-/** Rows come as lists or as objects by column name. */
-export function toCells(row: PreviewCell[] | Record<string, PreviewCell>, names: readonly string[]): PreviewCell[] {
-  return Array.isArray(row) ? row : names.map((name) => row[name] ?? null);
-}
-
-const IMAGE = /^data:image\//;
 const LONG = 60;
+const SERIES_FROM = 4;
+
+export function isImage(cell: PreviewCell | undefined): cell is PreviewImage {
+  return typeof cell === "object" && cell !== null && cell.kind === "image";
+}
 
 /** Pictures as pictures, numbers in a row as a line, long text wrapped, the rest as it is. */
-export function Cell({ cell }: { cell: PreviewCell }) {
+export function Cell({ cell }: { cell: PreviewCell | undefined }) {
   if (cell === null || cell === undefined) return <span className="text-faint">{UNKNOWN}</span>;
-  if (Array.isArray(cell)) return <SeriesCell values={cell} />;
-  if (typeof cell === "object") {
-    if (cell.kind === "image") return <ImageCell src={cell.src} alt={cell.alt ?? "sample"} />;
-    if (cell.kind === "series") return <SeriesCell values={cell.values} />;
-    return <TextCell text={cell.text} />;
-  }
   if (typeof cell === "number")
     return <span className="font-mono">{Number.isInteger(cell) ? cell : formatValue(cell)}</span>;
+  if (typeof cell === "string") return <TextCell text={cell} />;
   if (typeof cell === "boolean") return <span className="font-mono">{String(cell)}</span>;
-  return IMAGE.test(cell) ? <ImageCell src={cell} alt="sample" /> : <TextCell text={cell} />;
+  switch (cell.kind) {
+    case "image":
+      return <ImageCell image={cell} />;
+    case "text":
+      return <TextCell text={cell.text} />;
+    case "bytes":
+      return (
+        <span className="font-mono">
+          {cell.hex.slice(0, 16)}… <span className="text-faint">{formatBytes(cell.size)}</span>
+        </span>
+      );
+    case "array":
+      return <ValuesCell values={cell.values} note={`${cell.dtype}[${cell.shape.join("×")}]`} />;
+    case "list":
+      return <ValuesCell values={cell.values} note={`${cell.size} items`} />;
+    default:
+      // A nested record, as the file has it.
+      return <span className="font-mono">{JSON.stringify(cell)}</span>;
+  }
 }
 
-function ImageCell({ src, alt }: { src: string; alt: string }) {
-  return <img src={src} alt={alt} loading="lazy" className="size-12 rounded border border-line object-cover" />;
+function ImageCell({ image }: { image: PreviewImage }) {
+  if (!image.thumbnail) return <span className="text-xs text-warn">{image.error ?? "no picture"}</span>;
+  const alt = image.width ? `${image.width} × ${image.height} pixels` : "sample";
+  return (
+    <img
+      src={image.thumbnail}
+      alt={alt}
+      title={alt}
+      loading="lazy"
+      className="size-full rounded border border-line object-cover"
+    />
+  );
 }
 
 function TextCell({ text }: { text: string }) {
   return <span className={text.length > LONG ? "block min-w-72 leading-5" : "whitespace-nowrap"}>{text}</span>;
 }
 
-function SeriesCell({ values }: { values: readonly number[] }) {
-  const low = Math.min(...values);
-  const span = Math.max(...values) - low || 1;
-  const points = values
-    .map((value, i) => `${(i / Math.max(1, values.length - 1)) * 160},${30 - ((value - low) / span) * 26}`)
+function ValuesCell({ values, note }: { values: readonly PreviewCell[]; note: string }) {
+  const numbers = values.filter((value): value is number => typeof value === "number");
+  if (numbers.length < SERIES_FROM || numbers.length < values.length) {
+    return (
+      <span className="font-mono whitespace-nowrap">
+        {values.map((value) => (typeof value === "number" ? formatValue(value) : JSON.stringify(value))).join(", ")}{" "}
+        <span className="text-faint">{note}</span>
+      </span>
+    );
+  }
+  const low = Math.min(...numbers);
+  const span = Math.max(...numbers) - low || 1;
+  const points = numbers
+    .map((value, i) => `${(i / (numbers.length - 1)) * 160},${30 - ((value - low) / span) * 26}`)
     .join(" ");
   return (
-    <svg
-      viewBox="0 0 160 32"
-      className="h-8 w-40"
-      role="img"
-      aria-label={`${values.length} values from ${formatValue(low)} to ${formatValue(low + span)}`}
-    >
-      <polyline points={points} fill="none" stroke="var(--accent)" strokeWidth="1.4" />
-    </svg>
+    <span className="flex items-center gap-2" title={numbers.map((value) => formatValue(value)).join(", ")}>
+      <svg
+        viewBox="0 0 160 32"
+        className="h-8 w-40"
+        role="img"
+        aria-label={`${numbers.length} values from ${formatValue(low)} to ${formatValue(low + span)}`}
+      >
+        <polyline points={points} fill="none" stroke="var(--accent)" strokeWidth="1.4" />
+      </svg>
+      <span className="font-mono text-faint">{note}</span>
+    </span>
   );
 }

@@ -6,7 +6,8 @@ import { Select } from "@/components/ui/input";
 import { Panel } from "@/components/ui/panel";
 import { useResource } from "@/hooks/resource";
 import { useCluster } from "@/stores/cluster";
-import { Cell, toCells } from "./preview-cell";
+import { Gallery } from "./gallery";
+import { Cell, isImage } from "./preview-cell";
 
 const SAMPLES = 8;
 
@@ -21,7 +22,7 @@ export function PreviewPanel({ dataset }: { dataset: Dataset }) {
   return (
     <Panel
       title="Preview"
-      note="samples as they are being read"
+      note={data?.note ?? (data?.worker_id ? `as ${data.worker_id} reads it now` : "samples as they are being read")}
       flush
       actions={
         <Select
@@ -48,16 +49,20 @@ export function PreviewPanel({ dataset }: { dataset: Dataset }) {
 }
 
 function Rows({ preview }: { preview: Preview }) {
-  const names = preview.columns.map((column) => (typeof column === "string" ? { name: column, type: "" } : column));
+  const names = preview.columns.map((column) => column.name);
   if (preview.rows.length === 0)
     return <Empty title="No sample">{preview.note ?? "Nothing was read from this dataset yet."}</Empty>;
+  if (preview.rows.some((row) => names.some((name) => isImage(row[name])))) return <Gallery preview={preview} />;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
     <section aria-label="Samples" tabIndex={0} className="overflow-x-auto">
       <table className="w-full text-xs">
         <thead>
           <tr className="text-left text-2xs text-faint">
-            {names.map((column) => (
+            <th scope="col" className="h-8 w-px border-b border-line px-3 font-medium whitespace-nowrap">
+              Sample
+            </th>
+            {preview.columns.map((column) => (
               <th key={column.name} scope="col" className="h-8 border-b border-line px-3 font-medium whitespace-nowrap">
                 {column.name} <span className="font-mono font-normal opacity-80">{column.type}</span>
               </th>
@@ -68,12 +73,12 @@ function Rows({ preview }: { preview: Preview }) {
           {preview.rows.map((row, i) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: samples have no identity; the whole list is replaced at once
             <tr key={i} className="border-b border-line align-middle last:border-0">
-              {toCells(
-                row,
-                names.map((column) => column.name),
-              ).map((cell, k) => (
-                <td key={names[k]?.name ?? k} className="px-3 py-1.5">
-                  <Cell cell={cell} />
+              <td className="px-3 py-1.5 font-mono text-faint" title={preview.origins?.[i]?.file}>
+                {preview.origins?.[i]?.index ?? i}
+              </td>
+              {names.map((name) => (
+                <td key={name} className="px-3 py-1.5">
+                  <Cell cell={row[name]} />
                 </td>
               ))}
             </tr>

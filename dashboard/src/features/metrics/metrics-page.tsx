@@ -52,7 +52,7 @@ export default function MetricsPage() {
         <NoRuns />
       ) : (
         <>
-          <div className="sticky top-0 z-20 -mx-4 -mt-2 flex flex-col gap-2 bg-bg px-4 py-2 max-md:static">
+          <div className="sticky top-0 z-20 -mx-4 -mt-2 flex flex-col gap-2 bg-bg px-4 py-2 max-md:static max-md:mx-0 max-md:px-0">
             <RunBadges />
             <Tabs
               label="Metric tabs"

@@ -4,11 +4,10 @@ import { NoRuns } from "@/components/ui/no-runs";
 import { Page } from "@/components/ui/page";
 import { Panel } from "@/components/ui/panel";
 import { WorkerGrid } from "@/components/ui/worker-grid";
-import { seriesStore } from "@/data/series-store";
 import { useMetricNames } from "@/hooks/metric-names";
 import { useLeadRun } from "@/hooks/runs";
 import { formatDuration } from "@/lib/format";
-import { byInterest, tabOf } from "@/lib/metric-tabs";
+import { headlines } from "@/lib/metric-tabs";
 import { useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { useLink } from "@/stores/link";
@@ -20,12 +19,9 @@ const CHARTS = 4;
 
 function Charts() {
   const names = useMetricNames();
-  const training = names
-    .filter((name) => tabOf(name) === "training" && seriesStore.of(name).length > 0)
-    .sort(byInterest);
   return (
     <div className="grid grid-cols-2 gap-3 max-lg:grid-cols-1">
-      {training.slice(0, CHARTS).map((name) => (
+      {headlines(names, CHARTS).map((name) => (
         <MetricCard key={name} metric={name} height={160} />
       ))}
     </div>

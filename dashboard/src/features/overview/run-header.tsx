@@ -54,7 +54,7 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
   const subscribe = useCallback((listener: () => void) => seriesStore.subscribe(lossName ?? "", listener), [lossName]);
   if (!run) return <Empty title="No run chosen">Choose a run in the top bar.</Empty>;
 
-  const mine = new Set([id]);
+  const mine = [id];
   const loss = lossName ? latestOf(lossName, mine) : null;
   const rate = rateName ? latestOf(rateName, mine) : null;
   const newest = newestPoint(id, lossName ?? rateName);
@@ -100,7 +100,13 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
           note={loss && loss.nanCount > 0 ? `${loss.nanCount} NaN so far` : "newest value"}
         />
         <div className="min-w-0 self-center">
-          <Sparkline label={`Recent ${lossName ?? "loss"}`} read={read} subscribe={subscribe} height={44} />
+          <Sparkline
+            label={`Recent ${lossName ?? "loss"}`}
+            read={read}
+            subscribe={subscribe}
+            height={44}
+            fromZero={false}
+          />
         </div>
       </div>
     </Panel>

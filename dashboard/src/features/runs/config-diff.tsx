@@ -55,7 +55,10 @@ export function ConfigDiff({ runs }: { runs: readonly RunInfo[] }) {
                     {row.key}
                   </th>
                   {row.values.map((value, i) => (
-                    <td key={runs[i]?.run_id} className={cx("px-3", row.differs && runs.length > 1 && "bg-warn-soft")}>
+                    <td
+                      key={runs[i]?.run_id}
+                      className={cx("px-3", row.differs && value !== row.usual && "bg-accent-soft")}
+                    >
                       {value}
                     </td>
                   ))}

@@ -10,7 +10,7 @@ import { seriesStore } from "@/data/series-store";
 import { useMetricNames } from "@/hooks/metric-names";
 import { useNow } from "@/hooks/now";
 import { formatCount, formatDateTime, formatDuration, formatValue, UNKNOWN } from "@/lib/format";
-import { byInterest, tabOf } from "@/lib/metric-tabs";
+import { headlines } from "@/lib/metric-tabs";
 import { useAlerts } from "@/stores/alerts";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { ConfigDiff } from "./config-diff";
@@ -42,9 +42,10 @@ export function RunPage({ id }: { id: string }) {
     );
   }
   const row = toRow(run, now);
-  const own = names
-    .filter((name) => tabOf(name) === "training" && seriesStore.of(name).some((one) => one.head.run_id === id))
-    .sort(byInterest);
+  const own = headlines(
+    names.filter((name) => seriesStore.of(name).some((one) => one.head.run_id === id)),
+    CHARTS,
+  );
   const mine = alerts.filter((alert) => alert.run_id === id).slice(0, 20);
   return (
     <Page
@@ -94,7 +95,7 @@ export function RunPage({ id }: { id: string }) {
         </Panel>
       </div>
       <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,340px),1fr))] gap-3">
-        {own.slice(0, CHARTS).map((name) => (
+        {own.map((name) => (
           <MetricCard key={name} metric={name} height={150} only={{ run: id, rank: null }} />
         ))}
       </div>

@@ -69,6 +69,8 @@ export interface DiffRow {
   key: string;
   values: string[];
   differs: boolean;
+  /** The value that most runs share; null when no value is shared. */
+  usual: string | null;
 }
 
 /** Nested configs as dotted keys, one column per run; keys that differ first. */
@@ -78,9 +80,15 @@ export function diffConfigs(configs: readonly (Record<string, unknown> | null | 
   return keys
     .map((key) => {
       const values = flat.map((one) => one.get(key) ?? "–");
-      return { key, values, differs: new Set(values).size > 1 };
+      return { key, values, differs: new Set(values).size > 1, usual: mostCommon(values) };
     })
     .sort((a, b) => Number(b.differs) - Number(a.differs));
+}
+
+function mostCommon(values: readonly string[]): string | null {
+  const count = (value: string) => values.filter((other) => other === value).length;
+  const best = [...values].sort((a, b) => count(b) - count(a))[0];
+  return best !== undefined && count(best) > 1 ? best : null;
 }
 
 function flatten(value: Record<string, unknown>, prefix = "", out = new Map<string, string>()): Map<string, string> {
