@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 MODULES := dashboard/node_modules/.package-lock.json
 ARGS ?=
 NAME ?=
-TORCH := torch==2.13.0
+TORCH := torch==2.13.0 torchdata==0.11.0
 BROWSER_PACKAGES := chromium fonts-dejavu-core
 
 .PHONY: help setup run test check proto tree bench fresh test-torch dashboard browser constraints clean
@@ -48,7 +48,7 @@ fresh: ## rehearse the README's two commands: new clone, empty HOME, nothing ins
 
 # Only what integrates with torch needs this. pytest's exit code 5 means that no such test exists yet.
 test-torch: setup ## install torch, then the tests that need it
-	@$(BIN)/pip show -q torch 2>/dev/null || $(BIN)/pip install -q -c constraints.txt $(TORCH)
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt $(TORCH)
 	@$(BIN)/pytest -m torch $(ARGS) || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
 
 # What is installed and built. pip runs again when its inputs change, the dashboard when its sources' hash does.
