@@ -55,7 +55,10 @@ def run(
         max_restarts=max_restarts,
         working_dir=str(Path.cwd()),
     )
-    with _cluster(settings) as (address, pause), Channel(address, token=known_token(settings)) as channel:
+    with (
+        _cluster(settings, embed=not detach) as (address, pause),
+        Channel(address, token=known_token(settings)) as channel,
+    ):
         task = _submit_and_follow(TasksClient(channel), spec, None if detach else Api(settings), pause)
     if task is not None:
         _tell(task)
