@@ -14,7 +14,7 @@ import numpy as np
 
 from strata.errors import InvalidArgument, MissingExtra, UnsupportedState
 
-__all__ = ["ArraySource", "Sharded", "array_source", "empty_like", "itemsize", "restore", "writable_bytes"]
+__all__ = ["Arena", "ArraySource", "Sharded", "array_source", "itemsize", "restore", "writable_bytes"]
 
 # Names that numpy (with ml_dtypes) and torch share → the safetensors names of the same types.
 _TOKENS = {
@@ -38,6 +38,7 @@ _TOKENS = {
     "float8_e8m0fnu": "F8_E8M0",
 }
 _BYTES = "U8"
+_HUGE_PAGES_FROM, _BLOCK, _ALIGNMENT = 4 << 20, 32 << 20, 64
 _NAMES = {token: name for name, token in _TOKENS.items()}
 _SIZES = {"BOOL": 1, "BF16": 2, "C64": 8, "C128": 16, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1}
 
@@ -169,9 +170,21 @@ def _as_bytes(kind: str, value: Any) -> "np.ndarray[Any, np.dtype[np.uint8]]":
     return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
 
 
-def empty_like(token: str, shape: Sequence[int]) -> "np.ndarray[Any, np.dtype[np.uint8]]":
-    """Fresh memory for an array of that type and shape, as flat bytes."""
-    return np.empty(math.prod(shape) * itemsize(token), dtype=np.uint8)
+class Arena:
+    """Fresh memory for loaded arrays, as flat bytes. Small ones share blocks of up to 32 MiB: numpy asks for huge pages
+    only from 4 MiB on, and touching small pages costs more than reading and hashing the bytes (measured, 256 MiB)."""
+
+    def __init__(self) -> None:
+        self._block = np.empty(0, dtype=np.uint8)
+
+    def take(self, nbytes: int) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+        if nbytes >= _HUGE_PAGES_FROM:
+            return np.empty(nbytes, dtype=np.uint8)
+        padded = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        if padded > len(self._block):
+            self._block = np.empty(_BLOCK, dtype=np.uint8)
+        taken, self._block = self._block[:nbytes], self._block[padded:]
+        return taken
 
 
 def restore(kind: str, token: str, shape: Sequence[int], data: "np.ndarray[Any, np.dtype[np.uint8]]") -> Any:

@@ -155,10 +155,17 @@ class CheckpointManager:
         pins = self._catalog.pins()
         return [self._info(commit, pins) for commit in self._catalog.commits()]
 
-    def get_latest(self) -> CheckpointInfo | None:
-        """The newest checkpoint whose every object is there with its size, or None. Needs the store only."""
-        commit = next(self._catalog.complete(), None)
-        return None if commit is None else self._info(commit, self._catalog.pins())
+    def get_latest(self, *, deep: bool = False) -> CheckpointInfo | None:
+        """The newest checkpoint whose every object is there with its size, or None. Needs the store only.
+
+        With `deep` its bytes are checked too, and a damaged one is passed over.
+        """
+        for commit in self._catalog.complete():
+            try:
+                return self.verify(commit.step) if deep else self._info(commit, self._catalog.pins())
+            except CorruptCheckpoint as error:
+                _log.warning("%s; looking for an older checkpoint", error)
+        return None
 
     def show(self, step: int) -> CheckpointInfo:
         return self._info(self._catalog.commit_of(step), self._catalog.pins())

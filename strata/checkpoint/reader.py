@@ -9,7 +9,7 @@ from typing import Any
 
 import xxhash
 
-from strata.checkpoint.arrays import empty_like, itemsize, restore, writable_bytes
+from strata.checkpoint.arrays import Arena, itemsize, restore, writable_bytes
 from strata.checkpoint.codec import decode, kinds
 from strata.checkpoint.layout import attempt_folder
 from strata.checkpoint.manifest import CommitManifest, RankManifest, TensorRecord, digest_of
@@ -70,7 +70,8 @@ class CheckpointReader:
     def load(self, request: LoadRequest) -> Any:
         """The state as this rank saved it; with `names` a flat dict of the arrays that match."""
         own = self.manifest(request.rank % self._commit.world_size)
-        wanted = [self._plan(name, request, own) for name in own.tensors if request.wants(name)]
+        arena = Arena()
+        wanted = [self._plan(name, request, own, arena) for name in own.tensors if request.wants(name)]
         if request.names is not None and not wanted:
             raise CheckpointNotFound(f"step {self._commit.step} has no array named {list(request.names)}")
         self._read(wanted, request)
@@ -121,7 +122,7 @@ class CheckpointReader:
                     if progress is not None:
                         progress(done, total)
 
-    def _plan(self, name: str, request: LoadRequest, own: RankManifest) -> _Wanted:
+    def _plan(self, name: str, request: LoadRequest, own: RankManifest, arena: Arena) -> _Wanted:
         record = own.tensors[name]
         if record.global_shape is None or request.world_size == self._commit.world_size:
             shape = record.shape
@@ -136,7 +137,7 @@ class CheckpointReader:
             if len(memory) != expected or tuple(request.into[name].shape) != shape:
                 raise InvalidArgument(f"{name} has shape {shape}, the array to fill {tuple(request.into[name].shape)}")
             return _Wanted(name=name, token=record.dtype, shape=shape, memory=memory, data=None, pieces=pieces)
-        data = empty_like(record.dtype, shape)
+        data = arena.take(itemsize(record.dtype) * _count(shape))
         return _Wanted(name=name, token=record.dtype, shape=shape, memory=data.data, data=data, pieces=pieces)
 
     def _parts(self, name: str, block: Block) -> dict[int, TensorRecord]:

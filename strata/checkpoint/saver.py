@@ -3,12 +3,12 @@ elsewhere."""
 
 import contextlib
 import logging
+import platform
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from strata import __version__
 from strata.checkpoint import faults
 from strata.checkpoint.commit import Attempt, CommitCoordinator, Vote
 from strata.checkpoint.image import Image
@@ -162,7 +162,7 @@ class Saver:
             generation=attempt.generation,
             created_at=now,
             duration_s=max(self._clock.monotonic() - job.started_at, 0.0),
-            writer=f"strata {__version__}",
+            writer=platform.node(),
             ranks=self._entries(votes),
             worker_id=self._identity.worker_id,
             task_id=self._identity.task_id,

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from strata.errors import MissingExtra, StorageAccessDenied, StorageConflict, StorageError, StorageNotFound
 from strata.storage.base import Buffer, Listing, StoredObject, check_key
 from strata.storage.options import StorageOptions
@@ -118,10 +120,12 @@ class CloudStore:
             if offset or _WHOLE_ANSWER not in str(error.__cause__):
                 raise
             data = memoryview(self.get(key))[:wanted]  # rclone answers 200 when the range is the whole object
+        received = np.frombuffer(data, dtype=np.uint8)
         done = 0
         for buffer in buffers:
-            piece = data[done : done + len(buffer)]
-            buffer[: len(piece)] = piece
+            piece = received[done : done + len(buffer)]
+            # numpy lets other threads run while it copies; a memoryview would hold them all up.
+            np.copyto(np.frombuffer(buffer, dtype=np.uint8)[: len(piece)], piece)
             done += len(piece)
         return done
 

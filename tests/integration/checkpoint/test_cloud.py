@@ -1,8 +1,11 @@
 """Checkpoints on real S3 servers, through a network that misbehaves, and on one that breaks its promises."""
 
+import json
 import logging
+import os
 import secrets
 import subprocess
+import sys
 import sysconfig
 import threading
 import time
@@ -16,11 +19,12 @@ import pytest
 
 from strata.checkpoint import CheckpointManager, StoreCommit
 from strata.errors import Conflict, StorageAccessDenied, StorageError, StorageNotFound
+from strata.storage.base import HoldsUploads
 from strata.storage.options import StorageOptions
 from strata.storage.uri import open_store
 from strata.types.checkpoints import CheckpointInfo
 from tests.support.proxy import Proxy, Trouble
-from tests.support.seaweed import free_ports, seaweed
+from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, free_ports, seaweed
 
 _MIB = 1 << 20
 _BUCKET = "checkpoints"
@@ -107,6 +111,34 @@ def test_wrong_credentials_and_a_missing_bucket_give_advice(prefix: str) -> None
     with pytest.raises(StorageNotFound) as missing:
         CheckpointManager("s3://no-such-bucket/x", storage=_options()).get_latest()
     assert "no-such-bucket" in missing.value.hint
+
+
+def test_kill_in_the_middle_of_a_multipart_upload(prefix: str) -> None:
+    """A real process dies with parts in flight; the next one resumes, and the half upload is thrown away."""
+    script = Path(__file__).with_name("training.py")
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_ENDPOINT_URL": seaweed().endpoint_url,
+    }
+
+    def launch(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(script), prefix, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
+
+    assert launch("--fault", "data_sent:kill@2").returncode == 9
+    manager = CheckpointManager(prefix, storage=_options())
+    assert [info.step for info in manager.list()] == [1]
+    resumed = launch()
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout) == {"rank": 0, "began": 1, "ended": 3}
+    assert manager.verify(3).verified
+    store = open_store(prefix, _options())
+    assert isinstance(store, HoldsUploads)
+    assert store.abort_uploads(older_than_s=-5) <= 1  # a part may not have left before the kill
+    assert store.abort_uploads(older_than_s=-5) == 0
 
 
 def _is_part(number: int) -> Any:

@@ -125,6 +125,14 @@ def test_get_latest_passes_over_a_step_with_a_rank_missing(folder: Path, name: s
     assert latest.step == 1
 
 
+def test_get_latest_can_check_every_byte(folder: Path) -> None:
+    _flip(_find(folder, _DATA), -1)
+    shallow, deep = _manager(folder).get_latest(), _manager(folder).get_latest(deep=True)
+    assert shallow is not None
+    assert deep is not None
+    assert (shallow.step, deep.step, deep.verified) == (2, 1, True)
+
+
 def test_when_all_are_damaged_nobody_starts_from_scratch_by_accident(folder: Path) -> None:
     for path in folder.rglob(_DATA):
         _flip(path, -1)
