@@ -5,6 +5,7 @@ Nothing heavy is imported here: pyarrow and Pillow are loaded by the first file 
 
 from strata.data.columns import Columns
 from strata.data.config import LoaderConfig
+from strata.data.describe import describe_dataset, read_range
 from strata.data.loader import Loader
 from strata.data.manifest import Manifest, build_manifest
 from strata.data.peek import peek
@@ -24,6 +25,8 @@ __all__ = [
     "Preview",
     "StaticPlan",
     "build_manifest",
+    "describe_dataset",
     "peek",
+    "read_range",
     "set_plan_source",
 ]

@@ -75,7 +75,7 @@ class Lane:
     def __init__(self, number: int, pieces: "_Pieces", spec: OrderSpec, epoch: int) -> None:
         self.number = number
         self._key = derive_key("lane", spec.manifest, spec.seed, epoch, number) if spec.shuffle else None
-        order = Permutation(len(pieces.shards), self._key).all() if self._key is not None else slice(None)
+        order = hash_order(len(pieces.shards), self._key) if self._key is not None else slice(None)
         self._shards, self._first, self._length = pieces.shards[order], pieces.first[order], pieces.length[order]
         self.num_samples = int(self._length.sum())
         # The first window of each lane is shorter by a different amount, so that lanes change windows at different

@@ -179,6 +179,10 @@ class ShardManager:
         assert table is not None
         return table.digest
 
+    def table_bytes(self, dataset_id: str) -> int:
+        """What the ownership of a dataset costs in memory."""
+        return self._dataset(dataset_id).nbytes
+
     def plan_rebalance(self, members: Iterable[str]) -> list[RebalancePlan]:
         """What would move in every dataset if exactly these workers were there. Changes nothing."""
         workers = {self._slots.get(worker, worker): worker for worker in members}
