@@ -16,10 +16,10 @@ def add_to(app: typer.Typer) -> None:
 
 def coordinator(data_dir: DataDir = None, host: Host = None, grpc_port: GrpcPort = None) -> None:
     """Run the control plane alone: membership, barriers, shards, checkpoints, tasks."""
-    from strata.coordinator import server
+    from strata.coordinator.server import run
 
     die_with_parent()
-    server.run(prepare(data_dir=data_dir, host=host, grpc_port=grpc_port))
+    run(prepare(data_dir=data_dir, host=host, grpc_port=grpc_port))
 
 
 def observatory(
@@ -30,10 +30,10 @@ def observatory(
     coordinator_addr: str | None = typer.Option(None, "--coordinator", help="The coordinator's host:port."),
 ) -> None:
     """Run the observability plane alone: metrics, logs, REST and the dashboard."""
-    from strata.observatory import server
+    from strata.observatory.server import run
 
     die_with_parent()
-    server.run(
+    run(
         prepare(
             data_dir=data_dir,
             host=host,
@@ -50,7 +50,7 @@ def agent(
     coordinator_addr: str | None = typer.Option(None, "--coordinator", help="The coordinator's host:port."),
 ) -> None:
     """Run this host's agent: it starts workers, captures their output and watches the machine."""
-    from strata.agent import server
+    from strata.agent.server import run
 
     die_with_parent()
-    server.run(prepare(data_dir=data_dir, slots=slots, coordinator_addr=coordinator_addr))
+    run(prepare(data_dir=data_dir, slots=slots, coordinator_addr=coordinator_addr))

@@ -136,6 +136,7 @@ def _submit_and_follow(
         task = tasks.get(task_id)
         _follow(follower)
         if task.status.final:
+            _follow_to_the_end(follower)
             return task
         if task.reason != reason:
             reason = task.reason
@@ -150,14 +151,25 @@ def _wait_for_end(tasks: TasksClient, task_id: str, follower: LogFollower) -> Ta
     while not (task := tasks.get(task_id)).status.final:
         _follow(follower)
         time.sleep(_POLL_S)
-    _follow(follower)
+    _follow_to_the_end(follower)
     return task
 
 
-def _follow(follower: LogFollower) -> None:
+def _follow(follower: LogFollower) -> int:
     """A dead observatory is no reason to end: the task goes on, and its lines are there when it is back."""
     with contextlib.suppress(StrataError):
-        print_lines(follower.more())
+        rows = follower.more()
+        print_lines(rows)
+        return len(rows)
+    return 0
+
+
+def _follow_to_the_end(follower: LogFollower) -> None:
+    """The last lines come in a little after the exit: until two looks in a row find none."""
+    quiet = 0
+    while quiet < 2:
+        time.sleep(_POLL_S)
+        quiet = 0 if _follow(follower) else quiet + 1
 
 
 def _tell(task: TaskView) -> None:
