@@ -10,6 +10,7 @@ from typing import Any
 
 from strata.clock import Clock
 from strata.errors import StrataError
+from strata.observatory.background import cancel, spawn
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.detectors.finding import Finding
 from strata.observatory.store.base import Store
@@ -45,13 +46,10 @@ class AlertBook:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="alerts")
+        self._task = spawn(self._run(), "alerts")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel(self._task)
 
     def newest(self) -> list[dict[str, Any]]:
         return list(self._alerts)

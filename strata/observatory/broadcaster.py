@@ -50,6 +50,10 @@ class Broadcaster:
         """New points, by run."""
         self._ring.append(lambda seq: Event(seq, "metrics", "delta", self._id(seq), by_run=parts))
 
+    def resync(self, reason: str) -> None:
+        """The cache was changed behind the deltas' back: everybody starts over from a snapshot."""
+        self.publish("resync", {"reason": reason})
+
     def flush(self) -> None:
         """Wakes the clients when there is news; also each 15 s without, for the ping."""
         now = self._clock.monotonic()
@@ -90,7 +94,7 @@ class Broadcaster:
             return self._fresh(wanted)
         seq = self._parse(cursor)
         missed = self._ring.since(seq) if seq is not None else None
-        if missed is None:
+        if missed is None or any(event.name == "resync" for event in missed):
             return self._resync(wanted, "the stream has moved on since this cursor")
         return self._ring.last_seq, b"".join(event.frame(wanted) for event in missed)
 
@@ -98,6 +102,8 @@ class Broadcaster:
         events = self._ring.since(seq)
         if events is None:
             return self._resync(wanted, "this client reads too slowly")
+        if any(event.name == "resync" for event in events):
+            return self._resync(wanted, "history was loaded")
         if len(events) > 1 and sum(event.size for event in events) > _MAX_LAG_BYTES:
             return self._resync(wanted, "this client reads too slowly")
         return self._ring.last_seq, b"".join(event.frame(wanted) for event in events)

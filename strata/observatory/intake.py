@@ -4,13 +4,13 @@ Many senders share one disk sync. A batch id that was seen before is acknowledge
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from strata.clock import Clock
 from strata.errors import StrataError, Unavailable
+from strata.observatory.background import cancel, spawn
 from strata.observatory.ingest.batch import Columns, normalise, to_columns
 from strata.observatory.spool import Spool
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -65,14 +65,10 @@ class Intake:
         self.counts = IntakeCounts()
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="intake")
+        self._task = spawn(self._run(), "intake")
 
     async def stop(self) -> None:
-        if self._task is None:
-            return
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await cancel(self._task)
         for item in self._waiting:
             if not item.done.done():
                 item.done.set_exception(Unavailable("the observatory is stopping"))

@@ -1,12 +1,12 @@
 """Keeps checkpoints in the store beside the metrics, so that a run's history outlives the coordinator's memory."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from strata.errors import StrataError
+from strata.observatory.background import cancel, spawn
 from strata.observatory.readmodel.board import ClusterBoard
 from strata.observatory.store.base import Store
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -34,13 +34,10 @@ class CheckpointKeeper:
         board.listeners.append(self._on_event)
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="checkpoint-keeper")
+        self._task = spawn(self._run(), "checkpoint-keeper")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel(self._task)
 
     async def of_run(self, run_id: str) -> list[dict[str, Any]]:
         """Newest step first, in the shape of GET /api/checkpoints."""

@@ -3,7 +3,6 @@ come back through here: the live view has them already.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -14,6 +13,7 @@ import numpy as np
 
 from strata.clock import Clock
 from strata.errors import StoreUnavailable, StrataError
+from strata.observatory.background import cancel, spawn
 from strata.observatory.history import History
 from strata.observatory.live import LiveView, NewPoints
 from strata.observatory.store.base import Store
@@ -56,13 +56,10 @@ class Poller:
         self.ready = asyncio.Event()
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="poller")
+        self._task = spawn(self._run(), "poller")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel(self._task)
 
     async def _run(self) -> None:
         clock = self._config.clock
@@ -88,6 +85,7 @@ class Poller:
 
     async def backfill(self) -> None:
         """Every run's figures, and the newest runs' curves until the cache is nearly full."""
+        await self._writer.flushed(self._writer.boot_end)
         await self.refresh_runs()
         room, chosen = self._live.cache.max_series * 9 // 10, []
         for info in self._live.runs.all():
@@ -99,7 +97,7 @@ class Poller:
         await self._history.load(self._live, chosen)
         await self._sync_counts()
         if chosen:
-            self._live.stream.publish("resync", {"reason": "history was loaded"})
+            self._live.stream.resync("history was loaded")
 
     async def refresh_runs(self) -> None:
         """Also publishes them: `runs_meta` comes each 30 s even from an idle cluster."""
@@ -124,7 +122,7 @@ class Poller:
                     found += await self._check_series(row, reload)
         if reload:
             await self._history.load(self._live, sorted(reload))
-            self._live.stream.publish("resync", {"reason": "history of a run was loaded"})
+            self._live.stream.resync("history of a run was loaded")
         return found
 
     async def _check_series(self, row: dict[str, Any], reload: set[str]) -> int:

@@ -1,7 +1,6 @@
 """Runs the detectors: on every tick over new points, on events as they come, and every few seconds over the rest."""
 
 import asyncio
-import contextlib
 import logging
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import psutil
 
 from strata.clock import Clock
 from strata.observatory.alerts import AlertBook
+from strata.observatory.background import cancel, spawn
 from strata.observatory.detectors.cluster import ClusterDetector, find_stalled, from_event
 from strata.observatory.detectors.finding import Finding
 from strata.observatory.detectors.points import PointDetector
@@ -39,13 +39,10 @@ class Sentinel:
         board.listeners.append(self._on_event)
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="sentinel")
+        self._task = spawn(self._run(), "sentinel")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel(self._task)
 
     def check(self) -> list[Finding]:
         """What time alone brings to light."""

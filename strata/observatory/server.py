@@ -14,9 +14,10 @@ import uvloop
 from strata import __version__
 from strata.clock import Clock, SystemClock
 from strata.config import Settings
-from strata.errors import InvalidConfig
+from strata.errors import Internal, InvalidConfig
 from strata.network import bind, check_free, shown_address, write_endpoint
 from strata.observatory.alerts import AlertBook
+from strata.observatory.background import FATAL
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.cache import SeriesCache
 from strata.observatory.curves import CurveReader
@@ -199,17 +200,28 @@ class Observatory:
 
 
 async def serve(settings: Settings) -> None:
-    """Runs until SIGTERM or SIGINT, then stops in order."""
+    """Runs until SIGTERM or SIGINT, then stops in order. A part that dies ends the whole, with its name."""
     stopping = asyncio.Event()
+    died: list[str] = []
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+
+    def on_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        loop.default_exception_handler(context)
+        if FATAL in context:
+            died.append(context[FATAL])
+            stopping.set()
+
+    loop.set_exception_handler(on_exception)
     observatory = Observatory(settings)
     await observatory.start()
     try:
         await stopping.wait()
     finally:
         await observatory.stop()
+    if died:
+        raise Internal(f"the observatory's part {died[0]!r} died")
 
 
 def run(settings: Settings) -> None:

@@ -1,9 +1,10 @@
 """The heart beat of the live view: every 250 ms what came in is applied, encoded once and published."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
+
+from strata.observatory.background import cancel, spawn
 
 __all__ = ["TICK_S", "Ticker"]
 
@@ -21,13 +22,10 @@ class Ticker:
         self.failures = 0
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="ticker")
+        self._task = spawn(self._run(), "ticker")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel(self._task)
 
     async def _run(self) -> None:
         while True:

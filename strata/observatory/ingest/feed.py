@@ -1,7 +1,6 @@
 """Follows the coordinator: one WatchState stream, taken up again where it broke. It writes the board, nothing else."""
 
 import asyncio
-import contextlib
 import json
 import logging
 from typing import Any
@@ -10,6 +9,7 @@ import grpc
 import grpc.aio
 
 from strata.errors import CoordinatorUnavailable
+from strata.observatory.background import cancel, spawn
 from strata.observatory.readmodel.board import ClusterBoard
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -35,13 +35,10 @@ class CoordinatorFeed:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="coordinator-feed")
+        self._task = spawn(self._run(), "coordinator-feed")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel(self._task)
 
     async def _run(self) -> None:
         failures = 0

@@ -68,7 +68,8 @@ def main(fd: int) -> int:
         with contextlib.suppress(BrokenPipeError):  # a parent that stopped meanwhile needs no answer
             replies.fail(0, error)
         return 1
-    replies.send({"id": 0, "pid": os.getpid()})
+    with contextlib.suppress(BrokenPipeError):  # then the loop below ends at once and closes the engines
+        replies.send({"id": 0, "pid": os.getpid()})
     _serve(sock, replies, engines)
     del lock
     return 0

@@ -1,7 +1,6 @@
 """The parent's side of the store process: starts it, speaks to it, and starts it again when it dies."""
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import socket
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from strata.errors import DataDirInUse, StoreUnavailable, StrataError, error_types
+from strata.observatory.background import cancel, spawn
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.frames import from_ipc, pack, read_frame, to_ipc
 
@@ -53,7 +53,7 @@ class SupervisedStore:
 
     async def start(self) -> None:
         """Returns at once; `wait_ready` waits for the engine."""
-        self._task = asyncio.create_task(self._supervise(), name="store")
+        self._task = spawn(self._supervise(), "store")
 
     async def stop(self) -> None:
         """Lets running requests finish, closes the engine in order, and leaves no process behind."""
@@ -67,10 +67,7 @@ class SupervisedStore:
                 _log.warning("the store did not close within %.0f s and is killed", _STOP_S)
                 self._child.kill()
                 await self._child.wait()
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel(self._task)
 
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         header = {

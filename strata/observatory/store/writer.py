@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.errors import StoreUnavailable, StrataError
+from strata.observatory.background import cancel, spawn
 from strata.observatory.ingest.batch import decode
 from strata.observatory.series import SeriesTable
 from strata.observatory.spool import Progress, Spool
@@ -27,6 +28,7 @@ _log = logging.getLogger(__name__)
 _INTERVAL_S = 0.5
 _GROUP_BYTES = 6 << 20
 _RETRY_S = 1.0
+_STOP_S = 5.0
 
 _COUNT_POINT = """
 SELECT count() AS n FROM {db}.metric_points WHERE run_id = {run:String} AND metric = {metric:String}
@@ -54,19 +56,19 @@ class StoreWriter:
         self._wake = asyncio.Event()
         self._moved = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
+        self.boot_end = 0
         self.inserted_points = 0
         self.problem: str | None = None
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="store-writer")
+        self.boot_end = self._spool.end  # what an earlier process accepted and this one never showed
+        self._task = spawn(self._run(), "store-writer")
 
     async def stop(self) -> None:
         """Stops between two groups; the rest stays in the spool for the next start."""
-        if self._task is not None:
-            async with self._lock:
-                self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        with contextlib.suppress(TimeoutError):  # a store that hangs must not keep us; the group is repeated then
+            await asyncio.wait_for(self._lock.acquire(), _STOP_S)
+        await cancel(self._task)
 
     def wake(self) -> None:
         self._wake.set()
@@ -87,7 +89,7 @@ class StoreWriter:
         await self._store.wait_ready()
         suspicious = self._spool.progress.pending > self._spool.progress.consumed
         while True:
-            if self._spool.progress.consumed >= self._spool.end:
+            while self._spool.progress.consumed >= self._spool.end:
                 self._wake.clear()
                 await self._wake.wait()
             try:

@@ -19,7 +19,7 @@ from tests.integration.observatory.conftest import ObservatoryProcess, wait_unti
 
 _BATCH = 500
 _SERIES = 10
-# 20 in the issue; `STRATA_CRASH_ROUNDS=20` is not a setting of Strata, so the variable has its own name.
+# The issue asks for 20: CRASH_ROUNDS=20.
 _ROUNDS = int(os.environ.get("CRASH_ROUNDS", "3"))
 
 
@@ -40,6 +40,10 @@ class Sender:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+
+    def wait_for_more(self, batches: int) -> None:
+        target = self.acknowledged + batches
+        wait_until(lambda: self.acknowledged >= target, f"{batches} more batches")
 
     def _run(self) -> None:
         number = 0
@@ -76,8 +80,7 @@ def test_no_acknowledged_point_is_lost_or_doubled(tmp_path: Path, victim: str) -
     wait_until(process.store_ready, "the store's start")
     with Sender(process) as sender:
         for _ in range(_ROUNDS):
-            target = sender.acknowledged + 15
-            wait_until(lambda target=target: sender.acknowledged >= target, "load")
+            sender.wait_for_more(15)
             store = wait_until(process.store_pid, "a store process")
             if victim in ("store", "both"):
                 os.kill(store, signal.SIGKILL)
@@ -85,8 +88,7 @@ def test_no_acknowledged_point_is_lost_or_doubled(tmp_path: Path, victim: str) -
                 process.kill()
                 process.start()
             wait_until(process.store_ready, "the store's return")
-        target = sender.acknowledged + 5
-        wait_until(lambda: sender.acknowledged >= target, "load after the last kill")
+        sender.wait_for_more(5)
     expected = sender.acknowledged * _BATCH
     wait_until(lambda: _total(process) == expected, "every point in the live view")
     wait_until(lambda: process.get("/api/status")["spool_backlog_bytes"] == 0, "an empty spool")

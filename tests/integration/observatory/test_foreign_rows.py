@@ -1,0 +1,69 @@
+"""Rows that others write into metric_points, through the unmodified HTTP driver, appear live within two polls."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
+from tests.integration.observatory.sse import StreamClient
+
+_SHIM = Path(__file__).with_name("clickhouse_shim.py")
+_FOREIGN = """
+import sys, clickhouse_connect
+client = clickhouse_connect.get_client(host="127.0.0.1", port=int(sys.argv[1]), autogenerate_session_id=False)
+run, metric, first, count = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+rows = [[run, metric, step, step * 0.5] for step in range(first, first + count)]
+client.insert("training_observability.metric_points", rows, column_names=["run_id", "metric", "step", "value"])
+"""
+
+
+@pytest.fixture(scope="module")
+def shim_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    folder = tmp_path_factory.mktemp("clickhouse")
+    command = [sys.executable, str(_SHIM), str(folder / "db")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+        process.kill()
+
+
+def write_as_stranger(port: int, run: str, metric: str, first: int, count: int) -> None:
+    arguments = [str(port), run, metric, str(first), str(count)]
+    subprocess.run([sys.executable, "-c", _FOREIGN, *arguments], check=True, timeout=60)
+
+
+async def test_strangers_rows_reach_the_stream_exactly_once(
+    tmp_path: Path, shim_port: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Takes about 10 s: a ClickHouse stand-in, the observatory and foreign clients are all real processes."""
+    monkeypatch.setenv("CH_HOST", "127.0.0.1")
+    monkeypatch.setenv("CH_PORT", str(shim_port))
+    process = ObservatoryProcess(tmp_path / "data", poll_s=0.3).start()
+    request.addfinalizer(process.stop)
+    await asyncio.to_thread(wait_until, process.store_ready, "the connection to the server")
+    assert process.get("/api/status")["metric_store"] == "clickhouse"
+    client = StreamClient(process.http)
+    await client.open()
+
+    await asyncio.to_thread(write_as_stranger, shim_port, "theirs", "loss", 0, 50)
+    await client.wait_for(lambda: client.count("theirs") == 50)
+    assert any(name == "delta" and body["points"] for name, body in client.events)
+    await asyncio.to_thread(write_as_stranger, shim_port, "theirs", "loss", 50, 7)
+    await client.wait_for(lambda: client.count("theirs") == 57)
+
+    ours = {"points": [{"metric": "loss", "step": step, "value": 1.0} for step in range(20)]}
+    assert (await asyncio.to_thread(process.post, "/api/runs/mixed/points", ours)).status_code == 200
+    await client.wait_for(lambda: client.count("mixed") == 20)
+    await asyncio.to_thread(write_as_stranger, shim_port, "mixed", "loss", 20, 5)
+    await client.wait_for(lambda: client.count("mixed") == 25)
+    steps = [step for step, _, _ in client.of("mixed", "loss")]
+    assert sorted(steps) == list(range(25))
+
+    await asyncio.to_thread(wait_until, lambda: process.get("/api/status")["spool_backlog_bytes"] == 0, "empty spool")
+    runs = {run["run_id"]: run for run in process.get("/runs")}
+    assert runs["theirs"]["num_points"] == 57
+    await client.close()
