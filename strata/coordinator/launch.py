@@ -77,6 +77,7 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
         "LOCAL_WORLD_SIZE": str(course.placement.count(course.placement[rank])),
         "MASTER_ADDR": course.master_addr,
         "MASTER_PORT": str(course.master_port),
+        "OMP_NUM_THREADS": "1",  # as torchrun does: ranks share the cores
         "PYTHONUNBUFFERED": "1",  # a rank that is killed must not take its last lines with it
     }
     if dataset is not None:

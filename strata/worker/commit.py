@@ -1,0 +1,66 @@
+"""The coordinator as the one who decides that a checkpoint of many ranks is complete."""
+
+import time
+
+from strata.checkpoint.commit import Attempt, Decision, Vote
+from strata.client.checkpoints import CheckpointsClient, RankVote
+from strata.errors import CheckpointAborted
+from strata.types.checkpoints import CheckpointInfo
+
+__all__ = ["CoordinatorCommit"]
+
+_MARGIN_S = 30.0
+
+
+class CoordinatorCommit:
+    """Implements strata.checkpoint's CommitCoordinator for one rank."""
+
+    def __init__(self, client: CheckpointsClient, storage_path: str, deadline_s: float = 600.0) -> None:
+        self._client = client
+        self._storage_path = storage_path
+        self._deadline_s = deadline_s
+        self._begun: dict[str, float] = {}  # attempt → when this rank began to write
+
+    def begin(self, rank: int, step: int, epoch: int) -> Attempt:
+        ticket = self._client.begin(step, epoch, self._storage_path, self._deadline_s)
+        self._begun = {ticket.attempt: time.monotonic()}
+        return Attempt(
+            step=ticket.step,
+            epoch=epoch,
+            attempt=ticket.attempt,
+            generation=ticket.generation,
+            ranks=ticket.ranks,
+            committer=ticket.committer,
+            deadline_s=ticket.deadline_s,
+        )
+
+    def vote(self, attempt: Attempt, vote: Vote) -> None:
+        took_s = time.monotonic() - self._begun.get(attempt.attempt, time.monotonic())
+        noted = RankVote(
+            rank=vote.rank, manifest_key=vote.key, manifest_hash=vote.digest, size_bytes=vote.size, duration_s=took_s
+        )
+        self._client.vote(attempt.attempt, noted)
+
+    def wait_votes(self, attempt: Attempt) -> tuple[Vote, ...]:
+        ruling = self._client.wait(attempt.attempt, attempt.deadline_s + _MARGIN_S)
+        if not (ruling.prepared or ruling.committed):
+            raise CheckpointAborted(
+                f"step {attempt.step} was given up: {ruling.reason} (missing ranks {list(ruling.missing)})",
+                missing=ruling.missing,
+            )
+        return tuple(
+            Vote(rank=vote.rank, key=vote.manifest_key, digest=vote.manifest_hash, size=vote.size_bytes)
+            for vote in ruling.votes
+        )
+
+    def publish(self, attempt: Attempt, info: CheckpointInfo) -> None:
+        self._client.commit(attempt.attempt)
+
+    def wait_decision(self, attempt: Attempt) -> Decision:
+        ruling = self._client.wait(attempt.attempt, attempt.deadline_s + _MARGIN_S)
+        if ruling.prepared:  # the committer died and this rank inherits the pen, but the gang starts anew anyway
+            return Decision(committed=False, reason="the committer died before COMMIT.json was reported")
+        return Decision(committed=ruling.committed, missing=ruling.missing, reason=ruling.reason)
+
+    def abort(self, attempt: Attempt, rank: int, reason: str) -> None:
+        self._client.abort(attempt.attempt, reason)

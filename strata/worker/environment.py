@@ -1,0 +1,111 @@
+"""Where this process stands: which task, rank and cluster. Read once from the environment; Strata's own variables come
+first, then torchrun's, Slurm's and Kubernetes', else it is alone.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strata.config import Settings, load_settings
+from strata.errors import InvalidConfig
+
+__all__ = ["Place", "checkpoint_path", "find_place"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """`task_id` is empty outside of a task; `group` then names ranks that another launcher started together."""
+
+    settings: Settings
+    task_id: str = ""
+    run_id: str = ""
+    group: str = ""
+    worker_id: str = ""
+    incarnation: str = field(default_factory=lambda: secrets.token_hex(8))
+    agent_id: str = ""
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    attempt: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+    dataset_id: str = ""
+    dataset: Mapping[str, Any] | None = None
+    telemetry: str = ""
+
+    @property
+    def data_dir(self) -> Path:
+        return self.settings.data_dir.resolve()
+
+
+def find_place(environ: Mapping[str, str] | None = None) -> Place:
+    """Raises InvalidConfig that names a variable which makes no sense."""
+    env = os.environ if environ is None else environ
+    settings = load_settings()
+    if env.get("STRATA_TASK_ID"):
+        return _in_task(env, settings)
+    for run_id, names in (
+        ("TORCHELASTIC_RUN_ID", ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RESTART_COUNT")),
+        ("SLURM_JOB_ID", ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_RESTART_COUNT")),
+        ("JOB_COMPLETION_INDEX", ("JOB_COMPLETION_INDEX", "WORLD_SIZE", "LOCAL_RANK", "")),
+    ):
+        if env.get(run_id) and env.get(names[0]):
+            return _in_group(env, settings, f"{run_id.partition('_')[0].lower()}-{env[run_id]}", names)
+    return Place(settings=settings, telemetry=env.get("STRATA_TELEMETRY_ADDR", ""))
+
+
+def _in_task(env: Mapping[str, str], settings: Settings) -> Place:
+    return Place(
+        settings=settings,
+        task_id=env["STRATA_TASK_ID"],
+        run_id=env.get("STRATA_RUN_ID") or env["STRATA_TASK_ID"],
+        worker_id=env["STRATA_WORKER_ID"],
+        incarnation=env["STRATA_INCARNATION"],
+        agent_id=env.get("STRATA_AGENT_ID", ""),
+        rank=_number(env, "STRATA_RANK"),
+        world_size=_number(env, "STRATA_WORLD_SIZE", 1),
+        local_rank=_number(env, "STRATA_LOCAL_RANK"),
+        attempt=_number(env, "STRATA_ATTEMPT"),
+        config=json.loads(env.get("STRATA_CONFIG_JSON") or "{}"),
+        dataset_id=env.get("STRATA_DATASET_ID", ""),
+        dataset=json.loads(env["STRATA_DATASET_JSON"]) if env.get("STRATA_DATASET_JSON") else None,
+        telemetry=env.get("STRATA_TELEMETRY_ADDR", ""),
+    )
+
+
+def _in_group(env: Mapping[str, str], settings: Settings, group: str, names: tuple[str, str, str, str]) -> Place:
+    rank = _number(env, names[0])
+    return Place(
+        settings=settings,
+        group=group[:100],
+        worker_id=f"{group[:100]}-{rank}",
+        rank=rank,
+        world_size=_number(env, names[1], 1),
+        local_rank=_number(env, names[2]),
+        attempt=_number(env, names[3]) if names[3] else 0,
+        telemetry=env.get("STRATA_TELEMETRY_ADDR", ""),
+    )
+
+
+def _number(env: Mapping[str, str], name: str, default: int = 0) -> int:
+    text = env.get(name)
+    if not text:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidConfig(f"{name} = {text!r} is not a whole number") from None
+
+
+def checkpoint_path(place: Place) -> str:
+    """The default home of a task's checkpoints: a bucket when one is configured, else the data folder."""
+    settings = place.settings
+    name = place.task_id or place.run_id
+    if settings.storage_backend == "s3":
+        if not settings.checkpoint_bucket:
+            raise InvalidConfig("STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set")
+        return f"s3://{settings.checkpoint_bucket}/{name}"
+    return f"{settings.checkpoint_bucket or place.data_dir / 'checkpoints'}/{name}"

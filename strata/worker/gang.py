@@ -1,0 +1,115 @@
+"""The ranks of a task as one group: sums over all of them, in rank order, so that every run gives the same bits.
+
+Rank 0 listens at MASTER_ADDR:MASTER_PORT. Only raw bytes cross the wire, never pickles. A peer that dies is noticed at
+once by everybody who waits for it.
+"""
+
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strata.client.channel import known_token
+from strata.errors import Unavailable
+from strata.worker.environment import Place
+
+__all__ = ["Gang", "PeerLost"]
+
+_JOIN_TIMEOUT_S = 60.0
+_RETRY_S = 0.02
+
+
+class PeerLost(Unavailable):
+    """Another rank of the group is gone. The gang will be started anew from the last checkpoint; nothing to save."""
+
+    code = "peer_lost"
+
+
+class Gang:
+    """`sum` and `gather` are collective: every rank calls them in the same order."""
+
+    def __init__(self, place: Place) -> None:
+        self.rank = place.rank
+        self.world_size = place.world_size
+        self._peers: dict[int, Connection[Any, Any]] = {}
+        self._listener: Listener | None = None
+        if self.world_size > 1:
+            address = (os.environ.get("MASTER_ADDR", "127.0.0.1"), int(os.environ.get("MASTER_PORT", "0")))
+            self._meet(address, _secret(place))
+
+    def _meet(self, address: tuple[str, int], secret: bytes) -> None:
+        deadline = time.monotonic() + _JOIN_TIMEOUT_S
+        if self.rank:
+            self._peers[0] = _dial(address, secret, deadline)
+            self._send(0, self.rank.to_bytes(4, "big"))
+            return
+        self._listener = Listener(address, backlog=self.world_size, authkey=secret)
+        while len(self._peers) < self.world_size - 1:
+            try:
+                peer = self._listener.accept()
+            except (AuthenticationError, EOFError, ConnectionError):
+                continue  # a stranger, or a rank that died on the way; the coordinator decides about it
+            self._peers[int.from_bytes(peer.recv_bytes(4), "big")] = peer
+
+    def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The element-wise sum over all ranks, added in rank order."""
+        if self.world_size == 1:
+            return values
+        if self.rank:
+            self._send(0, values.tobytes())
+            return np.frombuffer(self._receive(0), dtype=np.float64)
+        total = values.astype(np.float64, copy=True)
+        for rank in range(1, self.world_size):
+            total += np.frombuffer(self._receive(rank), dtype=np.float64)
+        data = total.tobytes()
+        for rank in range(1, self.world_size):
+            self._send(rank, data)
+        return total
+
+    def gather(self, value: int) -> list[int]:
+        """Every rank's number, by rank."""
+        mine = np.zeros(self.world_size, dtype=np.float64)
+        mine[self.rank] = value
+        return [int(item) for item in self.sum(mine)]
+
+    def close(self) -> None:
+        for peer in self._peers.values():
+            peer.close()
+        if self._listener is not None:
+            self._listener.close()
+
+    def _send(self, rank: int, data: bytes) -> None:
+        self._guarded(rank, lambda peer: peer.send_bytes(data))
+
+    def _receive(self, rank: int) -> bytes:
+        received: bytes = self._guarded(rank, lambda peer: peer.recv_bytes())
+        return received
+
+    def _guarded(self, rank: int, action: "Callable[[Connection[Any, Any]], Any]") -> Any:
+        try:
+            return action(self._peers[rank])
+        except (EOFError, OSError) as error:
+            raise PeerLost(f"rank {rank} is gone ({type(error).__name__})") from None
+
+
+def _dial(address: tuple[str, int], secret: bytes, deadline: float) -> "Connection[Any, Any]":
+    """Rank 0 may still be starting."""
+    while True:
+        with contextlib.suppress(ConnectionRefusedError, ConnectionResetError):
+            return Client(address, authkey=secret)
+        if time.monotonic() > deadline:
+            raise PeerLost(f"rank 0 does not answer at {address[0]}:{address[1]}")
+        time.sleep(_RETRY_S)
+
+
+def _secret(place: Place) -> bytes:
+    """Ranks of one attempt share it; a rank of another attempt, or another user's process, is turned away."""
+    token = known_token(place.settings)
+    return hashlib.sha256(f"{token}/{place.task_id or place.group}/{place.attempt}".encode()).digest()

@@ -1,0 +1,174 @@
+"""A worker's tie to its coordinator: it joins, beats on a thread of its own, hears of a stop, and knows when its place
+was given to somebody else. Progress (steps, sections) is told apart from being alive.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import psutil
+
+from strata.client.channel import Channel, known_token
+from strata.client.workers import Membership, WorkersClient
+from strata.errors import Fenced, StrataError, UnknownWorker
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.types.workers import WorkerSpec
+from strata.worker.environment import Place
+
+__all__ = ["FENCED_EXIT", "Session"]
+
+_log = logging.getLogger(__name__)
+
+FENCED_EXIT = 75
+_MAX_BEAT_S = 1.0
+_PATIENCE_S = 600.0
+
+State = pb.WorkerStatus
+
+
+class Session:
+    """One process's membership. Everything a training loop sets here is a plain attribute: setting it costs nothing."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.channel = Channel(
+            place.settings.coordinator_addr, token=known_token(place.settings), patience_s=_PATIENCE_S
+        )
+        self.workers = WorkersClient(self.channel)
+        self.member: Membership = self.workers.register(_spec(place))
+        self.generation = self.member.generation
+        self.status = State(state=State.INITIALIZING, current_task=place.task_id, dataset_id=place.dataset_id)
+        self._sections: list[str] = []
+        self._process = psutil.Process()
+        self._stop = threading.Event()
+        self._closing = threading.Event()
+        self._beat_s = min(_MAX_BEAT_S, self.member.heartbeat_interval_ms / 1e3)
+        self._before: Any = None
+        self._thread = threading.Thread(target=self._beat_on, name="strata-heartbeat", daemon=True)
+        self._thread.start()
+
+    # --- progress
+
+    def step(self, step: int, *, epoch: int | None = None, progress: float | None = None) -> None:
+        """The loop got this far."""
+        status = self.status
+        if status.state != State.TRAINING:
+            status.state = State.TRAINING
+        status.current_step = step
+        if epoch is not None:
+            status.current_epoch = epoch
+        if progress is not None:
+            status.progress = min(100.0, max(0.0, progress))
+
+    @contextlib.contextmanager
+    def section(self, name: str) -> Iterator[None]:
+        """A named slow part, in which no step is expected: nobody takes it for a hang."""
+        before = self.status.state
+        self._sections.append(name)
+        self.status.section = name
+        if name == "checkpoint":
+            self.status.state = State.CHECKPOINTING
+        try:
+            yield
+        finally:
+            self._sections.pop()
+            self.status.section = self._sections[-1] if self._sections else ""
+            self.status.state = before
+
+    # --- stopping
+
+    @property
+    def should_stop(self) -> bool:
+        return self._stop.is_set()
+
+    def watch_signals(self) -> None:
+        """SIGTERM asks for a stop; whoever handled it before is still called."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        before = signal.getsignal(signal.SIGTERM)
+
+        def on_signal(number: int, frame: FrameType | None) -> None:
+            self._stop.set()
+            if callable(before):
+                before(number, frame)
+
+        signal.signal(signal.SIGTERM, on_signal)
+
+    def close(self, *, leave: bool) -> None:
+        """Ends the heartbeat; with `leave`, also the membership."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self._thread.join(5.0)
+        if leave:
+            with contextlib.suppress(StrataError):  # the lease ends it anyway
+                self.workers.deregister(self.member)
+        self.channel.close()
+
+    # --- the heartbeat's thread
+
+    def _beat_on(self) -> None:
+        while not self._closing.wait(self._beat_s):
+            try:
+                self._beat()
+            except Fenced as error:
+                self._on_fenced(error)
+            except UnknownWorker:
+                self._rejoin()
+            except StrataError:
+                continue  # the coordinator is away; training goes on
+
+    def _beat(self) -> None:
+        request = pb.HeartbeatRequest(
+            worker_id=self.member.worker_id,
+            timestamp_ms=time.time_ns() // 1_000_000,
+            status=self.status,
+            incarnation=self.member.incarnation,
+            resources=self._resources(),
+        )
+        self.generation = self.workers.heartbeat(request).generation
+
+    def _resources(self) -> pb.ResourceUsage:
+        with self._process.oneshot():
+            usage = pb.ResourceUsage(
+                cpu_percent=self._process.cpu_percent(), memory_used_bytes=self._process.memory_info().rss
+            )
+            with contextlib.suppress(psutil.Error, AttributeError):
+                io = self._process.io_counters()
+                usage.disk_read_bytes, usage.disk_write_bytes = io.read_bytes, io.write_bytes
+        return usage
+
+    def _on_fenced(self, error: Fenced) -> None:
+        """Another process has this rank, or the task has moved on: whatever this one does is void."""
+        if self._closing.is_set():
+            return
+        if not self.place.task_id:
+            _log.error("%s", error)
+            self._closing.set()
+            return
+        sys.stderr.write(f"strata: {error}; this process ends (exit code {FENCED_EXIT})\n")
+        sys.stderr.flush()
+        os._exit(FENCED_EXIT)
+
+    def _rejoin(self) -> None:
+        with contextlib.suppress(StrataError):
+            self.member = self.workers.register(_spec(self.place))
+
+
+def _spec(place: Place) -> WorkerSpec:
+    return WorkerSpec(
+        worker_id=place.worker_id,
+        task_id=place.task_id,
+        incarnation=place.incarnation,
+        rank=place.rank if place.task_id else None,
+        hostname=os.uname().nodename,
+        agent_id=place.agent_id,
+        metadata={"pid": str(os.getpid()), "group": place.group},
+    )

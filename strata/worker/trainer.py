@@ -1,0 +1,235 @@
+"""The built-in `training` task: `python -m strata.worker.trainer` really trains a small model on the task's dataset,
+data-parallel over its ranks, with checkpoints, metrics and exact resumption.
+"""
+
+import hashlib
+import json
+import logging
+import sys
+import time
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from strata.checkpoint.manager import CheckpointManager
+from strata.data.blocks import INDEX
+from strata.data.columns import Columns, join
+from strata.data.loader import Loader
+from strata.data.plan import StaticPlan
+from strata.errors import InvalidArgument, StrataError
+from strata.protocol.generated import telemetry_pb2 as tm
+from strata.worker.gang import PeerLost
+from strata.worker.model import Model, learn_scheme
+from strata.worker.run import Run, init
+from strata.worker.session import FENCED_EXIT
+
+__all__ = ["Trainer", "TrainingConfig", "main"]
+
+_log = logging.getLogger("strata.trainer")
+
+_LOOK_ROWS = 16_384
+_PREVIEW_S = 2.0
+_PEER_WAIT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingConfig:
+    """The task's config, checked. `pause_s` slows every step down, for demonstrations."""
+
+    learning_rate: float = 0.01
+    momentum: float = 0.9
+    batch_size: int = 32
+    epochs: int = 3
+    hidden_size: int = 32
+    seed: int = 0
+    checkpoint_every: int = 0  # steps; 0 = four times per epoch
+    pause_s: float = 0.0
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> "TrainingConfig":
+        """Other keys of a task's config are the user's own business."""
+        values: dict[str, Any] = {}
+        defaults = cls()
+        for name in cls.__dataclass_fields__:
+            if name in given:
+                try:
+                    values[name] = type(getattr(defaults, name))(given[name])
+                except (TypeError, ValueError):
+                    raise InvalidArgument(f"{name} is {given[name]!r}, it must be a number") from None
+        config = cls(**values)
+        for name in ("learning_rate", "batch_size", "epochs"):
+            if not 0 < getattr(config, name) < 1e9:
+                raise InvalidArgument(f"{name} is {getattr(config, name)}, it must be above 0")
+        return config
+
+
+class Trainer:
+    """One rank of the job. `train` returns when all epochs are done, or when a stop was asked for and saved."""
+
+    def __init__(self, run: Run, config: TrainingConfig) -> None:
+        self._run = run
+        self._config = config
+        if not run.place.dataset_id:
+            raise InvalidArgument("the task names no dataset_id", hint="The built-in trainer trains on a dataset.")
+        self._loader = Loader(run.place.dataset_id, config.batch_size, with_index=True)
+        self._gang = run.gang
+        look = _first_look(self._loader)
+        scheme = learn_scheme(look, list(self._loader.manifest.schema), dict(run.config))
+        self._model = Model(scheme, config.hidden_size, config.seed)
+        self._steps_per_epoch = len(self._loader)
+        self._every = config.checkpoint_every or max(1, self._steps_per_epoch // 4)
+        self._step = 0
+        self._previewed_at = 0.0
+        self._ledger = bytes(32)  # a chain of hashes over every sample this rank has trained on, in order
+        if run.rank == 0:
+            goal = f"{scheme.num_classes} classes" if scheme.num_classes else "a quantity"
+            _log.info(
+                "%d samples, %d features, target %r (%s); %d epochs of %d steps on %d ranks",
+                self._loader.manifest.num_samples,
+                scheme.num_inputs,
+                scheme.target,
+                goal,
+                config.epochs,
+                self._steps_per_epoch,
+                run.world_size,
+            )
+
+    @property
+    def total_steps(self) -> int:
+        return self._steps_per_epoch * self._config.epochs
+
+    def train(self) -> None:
+        with self._run.checkpoints() as checkpoints:
+            self._resume(checkpoints)
+            while self._loader.epoch < self._config.epochs and self._step < self.total_steps:
+                if self._train_epoch(checkpoints):
+                    _log.info("stopped at step %d, which is saved", self._step)
+                    return
+                self._run.barrier(f"epoch-{self._loader.epoch}", self._step)
+            checkpoints.wait()
+            if self._step % self._every:
+                self._save(checkpoints, wait=True)
+        self._run.progress(self._step, percent=100.0)
+        digest = hashlib.sha256(b"".join(value.tobytes() for value in self._model.params.values())).hexdigest()
+        _log.info("done after %d steps; weights %s, ledger %s", self._step, digest[:16], self._ledger.hex()[:16])
+
+    def _train_epoch(self, checkpoints: CheckpointManager) -> bool:
+        """True when a stop was asked for."""
+        epoch = self._loader.epoch
+        for batch in self._loader:
+            began = time.perf_counter()
+            stop = self._train_step(batch, epoch)
+            self._report(batch, epoch, time.perf_counter() - began)
+            checkpoints.check()
+            if stop:
+                checkpoints.wait()
+                if self._step % self._every:
+                    self._save(checkpoints, wait=True)
+                return True
+            if self._step % self._every == 0:
+                self._save(checkpoints, wait=False)
+            if self._config.pause_s:
+                time.sleep(self._config.pause_s)
+        return False
+
+    def _train_step(self, batch: Columns, epoch: int) -> bool:
+        index = batch.pop(INDEX)
+        self._ledger = hashlib.sha256(self._ledger + index.astype("<i8").tobytes()).digest()
+        gradient, loss, right = self._model.gradient(batch)
+        rows = float(len(next(iter(batch.values()))))
+        tail = np.array([loss, right, rows, float(self._run.should_stop())])
+        total = self._gang.sum(np.concatenate([gradient, tail]))
+        self._loss, self._right, self._rows, stop = (float(item) for item in total[-4:])
+        self._model.apply(total[:-4] / self._rows, self._config.learning_rate, self._config.momentum)
+        self._step += 1
+        self._run.progress(self._step, epoch=epoch, percent=100.0 * self._step / self.total_steps)
+        return stop > 0  # the sum is the same everywhere: all ranks stop after the same step
+
+    def _report(self, batch: Columns, epoch: int, took_s: float) -> None:
+        run = self._run
+        values = {"throughput/samples_per_sec": len(next(iter(batch.values()))) / max(took_s, 1e-9)}
+        if run.rank == 0:
+            values |= {
+                "loss": self._loss / self._rows,
+                "accuracy": self._right / self._rows,
+                "throughput/samples_per_sec": self._rows / max(took_s, 1e-9),
+                "step_time": took_s,
+                "lr": self._config.learning_rate,
+                "epoch": epoch,
+                "progress/percent": 100.0 * self._step / self.total_steps,
+            }
+        run.log(values, step=self._step)
+        if run.session is not None:
+            run.session.status.step_time_s = took_s
+            run.session.status.samples_done = self._loader.stats.num_samples
+        now = time.monotonic()
+        if now - self._previewed_at > _PREVIEW_S:
+            self._previewed_at = now
+            preview = self._loader.sample(4)
+            sample = tm.Sample(
+                dataset_id=run.place.dataset_id,
+                worker_id=run.place.worker_id,
+                epoch=preview.epoch,
+                position=preview.position,
+                rows_json=json.dumps(preview.to_dict(), default=str),
+            )
+            run.reporter.add_sample(sample)
+
+    # --- checkpoints
+
+    def _save(self, checkpoints: CheckpointManager, *, wait: bool) -> None:
+        """Rank 0 saves the model, which all ranks have alike; every rank saves its own ledger."""
+        cursor = self._loader.state_dict()
+        state: dict[str, Any] = {"ledger": np.frombuffer(self._ledger, dtype=np.uint8)}
+        if self._run.rank == 0:
+            state |= {"model": self._model.state(), "cursor": cursor}
+        with self._run.section("checkpoint"):
+            handle = checkpoints.save_async(state, self._step, int(cursor["epoch"]), data_state=cursor)
+            if wait:
+                handle.result()
+
+    def _resume(self, checkpoints: CheckpointManager) -> None:
+        """All ranks go back to the newest checkpoint that rank 0 can read."""
+        found = checkpoints.recover() if self._run.rank == 0 else None
+        step = max(self._gang.gather(found.info.step if found else -1)[0], -1)
+        if step < 0:
+            return
+        own = found.state if found else checkpoints.load(step)
+        state = found.state if found else checkpoints.load(step, rank=0)
+        self._ledger = own["ledger"].tobytes()
+        self._model.load(state["model"])
+        self._loader.load_state_dict(state["cursor"])
+        self._step = step
+        self._run.progress(step, epoch=self._loader.epoch, percent=100.0 * step / self.total_steps)
+        if self._run.rank == 0:
+            _log.info("resumed from step %d", step)
+
+
+def _first_look(loader: Loader) -> Columns:
+    """The first rows in the order of the files: the same on every rank, whatever it reads later."""
+    looker = Loader(loader.manifest, batch_size=4_096, plan=StaticPlan(), shuffle=False)
+    batches = list(islice(iter(looker), _LOOK_ROWS // 4_096))
+    looker.close()
+    return join(batches)
+
+
+def main() -> int:
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stdout)
+    try:
+        run = init()
+        Trainer(run, TrainingConfig.of(dict(run.config))).train()
+    except PeerLost as error:
+        _log.warning("%s; waiting to be started anew", error)
+        time.sleep(_PEER_WAIT_S)  # the agent ends this process; an exit now would only blur who died first
+        return FENCED_EXIT
+    except StrataError as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}" + (f" ({error.hint})" if error.hint else "") + "\n")
+        return 1
+    run.finish()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
