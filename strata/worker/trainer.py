@@ -135,7 +135,7 @@ class Trainer:
         return False
 
     def _train_step(self, batch: Columns, epoch: int) -> bool:
-        index = batch.pop(INDEX)
+        index = batch[INDEX]
         self._ledger = hashlib.sha256(self._ledger + index.astype("<i8").tobytes()).digest()
         gradient, loss, right = self._model.gradient(batch)
         rows = float(len(next(iter(batch.values()))))
