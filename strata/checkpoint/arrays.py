@@ -52,7 +52,7 @@ def itemsize(token: str) -> int:
 class Sharded:
     """A part of a larger array: `value` holds the block of `global_shape` that begins at `global_offset`.
 
-    Saved as such, a checkpoint of N ranks can be loaded by M.
+    Saved as such, a checkpoint of N ranks can be loaded by M; a load gives back the plain block of its rank.
     """
 
     value: Any
@@ -141,6 +141,11 @@ def _torch_source(key: str, value: Any) -> ArraySource | None:
     if not _is_torch(value):
         return None
     torch = sys.modules["torch"]
+    if hasattr(value, "to_local"):
+        raise UnsupportedState(
+            f"{key} is a {type(value).__qualname__}, spread over ranks",
+            hint="Save its part as Sharded(tensor.to_local(), global_shape, global_offset).",
+        )
     tensor = value.detach()
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
         raise UnsupportedState(f"{key} is a {tensor.layout} tensor on {tensor.device}; only dense ones can be stored")

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from strata.checkpoint import faults
@@ -39,6 +40,7 @@ class Catalog:
         self._verified: dict[str, bool] = {}
         self._reading: Counter[int] = Counter()
         self._first_seen: dict[str, float] = {}
+        self._known: dict[int, str] = {}  # step → committed attempt
 
     def steps(self) -> list[int]:
         """Every step with a folder, newest first; committed or not."""
@@ -55,17 +57,27 @@ class Catalog:
         commit = CommitManifest.from_bytes(data, f"COMMIT.json of step {step}")
         if commit.step != step:
             raise CorruptCheckpoint(f"COMMIT.json of step {step} says step {commit.step}")
+        self._known[step] = commit.attempt
         return commit
 
     def commits(self) -> Iterator[CommitManifest]:
-        """The readable ones, newest first; a broken COMMIT.json is reported and passed over."""
-        for step in self.steps():
-            try:
-                yield self.commit_of(step)
-            except CheckpointNotFound:
-                continue
-            except CorruptCheckpoint as error:
-                _log.warning("%s; passed over", error)
+        """The readable ones, newest first, each read when asked for; a broken COMMIT.json is reported and passed
+        over."""
+        return filter(None, map(self._readable, self.steps()))
+
+    def all_commits(self) -> list[CommitManifest]:
+        """The same all at once: in a bucket with a thousand steps, one request after the other would take a minute."""
+        with ThreadPoolExecutor(16, thread_name_prefix="checkpoint-list") as readers:
+            return [commit for commit in readers.map(self._readable, self.steps()) if commit is not None]
+
+    def _readable(self, step: int) -> CommitManifest | None:
+        try:
+            return self.commit_of(step)
+        except CheckpointNotFound:
+            return None
+        except CorruptCheckpoint as error:
+            _log.warning("%s; passed over", error)
+            return None
 
     def complete(self) -> Iterator[CommitManifest]:
         """Committed, and every object is there with its size: newest first."""
@@ -111,6 +123,7 @@ class Catalog:
 
     def remove(self, step: int) -> None:
         """COMMIT.json first: whatever happens next, the rest is only garbage, never half a checkpoint."""
+        self._known.pop(step, None)
         self._store.delete(commit_key(step))
         faults.reach("retired")
         self._store.delete(step_folder(step))
@@ -118,15 +131,15 @@ class Catalog:
     def retire(self, saved: int, policy: RetentionPolicy) -> RetentionPlan:
         """Applies retention after the step `saved` was committed. What cannot be removed now is tried again next
         time."""
-        commits = list(self.commits())
+        committed = self._committed()
         protected = dict.fromkeys(self.pins(), "pinned")
         with self._lock:
             protected |= {step: "being read" for step, count in self._reading.items() if count}
-            checked = [commit.step for commit in commits if self._verified.get(commit.attempt)]
+            checked = [step for step, attempt in committed.items() if self._verified.get(attempt)]
         if checked:
             protected.setdefault(max(checked), "the newest verified one")
         protected[saved] = "just saved"
-        plan = plan_retention([commit.step for commit in commits], policy, protected)
+        plan = plan_retention(list(committed), policy, protected)
         for step, reason in plan.delete.items():
             try:
                 self.remove(step)
@@ -134,6 +147,15 @@ class Catalog:
             except StorageError as error:
                 _log.warning("could not remove checkpoint step %d, will try again: %s", step, error)
         return plan
+
+    def _committed(self) -> dict[int, str]:
+        """Each committed step's attempt. What was read once is not read again: a long history would cost a request per
+        step and save."""
+        steps = self.steps()
+        for step in steps:
+            if step not in self._known:
+                self._readable(step)
+        return {step: self._known[step] for step in steps if step in self._known}
 
     def sweep(self, *, running: frozenset[str], grace_s: float) -> int:
         """Removes the bytes of attempts that died; returns how many may have died but are too young to tell."""

@@ -153,7 +153,7 @@ class CheckpointManager:
     def list(self) -> list[CheckpointInfo]:
         """All committed checkpoints, newest first."""
         pins = self._catalog.pins()
-        return [self._info(commit, pins) for commit in self._catalog.commits()]
+        return [self._info(commit, pins) for commit in self._catalog.all_commits()]
 
     def get_latest(self, *, deep: bool = False) -> CheckpointInfo | None:
         """The newest checkpoint whose every object is there with its size, or None. Needs the store only.

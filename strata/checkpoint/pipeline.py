@@ -115,6 +115,8 @@ class SavePipeline:
             if failed is not None:
                 self._observe(failed)
             self._sweep_at = self._settings.clock.monotonic() + self._grace_s
+            # Now, too: a process that ends without another call would never hear of it.
+            _log.warning("the save of step %d failed: %s", job.step, error)
             raise
         finally:
             job.buffers = ()

@@ -1,9 +1,11 @@
 """LocalStore beyond the contract: what a crash, a full disk and a file system without hard links leave behind."""
 
 import os
+import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,33 @@ def test_a_lost_create_leaves_no_leftovers(tmp_path: Path) -> None:
     with pytest.raises(StorageConflict):
         store.put("once", b"2", create=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ["once"]
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_bytes_are_synced_before_their_name_and_the_name_before_the_return(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, create: bool
+) -> None:
+    """A power cut cannot be tested here; the order of the system calls that survive one can."""
+    calls: list[str] = []
+
+    def recorded(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def record(*arguments: Any, **options: Any) -> Any:
+            kind = ""
+            if name == "fsync":
+                kind = " folder" if stat.S_ISDIR(os.fstat(arguments[0]).st_mode) else " file"
+            calls.append(name + kind)
+            return call(*arguments, **options)
+
+        return record
+
+    for name in ("fsync", "rename", "link"):
+        monkeypatch.setattr(os, name, recorded(name, getattr(os, name)))
+    store = LocalStore(tmp_path)
+    store.put("data", b"x", create=create)
+    assert calls == ["fsync file", "link" if create else "rename", "fsync folder"]
+    calls.clear()
+    store.put_stream("new/deep/data", iter((memoryview(b"x"),)))
+    assert calls == ["fsync folder", "fsync folder", "fsync file", "rename", "fsync folder"]
 
 
 def test_a_relative_folder_keeps_its_meaning_when_the_process_moves(
