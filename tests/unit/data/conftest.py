@@ -31,7 +31,7 @@ def write_parquet(path: Path, ids: range) -> None:
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors), 4),
         }
     )
-    pq.write_table(table, path, row_group_size=9)
+    pq.write_table(table, path, row_group_size=max(9, len(ids) // 20))
 
 
 def write_jsonl(path: Path, ids: range) -> None:
