@@ -168,7 +168,9 @@ class Loader:
         """After a change of membership: asks for the lanes again and goes back to the committed position."""
         self.close()
         self._plan = self._source.plan(self._name, self._order.spec.num_lanes)
-        if self._plan.resume is not None:
+        if self._plan.resume is None:
+            self.set_epoch(0)
+        else:
             self.load_state_dict(self._plan.resume)
 
     def sample(self, num_rows: int = 4) -> Preview:
@@ -231,7 +233,14 @@ class Loader:
 
     def _ordered(self, num_lanes: int, window: int) -> tuple[EpochOrder, LanePlan]:
         layout = LaneLayout(self.manifest.sizes, self._spec(num_lanes, window))
-        return EpochOrder(layout, self._global_batch(), self.config.tail), self._source.plan(self._name, num_lanes)
+        order = EpochOrder(layout, self._global_batch(), self.config.tail)
+        if not order.num_steps:
+            raise InvalidArgument(
+                f"tail='drop' leaves nothing: {layout.num_samples} samples are less than one global batch of "
+                f"{self._global_batch()}",
+                hint="Use a smaller batch_size, or tail='ragged' or 'pad'.",
+            )
+        return order, self._source.plan(self._name, num_lanes)
 
     def _place(self) -> tuple[int, int]:
         """(epoch, lane offset) of the next batch: the end of an epoch is the start of the next."""

@@ -35,14 +35,10 @@ class DatasetSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanePlan:
-    """The lanes of one process in one generation. `worker_count` is the declared size of the job, fixed for its life.
-
-    `resume` is the committed loader state to start from, or None for the start.
-    """
+    """The lanes of one process in one generation. `resume` is the committed loader state, None while there is none."""
 
     generation: int
     lanes: tuple[int, ...]
-    worker_count: int
     resume: Mapping[str, Any] | None = None
 
 
@@ -51,7 +47,7 @@ class PlanSource(Protocol):
 
     @property
     def worker_count(self) -> int:
-        """The job's declared number of workers."""
+        """The job's declared number of workers, fixed for its life: it makes the global batch."""
         ...
 
     def resolve(self, dataset: str) -> DatasetSource | None:
@@ -89,7 +85,7 @@ class StaticPlan:
     def plan(self, dataset: str, num_lanes: int) -> LanePlan:
         table = plan_sticky(num_lanes, [str(rank) for rank in range(self._world_size)])
         lanes = tuple(table.units_of(str(self._rank)).tolist())
-        return LanePlan(generation=0, lanes=lanes, worker_count=self._worker_count)
+        return LanePlan(generation=0, lanes=lanes)
 
     def generation(self) -> int:
         return 0

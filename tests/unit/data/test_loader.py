@@ -203,7 +203,7 @@ class Coordinator:
 
     def plan(self, dataset: str, num_lanes: int) -> LanePlan:
         lanes = tuple(range(num_lanes)) if self.newest > 1 else tuple(range(0, num_lanes, 2))
-        return LanePlan(generation=self.newest, lanes=lanes, worker_count=2, resume=self.committed)
+        return LanePlan(generation=self.newest, lanes=lanes, resume=self.committed)
 
     def generation(self) -> int:
         return self.newest
@@ -223,6 +223,9 @@ def test_a_change_of_membership_stops_the_loader_until_it_replans(parquet: "Data
     loader.replan()
     expected = ids(Loader(parquet.glob, 6, worker_count=2, seed=9))
     assert ids(loader) == expected[1:]
+    coordinator.committed = None
+    loader.replan()
+    assert ids(loader) == expected, "nothing is committed: from the start"
 
 
 def test_the_worker_runtime_can_provide_the_plan(parquet: "Dataset") -> None:
@@ -237,6 +240,8 @@ def test_the_worker_runtime_can_provide_the_plan(parquet: "Dataset") -> None:
 def test_bad_options_are_refused(parquet: "Dataset") -> None:
     with pytest.raises(InvalidArgument, match="batch_size"):
         Loader(parquet.glob, 0)
+    with pytest.raises(InvalidArgument, match="140 samples are less than one global batch of 200"):
+        Loader(parquet.glob, 200, tail="drop")
     with pytest.raises(InvalidArgument, match="rank 3"):
         Loader(parquet.glob, 4, rank=3, world_size=2)
     with pytest.raises(InvalidArgument, match="on_error is 'ignore'"):
