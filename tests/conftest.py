@@ -1,0 +1,8 @@
+"""How far the long-running kinds of tests go: a slice by default, the full measure by a flag."""
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--schedules", type=int, default=400, help="random schedules of the simulated cluster")
+    parser.addoption("--kills", type=int, default=5, help="kill -9 of the coordinator under load")
