@@ -19,6 +19,12 @@ export interface Status {
   generation?: Nullable<number>;
   started_at?: Nullable<number>;
   started_at_ms?: Nullable<number>;
+  metric_store_ready?: boolean;
+  metric_store_problem?: Nullable<string>;
+  spool_backlog_bytes?: Nullable<number>;
+  dropped_points?: Nullable<number>;
+  /** Why the coordinator cannot be reached. */
+  problem?: Nullable<string>;
 }
 
 export interface GpuMetrics {

@@ -1,3 +1,4 @@
+import type { ReactNode } from "react";
 import { useNow } from "@/hooks/now";
 import { cx } from "@/lib/cx";
 import { formatAge } from "@/lib/format";
@@ -43,12 +44,20 @@ export function Banner() {
       </Line>
     );
   }
+  if (coordinator?.metric_store_problem) {
+    return (
+      <Line tone="warn">
+        The metric store has a problem: {coordinator.metric_store_problem} Live charts go on; what arrives is kept on
+        disk until it is back.
+      </Line>
+    );
+  }
   return null;
 }
 
 const TONES = { accent: "bg-accent-soft text-accent", warn: "bg-warn-soft text-warn", bad: "bg-bad-soft text-bad" };
 
-function Line({ tone, children }: { tone: keyof typeof TONES; children: React.ReactNode }) {
+function Line({ tone, children }: { tone: keyof typeof TONES; children: ReactNode }) {
   return (
     <div role="status" className={cx("shrink-0 px-4 py-1 text-xs leading-5 max-md:px-3", TONES[tone])}>
       {children}

@@ -5,8 +5,12 @@ export function timeOf(line: Pick<LogEntry, "timestamp" | "timestamp_ms">): numb
   return line.timestamp_ms ?? line.timestamp * 1000;
 }
 
+/** Whatever order they came in; lines of the same millisecond keep theirs, so a traceback stays readable. */
 export function oldestFirst(lines: readonly LogEntry[]): LogEntry[] {
-  return [...lines].sort((a, b) => timeOf(a) - timeOf(b));
+  const [first, last] = [lines[0], lines.at(-1)];
+  const descending = first !== undefined && last !== undefined && timeOf(first) >= timeOf(last);
+  const ascending = descending ? [...lines].reverse() : [...lines];
+  return ascending.sort((a, b) => timeOf(a) - timeOf(b));
 }
 
 export function newestFirst(lines: readonly LogEntry[]): LogEntry[] {

@@ -45,3 +45,13 @@ export function missingText(barrier: Barrier, workers: readonly Worker[], now: n
     })
     .join("; ");
 }
+
+/** "5 active · 1 failed": what there is, in the order of good to bad. */
+export function countText(workers: readonly Worker[]): string {
+  const order = ["active", "checkpointing", "recovering", "idle", "failed"] as const;
+  return order
+    .map((status) => [status, workers.filter((worker) => worker.status === status).length] as const)
+    .filter(([, count]) => count > 0)
+    .map(([status, count]) => `${count} ${status}`)
+    .join(" · ");
+}

@@ -20,8 +20,11 @@ export function xTicks(kind: XKind, splits: readonly number[]): string[] {
 /** Labels as short as they can be while no two neighbours read the same. */
 export function yTicks(splits: readonly (number | null)[]): string[] {
   const short = splits.map((value) => (value === null ? "" : formatCompact(value)));
-  const clash = short.some((text, i) => text !== "" && text === short[i + 1]);
-  return clash ? splits.map((value) => (value === null ? "" : formatValue(value))) : short;
+  const step = Math.abs((splits[1] ?? 0) - (splits[0] ?? 0));
+  const most = Math.max(...splits.map((value) => Math.abs(value ?? 0)));
+  // Three digits are not enough to tell neighbours apart, or would round them to uneven distances.
+  const tooShort = most >= 1000 && step > 0 && step / most < 0.01;
+  return tooShort ? splits.map((value) => (value === null ? "" : formatValue(value))) : short;
 }
 
 export function xRange(plot: Plot, zoom: readonly [number, number] | null): [number, number] {

@@ -42,7 +42,7 @@ export function chartOptions(it: OptionsInput): uPlot.Options {
       x: { time: x === "wall", range: () => xRange(it.input().plot, it.input().view.zoom) },
       y: { distr: logY ? 3 : 1, range: () => rangeY(it.input()) },
     },
-    axes: [xAxis(it.ink, x), axis(it.ink, 44, (_u, splits) => yTicks(splits), 30)],
+    axes: [xAxis(it.ink, x), axis(it.ink, ySize, (_u, splits) => yTicks(splits), 30)],
     series: [{}, ...lineSeries(it, smoothing)],
     hooks: {
       drawAxes: [(u) => drawBands(u, it.input().plot, it.looks())],
@@ -69,7 +69,13 @@ function rangeY({ plot, view }: ChartInput): [number, number] {
   return yRange(plot, from, to, view.logY);
 }
 
-function axis(ink: Ink, size: number, values: uPlot.Axis.Values, space: number): uPlot.Axis {
+/** As wide as its longest label: 11 px Inter is about 6.2 px a digit. */
+function ySize(_u: uPlot, values: string[] | null): number {
+  const longest = Math.max(0, ...(values ?? []).map((text) => text?.length ?? 0));
+  return Math.max(36, Math.ceil(longest * 6.4) + 14);
+}
+
+function axis(ink: Ink, size: number | typeof ySize, values: uPlot.Axis.Values, space: number): uPlot.Axis {
   return {
     stroke: ink.axis,
     font: FONT,

@@ -1,5 +1,6 @@
 /** The newest value of a metric over the runs on show, and one sentence about its chart for a screen reader. */
 import type { ChartInput } from "@/components/chart/input";
+import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
 import { formatUnit, formatValue } from "@/lib/format";
 import { useCatalog } from "@/stores/catalog";
@@ -18,17 +19,24 @@ export function latestOf(metric: string, runs: readonly string[]): Latest {
   const own = seriesStore.of(metric).filter((series) => series.length > 0 && runs.includes(series.head.run_id));
   const nanCount = own.reduce((sum, series) => sum + series.nanCount, 0);
   const run = runs.find((id) => own.some((series) => series.head.run_id === id)) ?? null;
-  const newest = own
-    .filter((series) => series.head.run_id === run)
-    .reduce<(typeof own)[number] | null>(
-      (best, one) => ((one.times.at(-1) ?? 0) > (best?.times.at(-1) ?? -1) ? one : best),
-      null,
-    );
-  if (!newest) return { run, text: "–", unit: "", bad: false, nanCount };
-  const { unit } = newest.head;
-  const value = newest.values.at(-1) ?? null;
+  const ranks = own.filter((series) => series.head.run_id === run);
+  const [head] = ranks;
+  if (!head) return { run, text: "–", unit: "", bad: false, nanCount };
+  const { unit } = head.head;
+  const value = meanOfNewest(ranks);
   if (value === null) return { run, text: "NaN", unit, bad: true, nanCount };
   return { run, ...formatUnit(value, unit), bad: false, nanCount };
+}
+
+/** As the line is drawn: the mean over ranks. One rank at NaN makes it NaN: that must not be averaged away. */
+function meanOfNewest(ranks: readonly Series[]): number | null {
+  let sum = 0;
+  for (const series of ranks) {
+    const value = series.values.at(-1) ?? null;
+    if (value === null) return null;
+    sum += value;
+  }
+  return sum / ranks.length;
 }
 
 /** Runs in the order in which their values matter: live ones first, then the newest. */

@@ -8,6 +8,9 @@ import { toneOf } from "./status";
 
 const FILLS = { ok: "bg-ok", warn: "bg-warn", bad: "bg-bad", accent: "bg-accent", idle: "bg-idle" };
 
+/** Longer ids would push the state out of the cell; they are in its title. */
+const SHORT_ID = 10;
+
 /** One cell per worker: state by colour and word, height of the fill by GPU (or CPU) use. */
 export function WorkerGrid({ workers }: { workers: readonly Worker[] }) {
   const now = useNow(1000);
@@ -56,7 +59,8 @@ export function WorkerGrid({ workers }: { workers: readonly Worker[] }) {
                     <span className="font-mono">{use ? formatPercent(use.percent) : "–"}</span>
                   </span>
                   <span className="truncate text-muted">
-                    {worker.id} · {late ? `silent ${formatAge(heartbeatAt(worker), now)}` : worker.status}
+                    {worker.id.length <= SHORT_ID && `${worker.id} · `}
+                    {late ? `silent ${formatAge(heartbeatAt(worker), now)}` : worker.status}
                   </span>
                 </span>
               )}

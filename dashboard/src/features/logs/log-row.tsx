@@ -31,7 +31,7 @@ export function LogRow({ line, selected, onSelect }: Props) {
       <span className="shrink-0 text-faint">{formatClock(timeOf(line), true)}</span>
       <span className={cx("w-10 shrink-0 font-medium uppercase", LEVEL_COLORS[line.level])}>{line.level}</span>
       <span className="w-24 shrink-0 truncate text-muted max-md:w-16">{line.worker_id ?? line.source}</span>
-      <span className={cx("truncate", line.level === "debug" && "text-muted")}>{line.message}</span>
+      <span className={cx("truncate whitespace-pre", line.level === "debug" && "text-muted")}>{line.message}</span>
     </button>
   );
 }

@@ -8,6 +8,7 @@ import { useMetricNames } from "@/hooks/metric-names";
 import { useLeadRun } from "@/hooks/runs";
 import { formatDuration } from "@/lib/format";
 import { headlines } from "@/lib/metric-tabs";
+import { countText } from "@/lib/workers";
 import { useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { useLink } from "@/stores/link";
@@ -30,11 +31,8 @@ function Charts() {
 
 function Workers() {
   const workers = useCluster((state) => state.workers);
-  const metrics = useCluster((state) => state.metrics);
   const loaded = useCluster((state) => state.loaded);
-  const note = metrics
-    ? `${metrics.active_workers ?? "–"} of ${metrics.total_workers ?? workers.length} active`
-    : undefined;
+  const note = workers.length > 0 ? countText(workers) : undefined;
   return (
     <Panel title="Workers" note={note}>
       {workers.length > 0 ? (

@@ -42,6 +42,7 @@ export function LastCheckpoint() {
       (best, one) => ((one.created_at ?? 0) > (best?.created_at ?? -1) ? one : best),
       null,
     );
+  const training = useCluster((state) => state.tasks.some((task) => task.status === "running"));
   const saving = checkpoints.find((one) => one.status === "in_progress");
   return (
     <Panel
@@ -64,7 +65,9 @@ export function LastCheckpoint() {
           />
         </div>
       ) : (
-        <p className="text-xs text-muted">None yet: a crash now would start from step 0.</p>
+        <p className="text-xs text-muted">
+          {training ? "None yet: a crash now would start from step 0." : "None yet."}
+        </p>
       )}
     </Panel>
   );

@@ -7,7 +7,7 @@ import { Panel } from "@/components/ui/panel";
 import { logRing } from "@/data/log-ring";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
-import { formatCount, formatDateTime, formatDuration, toMs, UNKNOWN } from "@/lib/format";
+import { formatBytes, formatCount, formatDateTime, formatDuration, toMs, UNKNOWN } from "@/lib/format";
 import { useCluster } from "@/stores/cluster";
 import { useLink } from "@/stores/link";
 import { useTheme } from "@/stores/theme";
@@ -25,7 +25,12 @@ function ServerPanel() {
             ["Up for", formatDuration(coordinator.uptime)],
             ["Started", formatDateTime(toMs(coordinator.started_at, coordinator.started_at_ms))],
             ["Checkpoint storage", coordinator.storage_backend ?? UNKNOWN],
-            ["Metric store", coordinator.metric_store ?? UNKNOWN],
+            [
+              "Metric store",
+              [coordinator.metric_store ?? UNKNOWN, coordinator.metric_store_problem].filter(Boolean).join(": "),
+            ],
+            ["Waiting to be stored", formatBytes(coordinator.spool_backlog_bytes)],
+            ["Points dropped", formatCount(coordinator.dropped_points)],
             ["Generation", formatCount(coordinator.generation)],
           ]}
         />
