@@ -1,6 +1,7 @@
 """Bytes on their way to a store: hashed per chunk while they are written, from memory at hand or pushed piece by
 piece."""
 
+import os
 import queue
 import threading
 from collections.abc import Iterable, Iterator
@@ -94,11 +95,13 @@ class AsyncCheckpointWriter:
     by an exception abandons the object.
     """
 
-    def __init__(self, target: ObjectStore | str, key: str, *, max_buffer_bytes: int = 128 * _MIB) -> None:
+    def __init__(
+        self, target: ObjectStore | str | os.PathLike[str], key: str, *, max_buffer_bytes: int = 128 * _MIB
+    ) -> None:
         if max_buffer_bytes < CHUNK_BYTES:
             raise InvalidArgument(f"max_buffer_bytes is {max_buffer_bytes}; it must be {CHUNK_BYTES} or more")
         self.key = key
-        self._store = open_store(target) if isinstance(target, str) else target
+        self._store = open_store(target) if isinstance(target, str | os.PathLike) else target
         self._pending: queue.Queue[memoryview | None] = queue.Queue(maxsize=max_buffer_bytes // CHUNK_BYTES)
         self._block = bytearray()
         self._error: BaseException | None = None

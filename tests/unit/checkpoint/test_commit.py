@@ -1,9 +1,12 @@
 """One suite over both shipped coordinators: attempts, votes, decisions, restarts and fencing."""
 
+import contextlib
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -14,6 +17,7 @@ from strata.checkpoint.store_commit import StoreCommit
 from strata.errors import CheckpointAborted, Fenced, InvalidArgument
 from strata.storage.base import ObjectStore
 from strata.storage.local import LocalStore
+from strata.storage.memory import MemoryStore
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
 
 _RANKS = (0, 1, 2)
@@ -134,6 +138,58 @@ def test_a_committer_that_stops_after_the_votes_is_named(store: ObjectStore) -> 
     ranks[0].wait_votes(attempt)
     decision = ranks[1].wait_decision(attempt)
     assert (decision.committed, decision.missing) == (False, (0,))
+
+
+_ACTIONS = {"begin": 6.0, "vote": 6.0, "commit": 3.0, "abort": 0.3, "restart": 0.3, "relaunch": 0.3}
+
+
+def test_whatever_happens_a_commit_has_every_vote_of_one_attempt() -> None:
+    """Ranks begin, vote, die, come back and relaunch in any order; the committer decides whenever it likes."""
+    outcomes: Counter[bool] = Counter()
+    for seed in range(400):
+        random = Random(seed)
+        names = random.choices(list(_ACTIONS), list(_ACTIONS.values()), k=40)
+        outcomes.update(_play([(random.choice(_RANKS), name) for name in names]).values())
+    assert min(outcomes[True], outcomes[False]) > 20  # both endings were really reached
+
+
+def _play(actions: list[tuple[int, str]]) -> dict[str, bool]:
+    """One schedule; returns how each attempt ended."""
+    store = MemoryStore()
+    generation = 1
+    ranks = _launch(store, generation)
+    joined: dict[int, Attempt] = {}
+    decided: dict[str, bool] = {}
+    for rank, action in actions:
+        if action == "relaunch":
+            generation += 1
+            ranks, joined = _launch(store, generation), {}
+        elif action == "restart":
+            ranks[rank] = StoreCommit(store, rank=rank, ranks=_RANKS, generation=generation, deadline_s=1e-9)
+            joined.pop(rank, None)
+        elif action == "begin":
+            joined[rank] = ranks[rank].begin(rank, 5, 0)
+        elif rank in joined:
+            attempt = joined[rank]
+            if action == "vote":
+                with contextlib.suppress(CheckpointAborted):
+                    ranks[rank].vote(attempt, _vote(store, attempt, rank))
+            elif action == "abort":
+                ranks[rank].abort(attempt, rank, "test")
+            elif rank == attempt.committer:
+                try:
+                    votes = ranks[rank].wait_votes(attempt)
+                except CheckpointAborted:
+                    assert decided.setdefault(attempt.attempt, False) is False  # never aborted after a commit
+                else:
+                    assert [vote.rank for vote in votes] == list(_RANKS)
+                    assert {vote.key for vote in votes} == {manifest_key(5, attempt.attempt, r) for r in _RANKS}
+                    assert decided.setdefault(attempt.attempt, True) is True  # never committed after an abort
+    return decided
+
+
+def _launch(store: ObjectStore, generation: int) -> list[StoreCommit]:
+    return [StoreCommit(store, rank=r, ranks=_RANKS, generation=generation, deadline_s=1e-9) for r in _RANKS]
 
 
 def test_impossible_attempts_are_refused() -> None:
