@@ -1,3 +1,67 @@
-"""Strata: a distributed-training runtime."""
+"""Strata: a distributed-training runtime. `import strata` is light: each name loads what it needs when first used."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strata import data as data
+    from strata.checkpoint import AsyncCheckpointWriter, CheckpointManager
+    from strata.errors import StrataError
+    from strata.sharding import ShardManager
+    from strata.worker.log_handler import LogHandler
+    from strata.worker.orchestrator import TrainingOrchestrator
+    from strata.worker.registry import DatasetRegistry
+    from strata.worker.run import Run, barrier, finish, init, log, section, should_stop
+    from strata.worker.sync import sync
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AsyncCheckpointWriter",
+    "CheckpointManager",
+    "DatasetRegistry",
+    "LogHandler",
+    "Run",
+    "ShardManager",
+    "StrataError",
+    "TrainingOrchestrator",
+    "__version__",
+    "barrier",
+    "data",
+    "finish",
+    "init",
+    "log",
+    "section",
+    "should_stop",
+    "sync",
+]
+
+_HOMES = {
+    "AsyncCheckpointWriter": "strata.checkpoint",
+    "CheckpointManager": "strata.checkpoint",
+    "DatasetRegistry": "strata.worker.registry",
+    "LogHandler": "strata.worker.log_handler",
+    "Run": "strata.worker.run",
+    "ShardManager": "strata.sharding",
+    "StrataError": "strata.errors",
+    "TrainingOrchestrator": "strata.worker.orchestrator",
+    "barrier": "strata.worker.run",
+    "finish": "strata.worker.run",
+    "init": "strata.worker.run",
+    "log": "strata.worker.run",
+    "section": "strata.worker.run",
+    "should_stop": "strata.worker.run",
+    "sync": "strata.worker.sync",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "data":
+        return importlib.import_module("strata.data")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'strata' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,5 +1,5 @@
-"""Kill anything, lose nothing: a task of the built-in trainer ends with the same weights and the same sample ledger, bit
-for bit, whatever is killed on the way. Real processes; each case takes several seconds of real training.
+"""Kill anything, lose nothing: a task of the built-in trainer ends with the same weights and the same sample ledger,
+bit for bit, whatever is killed on the way. Real processes; each case takes several seconds of real training.
 """
 
 import os

@@ -1,0 +1,114 @@
+"""TrainingOrchestrator: the specification's face of a worker, for scripts that keep their own loop and processes."""
+
+import asyncio
+import threading
+from types import TracebackType
+from typing import Self
+
+from strata.client.channel import Channel, dial, known_token
+from strata.client.workers import Membership, Recovery, WorkersClient
+from strata.config import load_settings
+from strata.errors import Refused, StrataError
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.types.barriers import BarrierResult
+from strata.types.datasets import ShardAssignment
+from strata.types.workers import WorkerSpec
+
+__all__ = ["TrainingOrchestrator"]
+
+
+class TrainingOrchestrator:
+    """One worker. After `register_worker` a thread keeps its lease alive; `heartbeat` tells how far it is."""
+
+    def __init__(self, address: str | None = None, *, timeout_s: float = 10.0) -> None:
+        settings = load_settings()
+        self._channel = Channel(
+            dial(address or settings.coordinator_addr), token=known_token(settings), patience_s=timeout_s
+        )
+        self._workers = WorkersClient(self._channel)
+        self._member: Membership | None = None
+        self._status = pb.WorkerStatus(state=pb.WorkerStatus.IDLE)
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def member(self) -> Membership:
+        if self._member is None:
+            raise Refused("no worker is registered yet", hint="Call register_worker first.")
+        return self._member
+
+    def register_worker(
+        self, worker_id: str, hostname: str = "", port: int = 0, *, gpu_count: int = 0, memory_bytes: int = 0
+    ) -> Membership:
+        """Joins the group of plain workers; the answer has worker_id, rank, world_size and heartbeat_interval_ms."""
+        spec = WorkerSpec(
+            worker_id=worker_id, hostname=hostname, port=port, gpu_count=gpu_count, memory_bytes=memory_bytes
+        )
+        self._member = self._workers.register(spec)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._beat_on, name="strata-heartbeat", daemon=True)
+            self._thread.start()
+        return self._member
+
+    def heartbeat(self, current_step: int = 0, current_epoch: int = 0, current_task: str = "") -> bool:
+        """Tells the coordinator now how far this worker is. False when it did not take notice."""
+        self._status.MergeFrom(
+            pb.WorkerStatus(
+                state=pb.WorkerStatus.TRAINING,
+                current_step=current_step,
+                current_epoch=current_epoch,
+                current_task=current_task,
+            )
+        )
+        return bool(self._beat().acknowledged)
+
+    def get_shard(self, dataset_id: str, epoch: int = 0) -> list[ShardAssignment]:
+        """This worker's shards of the epoch, in the order to read them."""
+        return self._workers.shards(self.member, dataset_id, epoch)
+
+    def barrier(
+        self, barrier_id: str, step: int = 0, *, expected: int = 0, timeout_s: float | None = None
+    ) -> BarrierResult:
+        """Waits for all workers of the group, or for `expected` of them."""
+        return self._workers.barrier(self.member, barrier_id, step, expected=expected, timeout_s=timeout_s)
+
+    async def barrier_async(self, barrier_id: str, step: int = 0, *, timeout_s: float | None = None) -> BarrierResult:
+        return await asyncio.to_thread(self.barrier, barrier_id, step, timeout_s=timeout_s)
+
+    def recover(self, job_id: str = "") -> Recovery:
+        """The newest committed checkpoint and this worker's shards."""
+        return self._workers.recover(self.member.worker_id, job_id, self.member.incarnation)
+
+    async def recover_async(self, job_id: str = "") -> Recovery:
+        return await asyncio.to_thread(self.recover, job_id)
+
+    def close(self) -> None:
+        """Leaves the group."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(5.0)
+        if self._member is not None:
+            try:
+                self._workers.deregister(self._member)
+            except StrataError:
+                self._member = None  # the lease ends it
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+    def _beat(self) -> pb.HeartbeatResponse:
+        request = pb.HeartbeatRequest(
+            worker_id=self.member.worker_id, status=self._status, incarnation=self.member.incarnation
+        )
+        return self._workers.heartbeat(request)
+
+    def _beat_on(self) -> None:
+        while not self._closing.wait(self.member.heartbeat_interval_ms / 1e3):
+            try:
+                self._beat()
+            except StrataError:
+                continue  # the caller hears of it at its next call

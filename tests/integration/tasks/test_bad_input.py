@@ -1,0 +1,139 @@
+"""What users get wrong, and ranks that misbehave: a clear state and a sentence each, and nothing hangs. Real processes,
+shared by the whole file; the crash loop takes its back-off of some seconds.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from strata.client.channel import Channel
+from strata.client.tasks import TasksClient
+from strata.errors import InvalidArgument, Unauthenticated, UnknownDataset, UnknownTask
+from strata.types.tasks import TaskSpec, TaskStatus
+from tests.support.nodes import Nodes, wait_for
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    with Nodes(tmp_path_factory.mktemp("bad"), slots=2) as nodes:
+        nodes.start()
+        yield nodes
+
+
+def _script(nodes: Nodes, name: str, text: str) -> tuple[str, ...]:
+    path: Path = nodes.data_dir.parent / f"{name}.py"
+    path.write_text(text)
+    return ("python", str(path))
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_worker_count_below_one_is_refused(count: int) -> None:
+    with pytest.raises(InvalidArgument, match=f"worker_count is {count}"):
+        TaskSpec(name="t", worker_count=count)
+
+
+def test_more_workers_than_slots_wait_and_say_what_is_lacking(nodes: Nodes) -> None:
+    task_id = nodes.submit(name="wide", worker_count=5, entrypoint=_script(nodes, "wide", ""))
+    task = wait_for(lambda: (task := nodes.task(task_id)).reason.startswith("needs") and task)
+    assert task.status is TaskStatus.QUEUED
+    assert task.reason == "needs 5 slots, 1 local agent offer 2: 3 more are needed"
+    other = nodes.submit(name="narrow", worker_count=1, entrypoint=_script(nodes, "narrow", ""))
+    assert nodes.wait_task(other).status is TaskStatus.COMPLETED
+    assert nodes.tasks().stop(task_id) is TaskStatus.STOPPED
+    assert nodes.tasks().stop(task_id) is TaskStatus.STOPPED
+
+
+def test_unknown_types_launchers_datasets_and_tasks_are_refused_by_name(nodes: Nodes) -> None:
+    with pytest.raises(InvalidArgument, match="task type 'trainin' is unknown") as caught:
+        nodes.submit(name="t", type="trainin")
+    assert "training" in caught.value.hint
+    with pytest.raises(InvalidArgument, match="launcher 'loca' is unknown"):
+        nodes.submit(name="t", launcher="loca", entrypoint=("true",))
+    with pytest.raises(UnknownDataset) as unknown:
+        nodes.submit(name="t", dataset_id="nowhere")
+    assert "registered" in unknown.value.hint
+    with pytest.raises(InvalidArgument, match="needs a dataset_id"):
+        nodes.submit(name="t")
+    with pytest.raises(UnknownTask):
+        nodes.tasks().stop("nobody")
+
+
+def test_a_free_entrypoint_needs_the_token(nodes: Nodes) -> None:
+    with Channel(nodes.address) as channel, pytest.raises(Unauthenticated):
+        TasksClient(channel).submit(TaskSpec(name="t", entrypoint=("true",)))
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "reason"),
+    [
+        (("python", "no_such_script.py"), "the script 'no_such_script.py' does not exist"),
+        (("no-such-program",), "the program 'no-such-program' does not exist"),
+        (("/etc",), "'/etc' cannot be started: Permission denied"),
+    ],
+)
+def test_a_program_that_cannot_start_fails_at_once(nodes: Nodes, entrypoint: tuple[str, ...], reason: str) -> None:
+    task = nodes.wait_task(nodes.submit(name="gone", entrypoint=entrypoint), timeout_s=10)
+    assert (task.status, task.attempt) == (TaskStatus.FAILED, 1)
+    assert task.reason.startswith(f"rank 0 could not be started: {reason}")
+
+
+def test_a_crash_loop_ends_and_shows_the_last_words(nodes: Nodes) -> None:
+    script = _script(nodes, "crash", "raise ValueError('the flux is too low')")
+    task = nodes.wait_task(nodes.submit(name="crash", entrypoint=script, max_restarts=9))
+    assert (task.status, task.attempt, task.failures) == (TaskStatus.FAILED, 3, 3)
+    assert task.reason == (
+        "rank 0 exited with code 1: ValueError: the flux is too low; 3 attempts in a row brought no new checkpoint"
+    )
+
+
+def test_the_failure_budget_is_respected(nodes: Nodes) -> None:
+    task = nodes.wait_task(nodes.submit(name="once", entrypoint=_script(nodes, "once", "exit(7)"), max_restarts=0))
+    assert (task.status, task.attempt) == (TaskStatus.FAILED, 1)
+    assert task.reason == "rank 0 exited with code 7; its 0 restarts are used up"
+
+
+def test_a_rank_that_ignores_sigterm_is_killed_after_its_grace(nodes: Nodes) -> None:
+    text = (
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('deaf', flush=True)\ntime.sleep(60)"
+    )
+    script = _script(nodes, "deaf", text)
+    task_id = nodes.submit(name="deaf", entrypoint=script, worker_count=2, config={"grace_s": 0.3})
+    wait_for(lambda: all("deaf" in nodes.output(task_id, 1, rank) for rank in range(2)))
+    nodes.tasks().stop(task_id)
+    task = nodes.wait_task(task_id, timeout_s=10)
+    assert (task.status, task.reason) == (TaskStatus.STOPPED, "stopped by the user; ranks [0, 1] had to be killed")
+    assert not nodes.rank_pids(task_id)
+
+
+def test_children_of_a_rank_end_with_it(nodes: Nodes) -> None:
+    text = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print(child.pid, flush=True)"
+    )
+    task_id = nodes.submit(name="parent", entrypoint=_script(nodes, "parent", text))
+    assert nodes.wait_task(task_id).status is TaskStatus.COMPLETED
+    pid = int(nodes.output(task_id, 1, 0))
+    wait_for(lambda: not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes())
+
+
+def test_a_hundred_megabytes_in_one_line_hurt_nobody(nodes: Nodes) -> None:
+    text = "import sys\nfor _ in range(100): sys.stdout.write('x' * 1_000_000)\nprint()\nprint('after')"
+    task = nodes.wait_task(nodes.submit(name="loud", entrypoint=_script(nodes, "loud", text)), timeout_s=30)
+    assert task.status is TaskStatus.COMPLETED
+
+
+def test_one_dead_rank_of_a_plain_script_restarts_all(nodes: Nodes) -> None:
+    """A script without the SDK: rank 1 dies once, and all ranks are started again."""
+    text = (
+        "import os, sys, time\n"
+        "assert os.environ['WORLD_SIZE'] == '2' and os.environ['MASTER_PORT']\n"
+        "if os.environ['STRATA_ATTEMPT'] == '1':\n"
+        "    sys.exit(5) if os.environ['RANK'] == '1' else time.sleep(60)\n"
+        "print('fine', sys.executable)"
+    )
+    task = nodes.wait_task(nodes.submit(name="plain", entrypoint=_script(nodes, "plain", text), worker_count=2))
+    assert (task.status, task.attempt, task.failures) == (TaskStatus.COMPLETED, 2, 1)
+    assert sys.executable in nodes.output(task.task_id, 2, 0)
