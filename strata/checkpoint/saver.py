@@ -16,7 +16,15 @@ from strata.checkpoint.layout import checkpoint_id, commit_key, data_key, manife
 from strata.checkpoint.manifest import CommitManifest, RankEntry, RankManifest, digest_of
 from strata.checkpoint.writer import HashedStream
 from strata.clock import Clock
-from strata.errors import CheckpointAborted, Conflict, CorruptCheckpoint, StorageConflict, StorageError, StorageNotFound
+from strata.errors import (
+    CheckpointAborted,
+    Conflict,
+    CorruptCheckpoint,
+    StorageConflict,
+    StorageError,
+    StorageNotFound,
+    StrataError,
+)
 from strata.storage.base import ObjectStore
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
 
@@ -172,7 +180,11 @@ class Saver:
         self._create_commit(job, commit)
         faults.reach("committed")
         info = info_of(commit, self._store.uri)
-        self._coordinator.publish(attempt, info)
+        try:
+            self._coordinator.publish(attempt, info)
+        except StrataError as error:
+            # COMMIT.json decides, not the telling: a save that exists must not be reported as failed.
+            _log.warning("step %d is committed, but the coordinator was not told: %s", job.step, error)
         faults.reach("published")
         job.phase = "completed"
         return info

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strata.checkpoint import CheckpointManager, Sharded, SoloCommit
+from strata.checkpoint import Attempt, CheckpointManager, Sharded, SoloCommit
 from strata.checkpoint.layout import commit_key
 from strata.clock import ManualClock
 from strata.errors import (
@@ -17,6 +17,7 @@ from strata.errors import (
     CheckpointAborted,
     CheckpointNotFound,
     Conflict,
+    CoordinatorUnavailable,
     DeadlineExceeded,
     InvalidArgument,
     InvalidConfig,
@@ -205,6 +206,17 @@ def test_an_observer_that_fails_does_not_fail_the_save(tmp_path: Path) -> None:
 
     with CheckpointManager(tmp_path, observer=broken) as manager:
         assert manager.save(b"x", step=1).step == 1
+
+
+def test_a_commit_that_cannot_be_announced_is_still_a_commit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Unreachable(SoloCommit):
+        def publish(self, attempt: Attempt, info: CheckpointInfo) -> None:
+            raise CoordinatorUnavailable("the coordinator is gone")
+
+    with CheckpointManager(tmp_path, coordinator=Unreachable()) as manager:
+        assert manager.save(b"x", step=1).status is CheckpointStatus.COMPLETED
+        assert manager.load() == b"x"
+    assert "step 1 is committed, but the coordinator was not told" in caplog.text
 
 
 def test_only_some_arrays_or_into_existing_ones(tmp_path: Path) -> None:
