@@ -1,0 +1,69 @@
+import fc from "fast-check";
+import { expect, test, vi } from "vitest";
+import type { LogEntry } from "@/api/wire";
+import { LogRing } from "./log-ring";
+
+const line = (n: number): LogEntry => ({
+  id: `log_${n}`,
+  timestamp: n,
+  level: "info",
+  message: `line ${n}`,
+  source: "worker",
+  task_id: null,
+  worker_id: null,
+});
+
+function all(ring: LogRing): string[] {
+  const out: string[] = [];
+  for (let seq = ring.first; seq < ring.next; seq += 1) out.push(ring.at(seq)?.id ?? "?");
+  return out;
+}
+
+test("holds the newest lines, each once, in order", () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 20 }),
+      fc.array(fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 12 }), { maxLength: 12 }),
+      (capacity, batches) => {
+        const ring = new LogRing(capacity);
+        const model: string[] = [];
+        for (const batch of batches) {
+          ring.push(batch.map(line));
+          for (const n of batch) {
+            if (!model.slice(-capacity).includes(`log_${n}`)) model.push(`log_${n}`);
+          }
+        }
+        expect(all(ring)).toEqual(model.slice(-capacity));
+        expect(ring.dropped).toBe(Math.max(0, model.length - capacity));
+      },
+    ),
+  );
+});
+
+test("a line keeps its number for life", () => {
+  const ring = new LogRing(3);
+  ring.push([1, 2, 3].map(line));
+  expect(ring.at(2)?.id).toBe("log_3");
+  ring.push([line(4)]);
+  expect(ring.at(2)?.id).toBe("log_3");
+  expect(ring.at(0)).toBeUndefined();
+});
+
+test("older lines go before, as far as there is room, and say that numbers began anew", () => {
+  const ring = new LogRing(4);
+  ring.push([3, 4].map(line));
+  const before = ring.generation;
+  expect(ring.prepend([0, 1, 2].map(line))).toBe(2);
+  expect(all(ring)).toEqual(["log_1", "log_2", "log_3", "log_4"]);
+  expect(ring.generation).toBeGreaterThan(before);
+  expect(ring.prepend([line(0)])).toBe(0);
+});
+
+test("listeners hear of news, not of repeats", () => {
+  const ring = new LogRing();
+  const heard = vi.fn();
+  ring.subscribe(heard);
+  ring.push([line(1)]);
+  ring.push([line(1)]);
+  expect(heard).toHaveBeenCalledTimes(1);
+});

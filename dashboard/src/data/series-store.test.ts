@@ -1,0 +1,147 @@
+import fc from "fast-check";
+import { expect, test, vi } from "vitest";
+import { Cursor } from "@/api/cursor";
+import type { Delta, SeriesHead, Snapshot, SnapshotSeries, StreamEvent } from "@/api/wire";
+import { SeriesStore } from "./series-store";
+
+const head = (id: number): SeriesHead => ({
+  id,
+  run_id: "r",
+  metric: `m${id}`,
+  host: "",
+  rank: 0,
+  device: 65_535,
+  unit: "",
+});
+
+type Point = readonly [step: number, value: number | null];
+
+function wire(id: number, points: readonly Point[]): SnapshotSeries {
+  const values = points.map(([, value]) => value);
+  return {
+    ...head(id),
+    steps: points.map(([step]) => step),
+    times: points.map(([step]) => step * 10),
+    values,
+    min: values,
+    max: values,
+    bad: values.map((value) => (value === null ? 1 : 0)),
+    total_points: points.length,
+    nan_count: values.filter((value) => value === null).length,
+  };
+}
+
+/** A server with a log of points: what it would send on connect, and as deltas. */
+class FakeServer {
+  constructor(readonly points: readonly Point[]) {}
+
+  snapshot(upto: number): Snapshot {
+    const seen = this.points.slice(0, upto);
+    return { epoch: "e", runs: [], reduced: false, series: seen.length > 0 ? [wire(1, seen)] : [] };
+  }
+
+  delta(from: number, to: number): Delta {
+    const part = this.points.slice(from, to);
+    const fresh = from === 0 ? [head(1)] : [];
+    return {
+      new_series: fresh,
+      points: [[1, part.map(([s]) => s), part.map(([s]) => s * 10), part.map(([, v]) => v)]],
+    };
+  }
+}
+
+const logs = fc.array(fc.option(fc.double({ min: -9, max: 9, noNaN: true }), { nil: null }), {
+  minLength: 1,
+  maxLength: 80,
+});
+
+/** How the client's day goes: each number is a batch of points; marks say what happens after it. */
+const days = fc.array(fc.tuple(fc.integer({ min: 1, max: 9 }), fc.constantFrom("on", "replay", "resync")), {
+  maxLength: 30,
+});
+
+test("any split, replayed overlap or resync gives the same series as one fetch", () => {
+  fc.assert(
+    fc.property(logs, days, (values, day) => {
+      const server = new FakeServer(values.map((value, i) => [i + 1, value] as const));
+      const store = new SeriesStore();
+      const cursor = new Cursor();
+      const send = (type: StreamEvent["type"], seq: number, data: unknown) => {
+        if (!cursor.accept(type, `e:${seq}`)) return;
+        if (type === "snapshot") store.reset(data as Snapshot);
+        if (type === "delta") store.apply(data as Delta);
+      };
+      const sent: [number, Delta][] = [];
+      send("snapshot", 0, server.snapshot(0));
+      let at = 0;
+      let seq = 0;
+      for (const [size, then] of [...day, [values.length, "on"] as const]) {
+        const to = Math.min(values.length, at + size);
+        if (to > at) {
+          seq += 1;
+          const delta = server.delta(at, to);
+          sent.push([seq, delta]);
+          send("delta", seq, delta);
+          at = to;
+        }
+        // A reconnect with the cursor may be answered with events that were already seen.
+        if (then === "replay") for (const [number, delta] of sent.slice(-3)) send("delta", number, delta);
+        if (then === "resync") {
+          send("resync", seq, {});
+          send("snapshot", seq, server.snapshot(at));
+        }
+      }
+      const got = store.of("m1")[0];
+      expect(got?.values).toEqual(values);
+      expect(got?.steps).toEqual(values.map((_, i) => i + 1));
+      expect(got?.nanCount).toBe(values.filter((value) => value === null).length);
+      expect(got?.totalPoints).toBe(values.length);
+    }),
+  );
+});
+
+test("listeners hear of their metric only, and of the catalogue when a name appears", () => {
+  const store = new SeriesStore();
+  store.reset({ series: [wire(1, [[1, 1]]), wire(2, [[1, 1]])] });
+  const [one, two, names] = [vi.fn(), vi.fn(), vi.fn()];
+  store.subscribe("m1", one);
+  const stop = store.subscribe("m2", two);
+  store.subscribeCatalog(names);
+  store.apply({ new_series: [], points: [[1, [2], [20], [2]]] });
+  expect([one.mock.calls.length, two.mock.calls.length, names.mock.calls.length]).toEqual([1, 0, 0]);
+  store.apply({ new_series: [head(3)], points: [[3, [1], [10], [1]]] });
+  expect(names).toHaveBeenCalledTimes(1);
+  expect(store.names()).toEqual(["m1", "m2", "m3"]);
+  stop();
+  store.apply({ new_series: [], points: [[2, [2], [20], [2]]] });
+  expect(two).not.toHaveBeenCalled();
+});
+
+test("points of a series that nobody announced are counted, not lost in silence", () => {
+  const store = new SeriesStore();
+  store.apply({ new_series: [], points: [[9, [1, 2], [1, 2], [1, 2]]] });
+  expect(store.orphans).toBe(2);
+});
+
+test("folding keeps extremes and NaN counts, and never folds over a restart", () => {
+  const store = new SeriesStore();
+  store.reset({
+    series: [
+      wire(1, [
+        [1, 5],
+        [2, -5],
+        [3, null],
+        [4, 1],
+        [2, 7],
+        [3, 8],
+      ]),
+    ],
+  });
+  const series = store.of("m1")[0];
+  series?.fold();
+  expect(series?.steps).toEqual([2, 4, 3]);
+  expect(series?.min).toEqual([-5, 1, 7]);
+  expect(series?.max).toEqual([5, 1, 8]);
+  expect(series?.bad).toEqual([0, 1, 0]);
+  expect(series?.exact).toBe(false);
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { EMPTY_FORM, readForm } from "./task-form";
+
+const GOOD = { ...EMPTY_FORM, name: "imagenet-resnet50", dataset: "ds-001", workers: "8" };
+
+test("a good form is the request of the spec", () => {
+  expect(readForm(GOOD)).toEqual({
+    request: {
+      name: "imagenet-resnet50",
+      type: "training",
+      dataset_id: "ds-001",
+      worker_count: 8,
+      config: { learning_rate: 0.001, batch_size: 32 },
+    },
+  });
+});
+
+test.each([
+  [{ name: "" }, "name"],
+  [{ name: "has spaces" }, "name"],
+  [{ type: " " }, "type"],
+  [{ dataset: "" }, "dataset"],
+  [{ workers: "0" }, "workers"],
+  [{ workers: "2.5" }, "workers"],
+  [{ workers: "many" }, "workers"],
+  [{ config: "{" }, "config"],
+  [{ config: "[1]" }, "config"],
+])("%j is refused at %s", (change, field) => {
+  const read = readForm({ ...GOOD, ...change });
+  expect("errors" in read && Object.keys(read.errors)).toEqual([field]);
+});
+
+test("an empty config is an empty object", () => {
+  expect(readForm({ ...GOOD, config: "  " })).toMatchObject({ request: { config: {} } });
+});
