@@ -87,6 +87,7 @@ class WorkersClient:
         barrier_id: str,
         step: int = 0,
         *,
+        expected: int = 0,
         timeout_s: float | None = None,
         policy: BarrierPolicy = BarrierPolicy.FAIL,
     ) -> BarrierResult:
@@ -95,6 +96,7 @@ class WorkersClient:
             worker_id=member.worker_id,
             barrier_id=barrier_id,
             step=step,
+            expected_participants=expected,
             timeout_ms=int((timeout_s or 0) * 1e3),
             generation=member.generation,
             incarnation=member.incarnation,

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 from strata.client.channel import Channel, dial, known_token
 from strata.client.datasets import DatasetsClient
 from strata.config import load_settings
-from strata.data.manifest import build_manifest
+from strata.data.describe import describe_dataset
 from strata.errors import InvalidArgument
-from strata.types.datasets import DataFile, DatasetSpec
+from strata.types.datasets import DatasetSpec
 
 __all__ = ["DatasetRegistry"]
 
-_SHARDS_PER_DATASET = 64
+_SHARDS = 64
 
 
 class DatasetRegistry:
@@ -39,28 +40,22 @@ class DatasetRegistry:
     ) -> DatasetSpec:
         """Registers and returns the record. The same registration again changes nothing; another one under the same id
         is refused. Files are counted unless `total_samples` says how many there are."""
-        files: tuple[DataFile, ...] = ()
         if total_samples is None:
             if not path:
                 raise InvalidArgument(f"dataset {dataset_id!r} needs a path, or total_samples")
-            manifest = build_manifest(path, format or None)
-            format = manifest.format  # noqa: A001
-            total_samples = manifest.num_samples
-            files = tuple(
-                DataFile(path=ref.uri, num_samples=index.num_rows)
-                for ref, index in zip(manifest.files, manifest.indexes, strict=True)
+            counted = describe_dataset(dataset_id, path, format or None, shard_size=shard_size)
+            spec = replace(counted, shuffle=shuffle, seed=seed, metadata=dict(metadata or {}))
+        else:
+            spec = DatasetSpec(
+                dataset_id=dataset_id,
+                path=path,
+                format=format,
+                total_samples=total_samples,
+                shard_size=shard_size or max(1, -(-total_samples // _SHARDS)),
+                shuffle=shuffle,
+                seed=seed,
+                metadata=dict(metadata or {}),
             )
-        spec = DatasetSpec(
-            dataset_id=dataset_id,
-            path=path,
-            format=format,
-            total_samples=total_samples,
-            shard_size=shard_size or max(1, -(-total_samples // _SHARDS_PER_DATASET)),
-            shuffle=shuffle,
-            seed=seed,
-            metadata=dict(metadata or {}),
-            files=files,
-        )
         self._client.register(spec)
         return spec
 
