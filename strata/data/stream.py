@@ -3,6 +3,7 @@
 Knows nothing of coordinators or checkpoints; it starts at any lane offset and never reads what lies before.
 """
 
+import heapq
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -64,16 +65,35 @@ class BatchStream:
             yield self._span.offset + step * self._order.per_lane
 
     def _schedule(self) -> Iterator[tuple[tuple[int, int], int]]:
-        """((place in lanes, window), bytes) in exactly the order in which `_batch` asks for them."""
-        read_to = [0] * len(self._lanes)
-        for offset in self._offsets():
-            for place, lane in enumerate(self._lanes):
-                upto = min(offset + self._order.per_lane, lane.num_samples)
-                while max(offset, read_to[place]) < upto:
-                    index = lane.window_at(max(offset, read_to[place]))
-                    start, stop = lane.window_span(index)
-                    read_to[place] = stop
-                    yield (place, index), (stop - start) * self._row_bytes
+        """((place in lanes, window), bytes) in exactly the order in which `_batch` asks for them: by step, then lane.
+
+        Works window by window, not step by step: a window may last for thousands of steps.
+        """
+        needs = [(place, self._need(place, 0)) for place in range(len(self._lanes))]
+        heap = [(need[0], place, need[1]) for place, need in needs if need]
+        heapq.heapify(heap)
+        while heap:
+            _, place, index = heapq.heappop(heap)
+            start, stop = self._lanes[place].window_span(index)
+            yield (place, index), (stop - start) * self._row_bytes
+            if need := self._need(place, index + 1):
+                heapq.heappush(heap, (need[0], place, need[1]))
+
+    def _need(self, place: int, index: int) -> tuple[int, int] | None:
+        """(step, window) of the first window from `index` on that one of our steps reads, or None."""
+        lane, span, per_lane = self._lanes[place], self._span, self._order.per_lane
+        num_steps = self._order.steps_from(span.offset)
+        index = max(index, lane.window_at(span.offset))
+        while index < lane.num_windows:
+            start, stop = lane.window_span(index)
+            step = max(start - span.offset, 0) // per_lane
+            step = span.first + max(-(-(step - span.first) // span.stride), 0) * span.stride
+            if step >= num_steps:
+                return None
+            if span.offset + step * per_lane < stop:
+                return step, index
+            index += 1
+        return None
 
     def _load(self, key: tuple[int, int]) -> WindowRows:
         place, index = key
