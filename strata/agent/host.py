@@ -98,7 +98,7 @@ class HostSampler:
         elapsed = max(now - before[0], 1e-3)
         rates = {}
         for name, counter in counters.items():
-            if name in before[1]:
+            if name in before[1] and counter.bytes_sent + counter.bytes_recv:  # interfaces that nobody uses say nothing
                 rates[f"sys.net.{name}.sent_bytes_per_s"] = (counter.bytes_sent - before[1][name].bytes_sent) / elapsed
                 rates[f"sys.net.{name}.recv_bytes_per_s"] = (counter.bytes_recv - before[1][name].bytes_recv) / elapsed
         return rates

@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 MAX_STALLED = 3
+_FOLLOWED_EXIT = 75  # of a rank whose place was taken, or that lost a peer
 _BACKOFF_S = 1.0
 _MAX_BACKOFF_S = 60.0
 
@@ -186,8 +187,11 @@ def plan_end(task: Task, ends: Mapping[int, RankEnd], step: int, now: Now, chanc
 
 
 def _blamed(bad: Sequence[RankEnd]) -> RankEnd:
-    """The end that says most: one that never started, a real exit before one nobody saw, a preemption last."""
-    return min(bad, key=lambda end: (not end.unstarted, end.preempted, end.exit_code is None, end.rank))
+    """The end that says most: one that never started, a real exit before one nobody saw or one that only followed
+    another's death, a preemption last."""
+    return min(
+        bad, key=lambda end: (not end.unstarted, end.preempted, end.exit_code in (None, _FOLLOWED_EXIT), end.rank)
+    )
 
 
 def _given_up(task: Task, blamed: RankEnd, course: TaskCourse) -> str:
