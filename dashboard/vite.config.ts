@@ -13,6 +13,24 @@ export default defineConfig({
   base: "/",
   resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
   server: { proxy },
-  build: { target: "es2022", sourcemap: false, chunkSizeWarningLimit: 400 },
+  build: {
+    target: "es2022",
+    chunkSizeWarningLimit: 400,
+    rolldownOptions: {
+      output: {
+        // Few files, because HTTP/1.1 gives a page six connections and the stream holds one of them.
+        codeSplitting: {
+          groups: [
+            {
+              name: "vendor",
+              test: /node_modules\/(react|react-dom|scheduler|zustand|wouter|regexparam|use-sync-external-store|@tanstack\/(query-core|react-query))\//,
+            },
+            { name: "chart", test: /(node_modules\/uplot|src\/components\/(chart|metric))\// },
+            { name: "shared", test: /src\/(components\/ui|hooks|stores|data|lib|api\/[a-z-]+\.ts)/, minShareCount: 2 },
+          ],
+        },
+      },
+    },
+  },
   test: { environment: "node", include: ["src/**/*.test.{ts,tsx}"], restoreMocks: true },
 });

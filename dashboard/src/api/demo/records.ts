@@ -1,5 +1,5 @@
 /** Records of the simulated cluster, in the shapes of the wire. */
-import type { Resources, Task, WorkerStatus } from "../wire";
+import type { Barrier, Resources, Task, WorkerStatus } from "../wire";
 import { normal } from "./noise";
 import type { DemoRun } from "./runs";
 
@@ -47,5 +47,21 @@ export function resources(i: number, now: number, status: WorkerStatus): Resourc
     disk_write_bytes: status === "checkpointing" ? 1.7e9 : 2.1e6,
     network_rx_bytes: 2.1e9 * busy,
     network_tx_bytes: 2.0e9 * busy,
+  };
+}
+
+export function barrierOf(time: number, step: number, rest: Partial<Barrier> & Pick<Barrier, "status">): Barrier {
+  const name = `step-${step}`;
+  const times = { created_at: time / 1000, created_at_ms: time };
+  return {
+    id: `${name}-${rest.status}`,
+    name,
+    arrived: 5,
+    total: 6,
+    ...times,
+    missing: [],
+    reason: null,
+    step,
+    ...rest,
   };
 }

@@ -4,7 +4,7 @@ import { curvesOf } from "./curves";
 import { LogWriter, logStep } from "./logs";
 import { normal, unit } from "./noise";
 import { makeDatasets, makeWorker, NUM_WORKERS, PLANS } from "./plans";
-import { resources, taskOf } from "./records";
+import { barrierOf, resources, taskOf } from "./records";
 import { DemoRun } from "./runs";
 
 const CYCLE_MS = 180_000;
@@ -109,20 +109,12 @@ export class World {
     });
     if (run === this.main && step % CHECKPOINT_EVERY === 0) this.#beginSave(run, step, time);
     if (run === this.main && step % 20 === 0) {
-      const name = `step-${step}`;
-      const done: Barrier = {
-        id: name,
-        name,
+      const done = barrierOf(time, step, {
         arrived: ranks,
         total: ranks,
         status: "complete",
-        created_at: time / 1000,
-        created_at_ms: time,
-        missing: [],
-        reason: null,
-        step,
         wait_ms: 14 + 6 * unit(8, step),
-      };
+      });
       this.barriers = [done, ...this.barriers.filter((one) => one.status !== "waiting")].slice(0, 40);
     }
   }
@@ -239,18 +231,7 @@ export class World {
     run.paused = true;
     const reason = `worker-${VICTIM} exited with signal 9; rank ${VICTIM} did not arrive`;
     const name = `step-${run.step}`;
-    const broken: Barrier = {
-      id: `${name}-b`,
-      name,
-      arrived: 5,
-      total: 6,
-      status: "broken",
-      created_at: now / 1000,
-      created_at_ms: now,
-      missing: [`worker-${VICTIM}`],
-      reason,
-      step: run.step,
-    };
+    const broken = barrierOf(now, run.step, { status: "broken", missing: [`worker-${VICTIM}`], reason });
     this.barriers = [broken, ...this.barriers].slice(0, 40);
     this.alert(
       now,
@@ -315,21 +296,10 @@ export class World {
       if (barrier.status === "waiting") barrier.arrived = Math.min(barrier.total, barrier.arrived + 1);
     if (this.#phase === "slow" && !this.barriers.some((one) => one.status === "waiting")) {
       const step = this.main.step + 1;
-      this.barriers = [
-        {
-          id: `step-${step}-w`,
-          name: `step-${step}`,
-          arrived: 5,
-          total: 6,
-          status: "waiting" as const,
-          created_at: now / 1000,
-          created_at_ms: now,
-          missing: ["worker-5"],
-          reason: null,
-          step,
-        },
-        ...this.barriers,
-      ].slice(0, 40);
+      this.barriers = [barrierOf(now, step, { status: "waiting", missing: ["worker-5"] }), ...this.barriers].slice(
+        0,
+        40,
+      );
     }
   }
 

@@ -1,0 +1,109 @@
+import { Pin, PinOff } from "lucide-react";
+import type { Checkpoint } from "@/api/wire";
+import { Button } from "@/components/ui/button";
+import { describe } from "@/components/ui/confirm";
+import { PageLink } from "@/components/ui/page-link";
+import { StatusLabel, Tag } from "@/components/ui/status";
+import type { Column } from "@/components/ui/table";
+import { requests } from "@/data/source";
+import {
+  formatAge,
+  formatBytes,
+  formatCount,
+  formatDateTime,
+  formatDuration,
+  formatValue,
+  toMs,
+  UNKNOWN,
+} from "@/lib/format";
+import { toast } from "@/stores/overlay";
+
+async function pin(row: Checkpoint): Promise<void> {
+  try {
+    await requests().pinCheckpoint(row.id, !row.pinned);
+    toast(row.pinned ? `Step ${row.step} may be deleted again.` : `Step ${row.step} is kept until you unpin it.`, "ok");
+  } catch (cause) {
+    toast(describe(cause), "bad");
+  }
+}
+
+export function checkpointColumns(now: number): Column<Checkpoint>[] {
+  return [
+    {
+      key: "step",
+      title: "Step",
+      right: true,
+      cell: (row) => <span className="font-medium">{formatCount(row.step)}</span>,
+    },
+    { key: "epoch", title: "Epoch", right: true, from: "lg", cell: (row) => formatCount(row.epoch) },
+    {
+      key: "status",
+      title: "Status",
+      cell: (row) => (
+        <span title={row.reason ?? ""} className="flex items-center gap-2">
+          <StatusLabel status={row.status} />
+          {row.verified && <Tag tone="ok">verified</Tag>}
+          {row.verified === false && row.status !== "failed" && <Tag tone="bad">corrupt</Tag>}
+        </span>
+      ),
+    },
+    { key: "size", title: "Size", right: true, cell: (row) => formatBytes(row.size) },
+    { key: "save", title: "Save", right: true, from: "sm", cell: (row) => formatDuration(row.duration_s) },
+    {
+      key: "rate",
+      title: "MB/s",
+      right: true,
+      from: "sm",
+      cell: (row) => (row.throughput ? formatValue(Math.round(row.throughput)) : UNKNOWN),
+    },
+    {
+      key: "worker",
+      title: "Worker",
+      from: "md",
+      cell: (row) =>
+        row.worker_id ? (
+          <PageLink page="cluster" id={row.worker_id} className="text-accent hover:underline">
+            {row.worker_id}
+          </PageLink>
+        ) : (
+          UNKNOWN
+        ),
+    },
+    {
+      key: "created",
+      title: "Created",
+      right: true,
+      cell: (row) => {
+        const at = toMs(row.created_at, row.created_at_ms);
+        return <time title={formatDateTime(at)}>{formatAge(at, now)}</time>;
+      },
+    },
+    {
+      key: "path",
+      title: "Path",
+      from: "lg",
+      className: "w-full max-w-0 truncate",
+      cell: (row) => (
+        <span title={row.path} className="font-mono text-muted">
+          {row.path}
+        </span>
+      ),
+    },
+    {
+      key: "pin",
+      title: "Keep",
+      cell: (row) => (
+        <Button
+          look="quiet"
+          icon
+          aria-pressed={row.pinned ?? false}
+          aria-label={`${row.pinned ? "Unpin" : "Pin"} step ${row.step}`}
+          className={row.pinned ? "text-accent!" : ""}
+          onClick={() => pin(row)}
+        >
+          {row.pinned ? <PinOff size={13} /> : <Pin size={13} />}
+        </Button>
+      ),
+    },
+  ];
+}
