@@ -26,7 +26,8 @@ _NAMED = 8  # members that a sentence names; the error and the event list them a
 
 @dataclass(slots=True, kw_only=True)
 class OpenBarrier:
-    """One round that waits. `members` is the explicit set, or None when only their number is known (`expected`)."""
+    """One round that waits. `members` is the explicit set (in it, empty ranks of a declared task), or None when only
+    their number is known (`expected`)."""
 
     key: BarrierKey
     round: int
@@ -113,13 +114,17 @@ class Barriers:
         self._answered[request] = kept
 
     def _create(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
-        alive = {worker.worker_id for worker in self._membership.alive_in(key.task_id)}
+        alive = self._membership.alive_in(key.task_id)
+        members = {worker.worker_id for worker in alive}
         expected = arrival.expected or self._membership.world_size(key.task_id)
+        if self._membership.groups[key.task_id].size == expected:
+            held = {worker.rank for worker in alive}
+            members.update(_vacant(rank) for rank in range(expected) if rank not in held)
         newest = self._newest.get(key)
         return OpenBarrier(
             key=key,
             round=newest.event.round + 1 if newest else 1,
-            members=alive if len(alive) == expected else None,
+            members=members if len(members) == expected else None,
             expected=expected,
             asked=expected,
             policy=arrival.policy,
@@ -171,9 +176,16 @@ class Barriers:
             elif barrier.policy is BarrierPolicy.SHRINK:
                 outcomes.extend(self._shrink(barrier, dead, now))
             else:
-                for worker_id in dead:
-                    barrier.arrivals.pop(worker_id, None)
+                self._hold_places(barrier, dead, lost)
         return outcomes
+
+    def _hold_places(self, barrier: OpenBarrier, dead: list[str], lost: MembersLost) -> None:
+        """The dead are waited for by their ids; who left will not come back, so its rank is."""
+        for worker_id in dead:
+            barrier.arrivals.pop(worker_id, None)
+            if lost.left and barrier.members is not None:
+                barrier.members.discard(worker_id)
+                barrier.members.add(_vacant(self._membership.workers[worker_id].rank))
 
     def _involved(self, barrier: OpenBarrier, lost: Iterable[str]) -> list[str]:
         """The dead that this barrier cannot do without: its members, or, when only their number is known, those who
@@ -196,12 +208,15 @@ class Barriers:
             return []
         return [self._release(barrier, now)] if barrier.complete else []
 
-    def replaced(self, task_id: str, before: str, after: str) -> None:
-        """A replacement took a dead member's rank: barriers that wait for it now wait for the newcomer."""
+    def on_rank_taken(self, worker: Worker, before: str | None) -> None:
+        """A newcomer took a rank that was empty, or that `before` died in: who waited for it now waits for him."""
         for barrier in self.open.values():
-            if barrier.key.task_id == task_id and barrier.members is not None and before in barrier.members:
-                barrier.members.discard(before)
-                barrier.members.add(after)
+            if barrier.key.task_id != worker.task_id or barrier.members is None:
+                continue
+            place = barrier.members & {_vacant(worker.rank), before}
+            if place:
+                barrier.members -= place
+                barrier.members.add(worker.worker_id)
 
     def plan_expiry(self, now: Now) -> list[Outcome]:
         """Barriers whose deadline has passed, each naming who did not come and how long they have been silent."""
@@ -326,6 +341,11 @@ def outcome_for(event: Outcome, worker_id: str) -> BarrierResult:
 
 def _key(event: Outcome) -> BarrierKey:
     return BarrierKey(event.task_id, event.barrier_id, event.step)
+
+
+def _vacant(rank: int) -> str:
+    """Stands for whoever will take this rank of a declared task. No worker can have such a name."""
+    return f"rank {rank} (nobody yet)"
 
 
 def _size(event: Outcome) -> int:

@@ -104,8 +104,7 @@ class ClusterState:
             before = self.membership.groups.get(spec.task_id)
             previous = before.slots.get(joined.rank) if before else None
             self._emit(applied, joined, now)
-            if previous is not None and previous != joined.worker_id:
-                self.barriers.replaced(spec.task_id, previous, joined.worker_id)
+            self.barriers.on_rank_taken(self.membership.workers[spec.worker_id], previous)
         worker = self.membership.workers[spec.worker_id]
         worker.seen_at = now.monotonic
         applied.reply = JoinReply(

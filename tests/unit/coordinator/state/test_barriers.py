@@ -352,3 +352,51 @@ def test_kept_answers_are_bounded_by_their_members(cluster: PureCluster) -> None
     assert len(cluster.state.barriers.dump()) == 200_000 // 2_002
     assert cluster.arrive("a", step=109, request_id="a-109") is not None
     assert cluster.arrive("a", step=0, request_id="a-0") is None
+
+
+# --- a declared task: empty ranks are waited for by number
+
+
+@pytest.fixture
+def task() -> PureCluster:
+    cluster = PureCluster()
+    cluster.submit("t", worker_count=3)
+    cluster.join_all("a", "b", task_id="t")
+    return cluster
+
+
+def test_a_task_waits_for_ranks_that_nobody_has_yet(task: PureCluster) -> None:
+    task.arrive("a")
+    assert task.arrive("b") is None
+    task.join("c", task_id="t")
+    assert released(task.arrive("c")).worker_ids == ("a", "b", "c")
+
+
+def test_a_deadline_names_the_empty_rank(task: PureCluster) -> None:
+    task.arrive("a", timeout_s=5)
+    task.pass_time(5)
+    assert task.happened(BarrierBroke)[0].missing == ("b", "rank 2 (nobody yet)")
+
+
+def test_a_task_shrinks_to_survivors_and_never_leaves_one_of_them_behind(task: PureCluster) -> None:
+    task.arrive("a", policy=SHRINK)
+    task.lose("b")
+    task.join("new", task_id="t")
+    task.join("c", task_id="t")
+    assert task.arrive("new", policy=SHRINK) is None, "c is alive and has not come"
+    assert set(released(task.arrive("c", policy=SHRINK)).worker_ids) == {"a", "new", "c"}
+
+
+def test_the_death_of_a_newcomer_in_an_empty_rank_counts(task: PureCluster) -> None:
+    task.arrive("a")
+    task.join("c", task_id="t")
+    task.lose("c")
+    assert task.happened(BarrierBroke)[0].missing == ("c",)
+
+
+def test_wait_gives_the_place_of_one_who_left_to_its_replacement(cluster: PureCluster) -> None:
+    cluster.arrive("a", policy=WAIT)
+    cluster.arrive("b", policy=WAIT)
+    cluster.leave("c")
+    cluster.join("d")
+    assert set(released(cluster.arrive("d", policy=WAIT)).worker_ids) == {"a", "b", "d"}
