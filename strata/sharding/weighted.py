@@ -1,4 +1,4 @@
-"""The sticky policy for units of unequal size: loads differ by at most the largest unit, and only the surplus moves.
+"""The sticky policy for units of unequal size: loads differ by at most the largest unit, mostly by far less.
 
 For datasets whose shards are row groups or files of different lengths. Cost: O(units) for the first table, then
 O(moved × log slots) in Python, since each move depends on the one before.
@@ -56,23 +56,39 @@ def _place_orphans(owner: NDArray[np.int32], weights: NDArray[np.int64], loads: 
 
 
 def _level(owner: NDArray[np.int32], weights: NDArray[np.int64], loads: NDArray[np.int64]) -> None:
-    """Moves one unit at a time from the fullest slot to the emptiest until they differ by at most the largest unit.
+    """Moves one unit at a time from the fullest slot to the emptiest until they differ little, or cannot differ less.
 
-    Ends because every such move lowers the sum of squared loads: the unit is smaller than the difference it bridges.
+    Ends because every move lowers the sum of squared loads: the unit is smaller than the difference it bridges. When
+    the fullest has no such unit, the difference is at most its smallest unit, and no single move would help.
     """
-    largest = int(weights.max(initial=0))
+    enough = min(int(weights.max(initial=0)), 2 * int(weights.mean()) if len(weights) else 0)
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], np.arange(len(loads) + 1))
-    held: dict[int, list[int]] = {}
+    held: dict[int, set[int]] = {}
     while True:
         fullest, emptiest = int(loads.argmax()), int(loads.argmin())
-        if loads[fullest] - loads[emptiest] <= largest:
+        difference = int(loads[fullest] - loads[emptiest])
+        if difference <= enough:
             return
         for row in (fullest, emptiest):
             if row not in held:
-                held[row] = order[starts[row] : starts[row + 1]].tolist()
-        unit = held[fullest].pop()
-        held[emptiest].append(unit)
+                held[row] = set(order[starts[row] : starts[row + 1]].tolist())
+        unit = _fitting(held[fullest], weights, difference)
+        if unit is None:
+            return
+        held[fullest].remove(unit)
+        held[emptiest].add(unit)
         owner[unit] = emptiest
         loads[fullest] -= weights[unit]
         loads[emptiest] += weights[unit]
+
+
+def _fitting(units: set[int], weights: NDArray[np.int64], difference: int) -> int | None:
+    """The unit that brings two slots closest together; the lowest-numbered among equals, so that all agree."""
+    candidates = np.array(sorted(units), dtype=np.int64)
+    sizes = weights[candidates]
+    movable = (sizes > 0) & (sizes < difference)
+    if not movable.any():
+        return None
+    apart = np.where(movable, np.abs(2 * sizes - difference), np.iinfo(np.int64).max)
+    return int(candidates[apart.argmin()])

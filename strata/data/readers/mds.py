@@ -78,6 +78,8 @@ def _offsets(ref: FileRef, file: BinaryIO) -> NDArray[np.uint32]:
 
 def _described(ref: FileRef) -> dict[str, Any]:
     """The entry of this shard in index.json."""
+    if "://" in ref.uri:
+        raise DataError(f"{ref.uri}: MDS shards are read from local disks only", file=ref.uri, hint="Copy the folder.")
     path = Path(ref.uri)
     try:
         shards = _index_json(str(path.parent), (path.parent / "index.json").stat().st_mtime_ns)

@@ -93,7 +93,7 @@ def test_every_world_size_reads_the_same_batches(sizes: list[int], lanes: int) -
         assert job(sizes, lanes, world).finish() == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(sizes=SIZES, lanes=st.sampled_from([1, 3, 8]), world=st.sampled_from([1, 2, 3, 8]), events=EVENTS)
 def test_any_schedule_commits_the_undisturbed_sequence(
     sizes: list[int], lanes: int, world: int, events: list[tuple[str, int]]
@@ -115,7 +115,7 @@ def test_any_schedule_commits_the_undisturbed_sequence(
     assert disturbed.finish() == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(sizes=SIZES, data=st.data())
 def test_queue_commits_each_sample_exactly_once(sizes: list[int], data: st.DataObject) -> None:
     array = np.array(sizes, dtype=np.int64)
