@@ -323,18 +323,23 @@ def test_a_full_disk_stops_it_and_nothing_it_promised_is_lost(tmp_path: Path) ->
         assert server.process is not None
         size = max(file.stat().st_size for file in (server.folder / "coordinator").iterdir())
         psutil.Process(server.pid).rlimit(resource.RLIMIT_FSIZE, (size, size))
-        acknowledged = 20
-        try:
-            while True:
-                join(server, f"w{acknowledged}", task_id="t")
-                acknowledged += 1
-        except grpc.RpcError as error:
-            assert error.code() is grpc.StatusCode.UNAVAILABLE
+        acknowledged, status = _join_until_refused(server, 20)
+        assert status is grpc.StatusCode.UNAVAILABLE
         assert server.process.wait(30) != 0
         assert "the journal has failed, stopping" in server.log()
         server.start()
         known = {worker["worker_id"] for worker in server.state()["membership"]["workers"]}
         assert known >= {f"w{number}" for number in range(acknowledged)}
+
+
+def _join_until_refused(server: CoordinatorProcess, number: int) -> tuple[int, grpc.StatusCode]:
+    """How many had joined when one was refused, and how."""
+    while True:
+        try:
+            join(server, f"w{number}", task_id="t")
+        except grpc.RpcError as error:
+            return number, error.code()
+        number += 1
 
 
 def test_an_ipv6_address_is_written_so_that_it_can_be_dialled(tmp_path: Path) -> None:
