@@ -9,7 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BUCKET", "MAX_POINTS", "Curve", "bucketize", "curve_of", "lttb", "merge_buckets", "thin"]
+__all__ = [
+    "BUCKET",
+    "MAX_POINTS",
+    "Curve",
+    "bucketize",
+    "curve_of",
+    "curves_of",
+    "lttb",
+    "merge_at",
+    "merge_buckets",
+    "thin",
+]
 
 MAX_POINTS = 2000
 
@@ -41,7 +52,7 @@ class Curve:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: Ints) -> "Curve":
+    def take(self, rows: Ints | slice) -> "Curve":
         return Curve(
             steps=self.steps[rows],
             times=self.times[rows],
@@ -84,8 +95,12 @@ def merge_buckets(buckets: Buckets, group: int) -> Buckets:
     """Every `group` neighbours become one; the last may have fewer."""
     if group <= 1 or len(buckets) == 0:
         return buckets
-    starts = np.arange(0, len(buckets), group)
-    groups = np.arange(len(buckets)) // group
+    return merge_at(buckets, np.arange(0, len(buckets), group))
+
+
+def merge_at(buckets: Buckets, starts: Ints) -> Buckets:
+    """One bucket for each stretch of buckets that begins at `starts` (the first is 0)."""
+    groups = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(buckets)))
     out = np.zeros(len(starts), BUCKET)
     out["vmin"] = np.minimum.reduceat(buckets["vmin"], starts)
     out["vmax"] = np.maximum.reduceat(buckets["vmax"], starts)
@@ -102,6 +117,11 @@ def merge_buckets(buckets: Buckets, group: int) -> Buckets:
 
 def curve_of(buckets: Buckets) -> Curve:
     """The lowest and the highest point of each bucket, by step and time: at most two points per bucket."""
+    return curves_of(buckets, np.zeros(len(buckets), np.int64))[0]
+
+
+def curves_of(buckets: Buckets, owners: Ints) -> tuple[Curve, Ints]:
+    """`curve_of` for many series at once: `owners` (sorted) says whose each bucket is. Also the points' owners."""
     empty = buckets["vmin"] > buckets["vmax"]  # only NaN or Inf inside
     low = np.where(empty, np.nan, buckets["vmin"])
     high = np.where(empty, np.nan, buckets["vmax"])
@@ -109,17 +129,17 @@ def curve_of(buckets: Buckets) -> Curve:
     rows = np.repeat(np.arange(len(buckets)), np.where(one, 1, 2))
     second = np.zeros(len(rows), bool)
     second[1:] = rows[1:] == rows[:-1]
-    steps = np.where(second, buckets["smax"][rows], buckets["smin"][rows])
-    times = np.where(second, buckets["tmax"][rows], buckets["tmin"][rows])
     curve = Curve(
-        steps=steps,
-        times=times,
+        steps=np.where(second, buckets["smax"][rows], buckets["smin"][rows]),
+        times=np.where(second, buckets["tmax"][rows], buckets["tmin"][rows]),
         values=np.where(second, high[rows], low[rows]),
         low=low[rows],
         high=high[rows],
         bad=np.where(second, 0, buckets["bad"][rows]).astype(np.int64),
     )
-    return curve.take(np.lexsort((times, steps))) if _unsorted(steps, times) else curve
+    owned = owners[rows]
+    order = np.lexsort((curve.times, curve.steps, owned))
+    return curve.take(order), owned
 
 
 def thin(curve: Curve, points: int) -> Curve:
@@ -173,8 +193,3 @@ def _with_bands(curve: Curve, rows: Ints) -> Curve:
         high=high,
         bad=np.add.reduceat(curve.bad, starts),
     )
-
-
-def _unsorted(steps: Ints, times: Ints) -> bool:
-    ahead = (steps[1:] > steps[:-1]) | ((steps[1:] == steps[:-1]) & (times[1:] >= times[:-1]))
-    return not bool(ahead.all())

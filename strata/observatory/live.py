@@ -6,7 +6,7 @@ So the cache is always the state as of the last published event: a snapshot plus
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -45,6 +45,24 @@ class NewPoints:
             np.concatenate([part.times for part in parts]),
             np.concatenate([part.values for part in parts]),
         )
+
+
+@dataclass(slots=True)
+class _Share:
+    """One run's part of a tick, as it is put together."""
+
+    first: int
+    last: int
+    top: int
+    count: int = 0
+    heads: list[dict[str, object]] = field(default_factory=list)
+    items: list[list[object]] = field(default_factory=list)
+
+    def widen(self, first: int, last: int, top: int, count: int) -> None:
+        self.first = min(self.first, first)
+        self.last = max(self.last, last)
+        self.top = max(self.top, top)
+        self.count += count
 
 
 class LiveView:
@@ -145,32 +163,34 @@ class LiveView:
         order = np.argsort(points.numbers, kind="stable")
         numbers = points.numbers[order]
         cuts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        ends = [*cuts[1:].tolist(), len(numbers)]
-        steps, times, values = points.steps[order], points.times[order], points.values[order]
-        lists = steps.tolist(), times.tolist(), values.tolist()
-        by_run: dict[str, tuple[list[object], list[object], list[tuple[int, int]]]] = {}
-        for start, end in zip(cuts.tolist(), ends, strict=True):
-            number = int(numbers[start])
-            heads, items, spans = by_run.setdefault(self.series.key(number).run_id, ([], [], []))
+        steps, times = points.steps[order], points.times[order]
+        spans = zip(
+            numbers[cuts].tolist(),
+            cuts.tolist(),
+            [*cuts[1:].tolist(), len(numbers)],
+            np.minimum.reduceat(times, cuts).tolist(),
+            np.maximum.reduceat(times, cuts).tolist(),
+            np.maximum.reduceat(steps, cuts).tolist(),
+            strict=True,
+        )
+        lists = steps.tolist(), times.tolist(), points.values[order].tolist()
+        shares: dict[str, _Share] = {}
+        for number, start, end, first, last, top in spans:
+            run_id = self.series.key(number).run_id
+            share = shares.get(run_id)
+            if share is None:
+                share = shares[run_id] = _Share(first, last, top)
             if number not in self._announced:
                 self._announced.add(number)
-                heads.append(series_head(self.series, number))
-            items.append([number, lists[0][start:end], lists[1][start:end], lists[2][start:end]])
-            spans.append((start, end))
-        for run_id, (heads, _, spans) in by_run.items():
-            self._count(run_id, spans, steps, times, new_series=bool(heads))
-        return {
-            run_id: RunPart(encode(heads)[1:-1], encode(items)[1:-1]) for run_id, (heads, items, _) in by_run.items()
-        }
-
-    def _count(self, run_id: str, spans: list[tuple[int, int]], steps: Ints, times: Ints, *, new_series: bool) -> None:
-        first = min(int(times[start:end].min()) for start, end in spans)
-        last = max(int(times[start:end].max()) for start, end in spans)
-        top = max(int(steps[start:end].max()) for start, end in spans)
-        self.runs.seen(run_id, first, last, top, sum(end - start for start, end in spans))
-        if new_series:
-            self.runs.set_series(run_id, len(self.series.of_run(run_id)))
-        self._touch(run_id)
+                share.heads.append(series_head(self.series, number))
+            share.items.append([number, lists[0][start:end], lists[1][start:end], lists[2][start:end]])
+            share.widen(first, last, top, end - start)
+        for run_id, share in shares.items():
+            self.runs.seen(run_id, share.first, share.last, share.top, share.count)
+            if share.heads:
+                self.runs.set_series(run_id, len(self.series.of_run(run_id)))
+            self._touch(run_id)
+        return {run_id: RunPart(encode(one.heads)[1:-1], encode(one.items)[1:-1]) for run_id, one in shares.items()}
 
     def _touch(self, run_id: str) -> None:
         self._touched[run_id] = None

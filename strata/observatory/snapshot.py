@@ -4,7 +4,8 @@ fewer points, and the answer says so. A series that did not change since is not 
 
 from dataclasses import dataclass
 
-from strata.observatory.cache import SeriesCache
+from strata.observatory.cache import SeriesCache, SeriesStats
+from strata.observatory.decimate import Curve
 from strata.observatory.encoding import encode
 from strata.observatory.ring import Filter
 from strata.observatory.runs import RunBook
@@ -45,8 +46,7 @@ class SnapshotBuilder:
             numbers = [number for number in self._series.of_run(info.run_id) if self._cache.has(number)]
             (live if info.run_id in active else rest).extend(numbers)
         detail, coarse = self._shares(live, rest)
-        parts = [self._series_json(number, detail) for number in live]
-        parts += [self._series_json(number, coarse) for number in rest]
+        parts = [*self._series_json(live, detail), *self._series_json(rest, coarse)]
         reduced = any(self._is_reduced(number, detail) for number in live)
         reduced = reduced or any(self._is_reduced(number, coarse) for number in rest)
         infos = encode([info.to_dict() for info in runs])
@@ -73,15 +73,18 @@ class SnapshotBuilder:
     def _is_reduced(self, number: int, points: int) -> bool:
         return points < MAX_POINTS and self._cache.stats(number).total_points > points
 
-    def _series_json(self, number: int, points: int) -> bytes:
-        total = self._cache.stats(number).total_points
-        known = self._encoded.get(number)
-        if known is None or known.total != total or known.points != points:
-            known = self._encoded[number] = _Encoded(total, points, self._encode(number, points))
-        return known.body
+    def _series_json(self, numbers: list[int], points: int) -> list[bytes]:
+        stale = []
+        for number in numbers:
+            known = self._encoded.get(number)
+            if known is None or known.points != points or known.total != self._cache.stats(number).total_points:
+                stale.append(number)
+        for number, curve in zip(stale, self._cache.curves(stale, points), strict=True):
+            stats = self._cache.stats(number)
+            self._encoded[number] = _Encoded(stats.total_points, points, self._encode(number, curve, stats))
+        return [self._encoded[number].body for number in numbers]
 
-    def _encode(self, number: int, points: int) -> bytes:
-        curve, stats = self._cache.curve(number, points), self._cache.stats(number)
+    def _encode(self, number: int, curve: Curve, stats: SeriesStats) -> bytes:
         return encode(
             {
                 **series_head(self._series, number),

@@ -79,11 +79,11 @@ def to_columns(message: Batch) -> Columns:
         raise InvalidArgument(f"a batch holds at most {MAX_POINTS} points and {MAX_LOGS} log lines")
     if message.batch_id:
         check_name("batch_id", message.batch_id)
-    heads, positions = _heads(message)
+    heads, numbers = _heads(message)
     columns = Columns(
         batch_id=message.batch_id,
         heads=heads,
-        series=_positions(np.array(points.series, np.int64), positions),
+        series=_positions(np.array(points.series, np.int64), numbers),
         steps=_steps(np.array(points.step, np.uint64)),
         times=np.array(points.event_time_ms, np.int64),
         values=np.array(points.value, np.float64),
@@ -135,32 +135,50 @@ def _short(batch_id: str) -> str:
     return f"{zlib.crc32(batch_id.encode()):08x}"
 
 
-def _heads(message: Batch) -> tuple[list[SeriesHead], dict[int, int]]:
+# Senders repeat their series in every batch: a head that passed once is not checked again.
+_checked: dict[tuple[str, str, str, int, int, str, str], SeriesHead] = {}
+_MAX_CHECKED = 200_000
+
+
+def _heads(message: Batch) -> tuple[list[SeriesHead], list[int]]:
+    """The batch's series in order, and the numbers under which its points name them."""
     heads: list[SeriesHead] = []
-    positions: dict[int, int] = {}
-    for series in message.series:
-        key = SeriesKey(series.run_id, series.metric, series.host, series.rank, series.device)
-        check_series(key)
-        if len(series.unit) > 64 or len(series.tags_json) > _MAX_TAGS:
-            raise InvalidArgument(f"unit or tags of metric {series.metric!r} are too long")
-        if series.index in positions:
-            raise InvalidArgument(f"series index {series.index} is named twice in one batch")
-        positions[series.index] = len(heads)
-        heads.append(SeriesHead(key, series.unit, series.tags_json))
-    return heads, positions
+    numbers: list[int] = []
+    for one in message.series:
+        parts = (one.run_id, one.metric, one.host, one.rank, one.device, one.unit, one.tags_json)
+        head = _checked.get(parts)
+        if head is None:
+            head = _check_head(parts)
+        heads.append(head)
+        numbers.append(one.index)
+    return heads, numbers
 
 
-def _positions(given: npt.NDArray[np.int64], positions: dict[int, int]) -> npt.NDArray[np.int64]:
+def _check_head(parts: tuple[str, str, str, int, int, str, str]) -> SeriesHead:
+    key = check_series(SeriesKey(*parts[:5]))
+    unit, tags = parts[5:]
+    if len(unit) > 64 or len(tags) > _MAX_TAGS:
+        raise InvalidArgument(f"unit or tags of metric {key.metric!r} are too long")
+    if len(_checked) >= _MAX_CHECKED:
+        _checked.clear()
+    head = _checked[parts] = SeriesHead(key, unit, tags)
+    return head
+
+
+def _positions(given: npt.NDArray[np.int64], numbers: list[int]) -> npt.NDArray[np.int64]:
     """Senders may number their series as they like; here an index is a position."""
-    count = len(positions)
-    if all(index == position for index, position in positions.items()):
+    named = np.array(numbers, np.int64)
+    count = len(named)
+    if np.array_equal(named, np.arange(count)):
         if len(given) and not (given.min() >= 0 and given.max() < count):
             raise InvalidArgument(f"a point names series {int(given.max())}, but the batch describes {count}")
         return given
-    known = np.array(sorted(positions), np.int64)
+    order = np.argsort(named, kind="stable")
+    known = named[order]
+    if (known[1:] == known[:-1]).any():
+        raise InvalidArgument("a series index is named twice in one batch")
     if len(given) and not np.isin(given, known).all():
         raise InvalidArgument("a point names a series that its batch does not describe")
-    order = np.array([positions[int(index)] for index in known], np.int64)
     return order[np.searchsorted(known, given)]
 
 
