@@ -1,0 +1,118 @@
+"""`strata chaos`: a failure drill with a pass/fail table, on the running cluster or on one of its own."""
+
+import contextlib
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from strata.cli.api import Api
+from strata.cli.drills import DRILLS, Drill, DrillResult, Site
+from strata.cli.options import DataDir, prepare
+from strata.cli.up import cluster
+from strata.client.channel import Channel, known_token
+from strata.client.tasks import TasksClient
+from strata.config import Settings
+from strata.errors import TaskFailed
+
+__all__ = ["add_to"]
+
+_console = Console(highlight=False, soft_wrap=True)
+_LOOK_S = 0.05
+_WORKERS = 4
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(chaos)
+
+
+def chaos(data_dir: DataDir = None) -> None:
+    """Kill a worker, the agent, the coordinator and the observatory under a training job, and check what is promised.
+
+    Uses the running cluster of the data folder; without one, starts a cluster of its own in a temporary folder.
+    """
+    settings = prepare(data_dir=data_dir)
+    with _site(settings) as (here, endpoints):
+        results = _drill(here, endpoints)
+    _show(results)
+    if not all(result.passed for _, result in results):
+        raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _site(settings: Settings) -> Iterator[tuple[Settings, dict[str, str]]]:
+    endpoints = Api(settings).endpoints
+    if endpoints:
+        yield settings, endpoints
+        return
+    with tempfile.TemporaryDirectory(prefix="strata-chaos-") as folder:
+        fresh = settings.model_copy(
+            update={
+                "data_dir": Path(folder),
+                "grpc_port": 0,
+                "http_port": 0,
+                "telemetry_port": 0,
+                "slots": _WORKERS,
+            }
+        )
+        with cluster(fresh, with_agent=True) as supervisor, _watched(supervisor.look):
+            yield fresh, supervisor.endpoints
+
+
+@contextlib.contextmanager
+def _watched(look: Callable[[], None]) -> Iterator[None]:
+    """The supervisor looks after its children while the drills run in this thread."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_LOOK_S):
+            look()
+
+    thread = threading.Thread(target=watch, name="supervisor")
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _drill(settings: Settings, endpoints: dict[str, str]) -> list[tuple[Drill, DrillResult]]:
+    from strata.worker.demo import submit_demo
+
+    coordinator = endpoints["grpc"]
+    job = submit_demo(settings, coordinator, num_workers=_WORKERS, epochs=10_000)
+    _console.print(f"training [bold]{job.task_id}[/] with {_WORKERS} workers; killing begins when it has made steps\n")
+    site = Site(settings.data_dir, Api(settings), coordinator, job.task_id)
+    try:
+        if site.wait_for_steps(5) is None:
+            raise TaskFailed(f"the drill's task made no steps: {site.task()['reason']}")
+        return [(drill, _run(drill, site)) for drill in DRILLS]
+    finally:
+        with Channel(coordinator, token=known_token(settings)) as channel:
+            TasksClient(channel).stop(job.task_id, "the drill is over")
+
+
+def _run(drill: Drill, site: Site) -> DrillResult:
+    _console.print(f"[dim]{time.strftime('%H:%M:%S')}[/] {drill.name} …")
+    return drill.run(site)
+
+
+def _show(results: list[tuple[Drill, DrillResult]]) -> None:
+    titles = ("drill", "promise", "seen after", "training on after", "result", "detail")
+    table = Table(*titles, box=None, header_style="dim")
+    for drill, result in results:
+        verdict = "[green]pass[/]" if result.passed else "[red]FAIL[/]"
+        seconds = (_seconds(result.detected_s), _seconds(result.recovered_s))
+        table.add_row(drill.name, drill.promise, *seconds, verdict, result.detail)
+    _console.print()
+    _console.print(table)
+
+
+def _seconds(value: float | None) -> str:
+    return "never" if value is None else f"{value:.2f} s"

@@ -1,0 +1,151 @@
+"""Failure drills on a live training task: each kills one real process with kill -9 and waits for what was promised."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from strata.cli.api import Api
+from strata.client.channel import Channel
+from strata.client.tasks import fetch_state
+from strata.errors import StrataError
+
+__all__ = ["DRILLS", "Drill", "DrillResult", "Site"]
+
+_PATIENCE_S = 60.0
+_LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillResult:
+    """How a drill went: seconds until the loss was seen and until training had gone on, and what else held."""
+
+    passed: bool
+    detected_s: float | None
+    recovered_s: float | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drill:
+    name: str
+    promise: str
+    run: Callable[["Site"], DrillResult]
+
+
+class Site:
+    """The cluster under the drill, as an outsider sees it: its REST API, its pids and one task."""
+
+    def __init__(self, folder: Path, api: Api, coordinator: str, task_id: str) -> None:
+        self._folder = folder
+        self._api = api
+        self._coordinator = coordinator
+        self._task_id = task_id
+
+    def task(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._api.get(f"/api/tasks/{self._task_id}")
+        return found
+
+    def workers(self) -> list[dict[str, Any]]:
+        return [row for row in self._api.get("/api/workers") if row["current_task"] == self._task_id]
+
+    def step(self) -> int:
+        """The highest step that any rank reports now."""
+        return max((row["current_step"] or 0 for row in self.workers()), default=0)
+
+    def points(self) -> int:
+        rows = [row for row in self._api.get("/runs") if row["run_id"] == self._task_id]
+        return int(rows[0]["num_points"]) if rows else 0
+
+    def rank_pids(self) -> dict[int, int]:
+        """rank → pid of the task's live ranks, as they registered."""
+        with Channel(self._coordinator) as channel:
+            workers = fetch_state(channel).workers
+        mine = [row for row in workers if row["task_id"] == self._task_id and row["state"] == "ready"]
+        return {row["rank"]: int(row["metadata"]["pid"]) for row in mine if "pid" in row["metadata"]}
+
+    def pid_of(self, part: str) -> int:
+        return int(json.loads((self._folder / f"{part}.json").read_text())["pid"])
+
+    def kill(self, pid: int) -> float:
+        """kill -9; returns the moment."""
+        os.kill(pid, signal.SIGKILL)
+        return time.monotonic()
+
+    def wait(self, condition: Callable[[], bool]) -> float | None:
+        """The moment at which the condition first held; None when it did not in time. Whoever does not answer now is
+        asked again."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline:
+            try:
+                if condition():
+                    return time.monotonic()
+            except (StrataError, OSError, ValueError, KeyError):
+                pass  # the part under the drill is away: that is the drill
+            time.sleep(_LOOK_S)
+        return None
+
+    def wait_for_steps(self, number: int) -> float | None:
+        """Until training has made that many steps more."""
+        start: list[int] = []
+
+        def advanced() -> bool:
+            now = self.step()
+            if not start or now < start[0]:
+                start[:] = [now]
+            return now >= start[0] + number
+
+        return self.wait(advanced)
+
+
+def _kill_worker(site: Site) -> DrillResult:
+    before = site.task()
+    rank, pid = max(site.rank_pids().items())
+    killed = site.kill(pid)
+    detected = site.wait(lambda: site.task()["attempt"] > before["attempt"] or site.task()["status"] == "recovering")
+    running = site.wait(lambda: site.task()["status"] == "running" and site.task()["attempt"] > before["attempt"])
+    recovered = site.wait_for_steps(3)
+    whole = len(site.workers()) == before["worker_count"]
+    passed = None not in (detected, running, recovered) and whole
+    return _result(killed, detected, recovered, passed=passed, detail=f"rank {rank} replaced; {site.task()['reason']}")
+
+
+def _kill_part(part: str) -> Callable[[Site], DrillResult]:
+    def run(site: Site) -> DrillResult:
+        pids, points, attempt = site.rank_pids(), site.points(), site.task()["attempt"]
+        before = site.pid_of(part)
+        killed = site.kill(before)
+        back = site.wait(lambda: site.pid_of(part) != before)
+        recovered = site.wait_for_steps(3)
+        kept = site.rank_pids() == pids and site.task()["attempt"] == attempt
+        all_points = site.wait(lambda: site.points() >= points) is not None
+        detail = "the ranks never noticed" if kept else "ranks were restarted"
+        if not all_points:
+            detail += "; points are missing"
+        passed = None not in (back, recovered) and kept and all_points
+        return _result(killed, back, recovered, passed=passed, detail=detail)
+
+    return run
+
+
+def _result(
+    killed: float, detected: float | None, recovered: float | None, *, passed: bool, detail: str
+) -> DrillResult:
+    return DrillResult(
+        passed=passed,
+        detected_s=None if detected is None else detected - killed,
+        recovered_s=None if recovered is None else recovered - killed,
+        detail=detail,
+    )
+
+
+DRILLS = (
+    Drill(name="kill a worker", promise="replaced, resumes from the committed step", run=_kill_worker),
+    Drill(name="kill the agent", promise="comes back, adopts the ranks", run=_kill_part("agent")),
+    Drill(name="kill the coordinator", promise="comes back, no rank restarts", run=_kill_part("coordinator")),
+    Drill(name="kill the observatory", promise="comes back, no point is lost", run=_kill_part("observatory")),
+)
