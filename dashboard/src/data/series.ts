@@ -4,34 +4,41 @@ import type { Nullable, SeriesColumns, SeriesHead, SnapshotSeries } from "@/api/
 /** Above this many points, pairs are folded: twice the server's own ceiling of 2,000, so a fold is rare. */
 const FOLD_AT = 4000;
 
+function noColumns(): SeriesColumns {
+  return { steps: [], times: [], values: [], min: [], max: [], bad: [] };
+}
+
 export class Series implements SeriesColumns {
-  readonly steps: number[] = [];
-  readonly times: number[] = [];
-  readonly values: Nullable<number>[] = [];
-  readonly min: Nullable<number>[] = [];
-  readonly max: Nullable<number>[] = [];
-  readonly bad: number[] = [];
+  readonly steps: number[];
+  readonly times: number[];
+  readonly values: Nullable<number>[];
+  readonly min: Nullable<number>[];
+  readonly max: Nullable<number>[];
+  readonly bad: number[];
   totalPoints = 0;
   nanCount = 0;
   /** False once a point stands for several: then a zoom is worth a request for more detail. */
   exact = true;
 
-  constructor(readonly head: SeriesHead) {}
+  constructor(
+    readonly head: SeriesHead,
+    columns: SeriesColumns = noColumns(),
+  ) {
+    this.steps = columns.steps;
+    this.times = columns.times;
+    this.values = columns.values;
+    this.min = columns.min;
+    this.max = columns.max;
+    this.bad = columns.bad;
+  }
 
+  /** Takes the arrays as they are: a snapshot may hold 20,000 series, and nobody else keeps them. */
   static from(wire: SnapshotSeries): Series {
-    const { steps, times, values, min, max, bad, total_points, nan_count, ...head } = wire;
-    const series = new Series(head);
-    for (let i = 0; i < steps.length; i += 1) {
-      series.steps.push(steps[i] ?? 0);
-      series.times.push(times[i] ?? 0);
-      series.values.push(values[i] ?? null);
-      series.min.push(min[i] ?? values[i] ?? null);
-      series.max.push(max[i] ?? values[i] ?? null);
-      series.bad.push(bad[i] ?? 0);
-    }
-    series.totalPoints = total_points;
-    series.nanCount = nan_count;
-    series.exact = total_points <= steps.length;
+    const { id, run_id, metric, host, rank, device, unit } = wire;
+    const series = new Series({ id, run_id, metric, host, rank, device, unit }, wire);
+    series.totalPoints = wire.total_points;
+    series.nanCount = wire.nan_count;
+    series.exact = wire.total_points <= wire.steps.length;
     return series;
   }
 

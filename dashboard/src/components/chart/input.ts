@@ -11,8 +11,8 @@ export interface ChartInput {
 }
 
 export interface ChartHooks {
-  /** Called once per draw; whatever it returns is drawn. */
-  read(): ChartInput;
+  /** Called once per draw with the chart's width in pixels; whatever it returns is drawn. */
+  read(width: number): ChartInput;
   onDrawn?(input: ChartInput): void;
   onZoom?(zoom: [number, number] | null): void;
   /** A click or Enter on a line, at an x of the axis. */

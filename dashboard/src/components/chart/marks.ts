@@ -8,15 +8,45 @@ export interface Mark {
   kind: "alert" | "critical" | "checkpoint";
 }
 
+const MAX_BANDS = 6;
+const SPIKE_SHARE = 0.15;
+
 export function drawBands(u: uPlot, plot: Plot, looks: readonly LineLook[]): void {
   const { ctx } = u;
-  // Many bands on top of each other would turn to mud.
+  // Many bands on top of each other turn to mud and cost time: then only what a mean would hide is drawn.
+  if (plot.lines.length > MAX_BANDS) {
+    drawSpikes(u, plot, looks);
+    return;
+  }
   const alpha = plot.lines.length > 3 ? 0.09 : 0.16;
   ctx.save();
   clip(u);
   plot.lines.forEach((line, i) => {
     ctx.fillStyle = fade(looks[i]?.color ?? "#888888", alpha);
     fillBand(u, plot.x, line);
+  });
+  ctx.restore();
+}
+
+/** A thin stroke from lowest to highest in each bucket that spreads over a good part of the chart. */
+function drawSpikes(u: uPlot, plot: Plot, looks: readonly LineLook[]): void {
+  const { ctx } = u;
+  const { min, max } = u.scales["y"] ?? {};
+  const worth = ((max ?? 1) - (min ?? 0)) * SPIKE_SHARE;
+  ctx.save();
+  clip(u);
+  ctx.lineWidth = devicePixelRatio;
+  plot.lines.forEach((line, i) => {
+    ctx.strokeStyle = fade(looks[i]?.color ?? "#888888", 0.5);
+    ctx.beginPath();
+    for (let k = 0; k < plot.x.length; k += 1) {
+      const [low, high] = [line.min[k], line.max[k]];
+      if (low === undefined || high === undefined || high - low < worth) continue;
+      const at = u.valToPos(plot.x[k] ?? 0, "x", true);
+      ctx.moveTo(at, u.valToPos(low, "y", true));
+      ctx.lineTo(at, u.valToPos(high, "y", true));
+    }
+    ctx.stroke();
   });
   ctx.restore();
 }

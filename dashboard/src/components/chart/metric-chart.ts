@@ -52,7 +52,7 @@ export class MetricChart implements Drawable {
 
   draw(): void {
     if (!this.#visible || this.#size.width < 40) return;
-    const input = this.hooks.read();
+    const input = this.hooks.read(this.#size.width);
     this.#input = input;
     const { theme } = useTheme.getState();
     this.#looks = lineLooks(input.plot.lines, theme);

@@ -20,6 +20,7 @@ export interface OptionsInput {
 const FONT = "11px Inter, system-ui, sans-serif";
 const DRAG_PX = 4;
 const POINTS_BELOW = 60;
+const THIN_ABOVE = 6;
 
 export function chartOptions(it: OptionsInput): uPlot.Options {
   const { x, logY, smoothing } = it.input().view;
@@ -110,9 +111,11 @@ function resetZoom(it: OptionsInput): (event: MouseEvent) => null {
 
 function lineSeries(it: OptionsInput, smoothing: number): uPlot.Series[] {
   const points = { show: (u: uPlot) => (u.data[0]?.length ?? 0) < POINTS_BELOW, size: 4 };
+  // Without a GPU a wide stroke costs several times a hairline; among many lines it is not missed.
+  const width = it.looks().length > THIN_ABOVE ? 1 / devicePixelRatio : 1.5;
   return it.looks().flatMap(({ dash }, i): uPlot.Series[] => {
     const stroke = () => it.looks()[i]?.color ?? "#888888";
-    const main: uPlot.Series = { stroke, width: 1.6, dash, points, spanGaps: false };
+    const main: uPlot.Series = { stroke, width, dash, points, spanGaps: false };
     if (smoothing <= 0) return [main];
     return [{ ...main, stroke: () => fade(stroke(), 0.28), width: 1, dash: [], points: { show: false } }, main];
   });

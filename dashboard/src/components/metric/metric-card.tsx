@@ -11,6 +11,7 @@ import { useView } from "@/stores/view";
 import { ExportMenu } from "./export-menu";
 import { byPriority, latestOf, newestTime, summarize } from "./latest";
 import type { Only } from "./read-metric";
+import { colorOf, showLatest } from "./show-latest";
 import { useMetricChart } from "./use-metric-chart";
 
 interface Props {
@@ -20,6 +21,9 @@ interface Props {
   /** The full view has its own buttons. */
   bare?: boolean;
 }
+
+/** Screen readers do not need a new sentence ten times a second, and each one costs layout. */
+const SAY_EVERY_MS = 2000;
 
 type Hole = null | "absent" | { age: string };
 
@@ -35,32 +39,26 @@ export function MetricCard({ metric, height = 172, only, bare = false }: Props) 
   const value = useRef<HTMLSpanElement>(null);
   const unit = useRef<HTMLSpanElement>(null);
   const chart = useRef<MetricChart | null>(null);
+  const said = useRef(-Infinity);
   const [hole, setHole] = useState<Hole>(null);
   const pinned = usePrefs((prefs) => prefs.pins.includes(metric));
   const runOnly = only?.run;
   const rankOnly = only?.rank;
-  const width = useCallback(() => chart.current?.host.clientWidth ?? 400, []);
   const onDrawn = useCallback(
     (input: ChartInput) => {
       const mine = runOnly === undefined || rankOnly === undefined ? undefined : { run: runOnly, rank: rankOnly };
       const latest = latestOf(metric, byPriority(new Set(input.plot.lines.map((line) => line.run))));
-      if (value.current) {
-        value.current.textContent = latest.text;
-        value.current.classList.toggle("text-bad", latest.bad);
-        const nans = latest.nanCount > 0 ? `, ${latest.nanCount} NaN or Inf so far` : "";
-        value.current.title = `Newest value${latest.run === null ? "" : ` of ${latest.run}`}${nans}`;
-        const several = new Set(input.plot.lines.map((line) => line.run)).size > 1;
-        const look = chart.current?.looks[input.plot.lines.findIndex((line) => line.run === latest.run)];
-        value.current.style.boxShadow = several && look ? `inset 0 -2px ${look.color}` : "";
+      showLatest({ value: value.current, unit: unit.current }, latest, colorOf(chart.current, input, latest.run));
+      if (performance.now() - said.current > SAY_EVERY_MS) {
+        said.current = performance.now();
+        chart.current?.host.setAttribute("aria-label", summarize(metric, input));
       }
-      if (unit.current) unit.current.textContent = latest.unit;
-      chart.current?.host.setAttribute("aria-label", summarize(metric, input));
       const next = holeOf(metric, input, mine);
       setHole((old) => (JSON.stringify(old) === JSON.stringify(next) ? old : next));
     },
     [metric, runOnly, rankOnly],
   );
-  const { hooks, subscribe } = useMetricChart({ metric, only, width, onDrawn });
+  const { hooks, subscribe } = useMetricChart({ metric, only, onDrawn });
   const cut = Math.max(metric.lastIndexOf("/"), metric.startsWith("sys.") ? 3 : -1) + 1;
 
   return (

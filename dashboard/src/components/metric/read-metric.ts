@@ -20,7 +20,10 @@ const RANGE_MS: Record<Range, number> = {
   "7d": 168 * HOUR,
   all: Infinity,
 };
+const MIN_BUCKETS = 150;
 const MAX_BUCKETS = 1000;
+/** A mean and a band per two pixels show what one per pixel does, at half the drawing. */
+const BUCKETS_PER_PX = 0.6;
 
 export interface Only {
   run: string;
@@ -58,7 +61,7 @@ export function readMetric({ metric, width, only, onDetail }: ReadOptions): Char
     logY: view.logY,
     since: sinceOf(view.range),
     zoom: view.zoom,
-    maxBuckets: Math.min(MAX_BUCKETS, Math.max(100, width)),
+    maxBuckets: Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, width * BUCKETS_PER_PX)),
   });
   const nameOf = (line: Line) => {
     const name = names.get(line.run) ?? line.run;

@@ -13,21 +13,20 @@ import { type Only, readMetric } from "./read-metric";
 interface Options {
   metric: string;
   only?: Only | undefined;
-  width(): number;
   onDrawn(input: ChartInput): void;
 }
 
 /** Stable hooks and subscription for a metric's chart; identity changes only with the metric. */
-export function useMetricChart({ metric, only, width, onDrawn }: Options) {
+export function useMetricChart({ metric, only, onDrawn }: Options) {
   const run = only?.run;
   const rank = only?.rank;
   return useMemo(() => {
     let redraw: (now?: boolean) => void = () => {};
     const hooks: ChartHooks = {
-      read: () =>
+      read: (width) =>
         readMetric({
           metric,
-          width: width(),
+          width,
           only: run === undefined || rank === undefined ? undefined : { run, rank },
           onDetail: () => redraw(true),
         }),
@@ -57,7 +56,7 @@ export function useMetricChart({ metric, only, width, onDrawn }: Options) {
       };
     };
     return { hooks, subscribe };
-  }, [metric, run, rank, width, onDrawn]);
+  }, [metric, run, rank, onDrawn]);
 }
 
 /** Step and time of the series' point nearest to an x value, whatever the axis shows. */
