@@ -54,6 +54,7 @@ async def _serve(settings: Settings, folder: Path, launcher: str, telemetry: str
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, lambda: agent.leave(keep_ranks=os.getppid() != parent))
     ready = settings.data_dir / "agent.json"
+    ready.unlink(missing_ok=True)  # an agent that was killed left its own behind
     ranks.adopt()
     try:
         await agent.run(lambda: _write_ready(ready, config))
