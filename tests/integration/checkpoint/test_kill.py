@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def _launch(folder: Path, *arguments: object) -> tuple[int, list[dict[str, Any]]
     scratch.mkdir(exist_ok=True)
     command = [sys.executable, str(_SCRIPT), str(folder), "--scratch", str(scratch), *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda r: r["rank"])
 
@@ -91,15 +92,18 @@ def test_the_first_save_of_all_leaves_nothing_to_resume_from(tmp_path: Path) -> 
 
 
 def test_survivors_are_told_who_is_missing(tmp_path: Path) -> None:
-    """Waits out a deadline of 3 s: the survivors must find out by themselves."""
+    """Waits out a deadline of 4 s: the survivors must find out by themselves."""
     folder = tmp_path / "ckpt"
-    code, reports = _launch(folder, "--world", 3, "--deadline", 3, "--fault", "data_sent:kill@2", "--fault-rank", 1)
+    code, _ = _launch(folder, "--world", 3, "--steps", 1)
+    assert code == 0
+    short = ("--world", 3, "--generation", 2, "--deadline", 4)
+    code, reports = _launch(folder, *short, "--fault", "data_sent:kill", "--fault-rank", 1)
     assert code == 9
     assert [report["rank"] for report in reports] == [0, 2]
     for report in reports:
-        assert report["ended"] == 1
+        assert report["began"] == 1
         assert report["error"].startswith("CheckpointAborted")
-        assert "missing ranks [1]" in report["error"]
+        assert re.search(r"missing ranks \[.*\b1\b.*\]", report["error"])  # a crawling machine may add others
     _assert_complete(folder, 3, {1})
 
 

@@ -71,7 +71,7 @@ def _agreement(rank: int, options: argparse.Namespace) -> Callable[[int], list[i
         own.with_suffix(".tmp").write_text(str(step))
         own.with_suffix(".tmp").rename(own)
         others = [folder / f"{name}{other}" for other in range(options.world)]
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while not all(path.exists() for path in others):
             assert time.monotonic() < until, "a rank never came"
             time.sleep(0.005)
