@@ -27,6 +27,7 @@ RANK_VARIABLES = frozenset(
     {
         "STRATA_AGENT_ID",
         "STRATA_ATTEMPT",
+        "STRATA_BENCH_REPORT",
         "STRATA_BENCH_VENVS",
         "STRATA_CONFIG_JSON",
         "STRATA_DATASET_ID",
