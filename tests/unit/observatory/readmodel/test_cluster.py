@@ -1,0 +1,134 @@
+"""The fold of the coordinator's events, and the shapes that REST shows."""
+
+import json
+
+from strata.clock import ManualClock
+from strata.observatory.broadcaster import Broadcaster
+from strata.observatory.readmodel import views
+from strata.observatory.readmodel.board import ClusterBoard
+from strata.observatory.readmodel.cluster import Cluster
+from strata.types import events as ev
+
+
+def told(cluster: Cluster, *events: ev.Event) -> Cluster:
+    for seq, event in enumerate(events, cluster.seq + 1):
+        cluster.apply(seq, type(event).__name__, json.loads(ev.encode_event(event)))
+    return cluster
+
+
+def joined(worker_id: str, rank: int, generation: int, task_id: str = "t1") -> ev.WorkerJoined:
+    return ev.WorkerJoined(
+        worker_id=worker_id, task_id=task_id, incarnation="i", rank=rank, generation=generation, hostname="h1",
+        port=1, gpu_count=2, memory_bytes=3, agent_id="", metadata={}, at=100.5,
+    )  # fmt: skip
+
+
+def lost(worker_id: str, *, left: bool = False) -> ev.MembersLost:
+    return ev.MembersLost(
+        task_id="t1", generation=3, worker_ids=(worker_id,), reasons=("its process was killed",), left=left, at=101.0
+    )
+
+
+def test_workers_join_die_and_leave() -> None:
+    cluster = told(Cluster(), joined("w1", 1, 1), joined("w0", 0, 2))
+    cluster.set_vitals(
+        {"w0": {"state": "training", "member_state": "ready", "current_step": 7, "last_heartbeat": 102.25}}, [], {}
+    )
+    shown = views.workers(cluster)
+    assert [(one["id"], one["rank"], one["status"]) for one in shown] == [("w0", 0, "active"), ("w1", 1, "idle")]
+    assert shown[0]["last_heartbeat"] == 102
+    assert shown[0]["last_heartbeat_ms"] == 102_250
+    assert shown[1]["current_step"] is None
+    told(cluster, lost("w1"))
+    dead = views.workers(cluster)[1]
+    assert (dead["status"], dead["state"], dead["reason"]) == ("failed", "lost", "its process was killed")
+    assert views.metrics(cluster)["total_workers"] == 1
+    told(cluster, lost("w0", left=True))
+    assert [one["id"] for one in views.workers(cluster)] == ["w1"]
+
+
+def test_what_nobody_measured_is_null() -> None:
+    shown = views.metrics(Cluster())
+    assert shown["checkpoint_throughput"] is None
+    assert shown["barrier_latency_p99"] is None
+    assert shown["active_workers"] == 0
+
+
+def test_a_checkpoint_from_begin_to_commit_and_one_that_fails() -> None:
+    def begun(attempt: str, name: str) -> ev.CheckpointBegun:
+        return ev.CheckpointBegun(
+            task_id="t1", attempt=attempt, checkpoint_id=name, step=5, epoch=1, generation=1, ranks=(0, 1),
+            storage_path="p", deadline_s=9.0, worker_id="w0", at=10.0,
+        )  # fmt: skip
+
+    vote = ev.CheckpointVoted(attempt="a1", rank=0, manifest_key="k", manifest_hash="h", size_bytes=500, duration_s=0.5)
+    done = ev.CheckpointCommitted(
+        checkpoint_id="c1", task_id="t1", attempt="a1", worker_id="w0", step=5, epoch=1, storage_path="p",
+        size_bytes=4_000_000, type=0, duration_s=2.0, metadata={}, at=12.0,
+    )  # fmt: skip
+    cluster = told(Cluster(), begun("a1", "c1"), vote)
+    assert views.checkpoints(cluster)[0]["status"] == "in_progress"
+    assert views.checkpoints(cluster)[0]["size"] == 500
+    told(cluster, done, begun("a2", "c2"))
+    told(cluster, ev.CheckpointAborted(attempt="a2", reason="rank 1 died", missing=(1,), at=13.0))
+    by_id = {one["id"]: one for one in views.checkpoints(cluster)}
+    assert by_id["c1"]["status"] == "completed"
+    assert by_id["c1"]["throughput"] == 2.0
+    assert by_id["c2"]["status"] == "failed"
+    assert by_id["c2"]["reason"] == "rank 1 died"
+
+
+def test_barriers_wait_complete_and_break() -> None:
+    cluster = Cluster()
+    waiting = {"barrier_id": "e0", "task_id": "t1", "step": 1, "arrived": 1, "total": 2, "created_at": 5.0, "round": 1}
+    cluster.set_vitals({}, [{**waiting, "missing": ["w1"]}], {})
+    assert views.barriers(cluster)[0]["status"] == "waiting"
+    released = ev.BarrierReleased(
+        task_id="t1", barrier_id="e0", step=1, round=1, generation=1, worker_ids=("w0", "w1"), request_ids=("", ""),
+        absent=(), created_at=5.0, at=5.25,
+    )  # fmt: skip
+    told(cluster, released)
+    cluster.set_vitals({}, [], {})
+    shown = views.barriers(cluster)
+    assert [(one["status"], one["arrived"], one["wait_ms"]) for one in shown] == [("complete", 2, 250)]
+
+
+def test_tasks_follow_their_status() -> None:
+    submitted = ev.TaskSubmitted(
+        task_id="t1", request_id="", name="n", type="training", dataset_id="", worker_count=2,
+        config_json='{"lr": 1}', entrypoint=(), env={}, launcher="local", max_restarts=3, working_dir="", at=1.0,
+    )  # fmt: skip
+    cluster = told(Cluster(), submitted)
+    assert views.tasks(cluster)[0]["status"] == "queued"
+    told(cluster, ev.TaskChanged(task_id="t1", status="running", attempt=1, reason="", at=2.0), joined("w0", 0, 1))
+    told(cluster, ev.TaskChanged(task_id="t1", status="completed", attempt=1, reason="all ranks ended", at=9.0))
+    shown = views.tasks(cluster)[0]
+    assert (shown["started_at"], shown["completed_at"], shown["progress"]) == (2, 9, 100.0)
+    assert shown["worker_ids"] == ["w0"]
+    assert shown["config"] == {"lr": 1}
+
+
+def test_unknown_kinds_are_passed_over() -> None:
+    cluster = Cluster()
+    cluster.apply(9, "SomethingNewer", {"a": 1})
+    assert cluster.seq == 9
+
+
+async def test_the_board_publishes_changed_collections_and_keeps_the_last_state() -> None:
+    clock = ManualClock()
+    stream = Broadcaster(lambda _: b"{}", clock)
+    board = ClusterBoard(stream, clock, lambda: {"version": "1"})
+    board.publish()
+    before = stream.last_seq
+    board.publish()
+    assert stream.last_seq == before
+    event = joined("w0", 0, 1)
+    board.apply(1, "WorkerJoined", json.loads(ev.encode_event(event)))
+    board.publish()
+    assert stream.last_seq == before + 1
+    board.set_vitals({}, [], {})
+    assert board.status()["connected"]
+    board.set_disconnected("connection refused")
+    assert not board.status()["connected"]
+    assert board.status()["problem"] == "connection refused"
+    assert b'"w0"' in board.body("workers")
