@@ -66,15 +66,12 @@ class LogBook:
         self._store = store
         self._tail: deque[LogEntry] = deque(maxlen=_TAIL)
         self._fresh: list[LogEntry] = []
-        # Everything since the start is in the tail until it overflows; before that only the store knows.
-        self.num_taken = 0
 
     def take(self, columns: Columns) -> None:
         for position, line in enumerate(columns.logs):
             entry = log_entry(line, columns.batch_id, position)
             self._tail.append(entry)
             self._fresh.append(entry)
-            self.num_taken += 1
 
     def drain(self) -> list[LogEntry]:
         """Lines that no tick has published yet."""
@@ -88,8 +85,8 @@ class LogBook:
             for entry in await self._search_store(query):
                 recent.setdefault(entry.id, entry)
         except StoreUnavailable:
-            if not recent and self.num_taken == 0:
-                raise
+            if not recent and (query.q or query.before):
+                raise  # a search that could not be made is no empty result; the plain tail is what memory has
         return sorted(recent.values(), key=lambda entry: entry.id, reverse=True)[: query.limit]
 
     async def _search_store(self, query: LogQuery) -> list[LogEntry]:

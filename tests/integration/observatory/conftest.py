@@ -108,5 +108,6 @@ def observatory(tmp_path: Path) -> Iterator[ObservatoryProcess]:
 def shared_observatory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObservatoryProcess]:
     """For tests that keep to their own run ids."""
     process = ObservatoryProcess(tmp_path_factory.mktemp("shared") / "data").start()
+    wait_until(process.store_ready, "the store's start")
     yield process
     process.stop()

@@ -1,0 +1,168 @@
+"""The store process with the real engine: schema, retries, death, ownership."""
+
+import asyncio
+import math
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from strata.errors import Internal, StoreUnavailable
+from strata.observatory.cache import NUM_BUCKETS
+from strata.observatory.history import read_curves
+from strata.observatory.ingest.batch import to_columns
+from strata.observatory.ingest.points import from_json
+from strata.observatory.store.config import StoreConfig
+from strata.observatory.store.rows import PointRows, tables_of
+from strata.observatory.store.supervised import SupervisedStore
+from strata.protocol.generated.telemetry_pb2 import Batch
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def store(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SupervisedStore]:
+    config = StoreConfig(path=str(tmp_path_factory.mktemp("store") / "metrics"), retention_days=3650)
+    store = SupervisedStore(config)
+    await store.start()
+    await asyncio.wait_for(store.wait_ready(), 30)
+    yield store
+    await store.stop()
+
+
+async def insert(store: SupervisedStore, message: Batch, token: str) -> None:
+    columns = to_columns(message)
+    for table, rows in tables_of([columns], PointRows([columns])).items():
+        await store.insert(table, rows, token=f"{token}:{table}")
+
+
+def points(run_id: str, values: list[float | None], start_ms: int = 1_794_000_000_000) -> Batch:
+    body = {
+        "points": [
+            {"metric": "loss", "step": step, "value": value, "event_time": (start_ms + step) / 1000, "unit": "nats"}
+            for step, value in enumerate(values)
+        ]
+    }
+    return from_json(run_id, body, 1)
+
+
+async def ask_often(store: SupervisedStore) -> None:
+    for _ in range(1_000):
+        await store.query("SELECT 1")
+
+
+async def one(store: SupervisedStore, sql: str) -> object:
+    return (await store.query(sql))[0][0].as_py()
+
+
+async def test_a_repeated_insert_changes_neither_the_table_nor_the_rollup(store: SupervisedStore) -> None:
+    """Over two months, so that one batch makes two parts."""
+    message = points("retry", [1.0, math.nan, 3.0], 1_793_491_199_999)
+    for _ in range(3):
+        await insert(store, message, "t1")
+    assert await one(store, "SELECT count() FROM {db}.metric_points WHERE run_id = 'retry'") == 3
+    assert await one(store, "SELECT sum(num_points) FROM {db}.series_rollup WHERE run_id = 'retry'") == 3
+    assert await one(store, "SELECT sum(num_bad) FROM {db}.series_rollup WHERE run_id = 'retry'") == 1
+    assert await one(store, "SELECT uniqExact(toYYYYMM(event_time)) FROM {db}.metric_points WHERE run_id='retry'") == 2
+
+
+async def test_metric_points_is_the_public_table(store: SupervisedStore) -> None:
+    rows = (await store.query("DESCRIBE TABLE {db}.metric_points")).to_pylist()
+    assert [(row["name"], row["type"]) for row in rows] == [
+        ("event_time", "DateTime64(3)"),
+        ("run_id", "LowCardinality(String)"),
+        ("host", "LowCardinality(String)"),
+        ("rank", "UInt32"),
+        ("device", "UInt16"),
+        ("step", "UInt64"),
+        ("metric", "LowCardinality(String)"),
+        ("value", "Float64"),
+        ("unit", "LowCardinality(String)"),
+        ("tags_json", "String"),
+    ]
+    key = await one(store, "SELECT sorting_key FROM system.tables WHERE name = 'metric_points'")
+    assert key == "run_id, metric, host, rank, device, step, event_time"
+
+
+async def test_a_long_series_is_read_in_bounded_buckets_with_exact_extremes(store: SupervisedStore) -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=20_000)
+    values[777] = 99.0
+    listed: list[float | None] = values.tolist()
+    listed[5_000:5_010] = [None] * 10
+    await insert(store, points("long", listed), "t2")
+    found = await read_curves(store, {"runs": ["long"]}, NUM_BUCKETS)
+    assert len(found) == 1
+    curve = found[0]
+    assert len(curve.buckets) <= NUM_BUCKETS
+    assert curve.unit == "nats"
+    assert curve.stats.total_points == 20_000
+    assert curve.stats.nan_count == 10
+    assert curve.buckets["vmax"].max() == 99.0
+    assert curve.buckets["vmin"].min() == np.nanmin(np.array(listed, float))
+    assert curve.stats.last_value == values[-1]
+    window = await read_curves(store, {"runs": ["long"], "from_step": 100, "to_step": 199}, 1_000)
+    assert window[0].stats.total_points == 100
+    assert window[0].buckets["smin"].tolist() == list(range(100, 200))
+
+
+async def test_logs_events_checkpoints_and_runs_have_their_tables(store: SupervisedStore) -> None:
+    message = Batch(batch_id="all")
+    message.logs.add(event_time_ms=1_794_000_000_000, level="info", message="hello", task_id="t1")
+    message.events.add(
+        event_time_ms=1_794_000_000_000, id="alert_1", kind="bad_loss", severity="critical", message="m", step=4
+    )
+    message.checkpoints.add(
+        event_time_ms=1_794_000_000_000, id="c1", run_id="t1", step=5, size_bytes=10, status="completed"
+    )
+    message.runs.add(run_id="t1", name="n", config_json="{}", status="running", updated_at_ms=5, started_at_ms=5)
+    await insert(store, message, "t3")
+    assert await one(store, "SELECT message FROM {db}.logs WHERE task_id = 't1'") == "hello"
+    assert await one(store, "SELECT (step, rank) FROM {db}.events WHERE id = 'alert_1'") == {"1": 4, "2": None}
+    assert await one(store, "SELECT duration_s FROM {db}.checkpoints WHERE id = 'c1'") is None
+    assert await one(store, "SELECT name FROM {db}.runs WHERE run_id = 't1'") == "n"
+
+
+async def test_a_wrong_query_is_an_error_and_not_the_end(store: SupervisedStore) -> None:
+    with pytest.raises(Internal, match="nonsense"):
+        await store.query("SELECT nonsense")
+    assert await one(store, "SELECT 1") == 1
+
+
+async def test_a_killed_engine_comes_back_and_knows_its_tokens(store: SupervisedStore) -> None:
+    """Takes about 3 s: the engine's process starts again."""
+    await insert(store, points("killed", [1.0, 2.0]), "t4")
+    assert store.pid is not None
+    os.kill(store.pid, signal.SIGKILL)
+    with pytest.raises(StoreUnavailable):
+        await ask_often(store)
+    await asyncio.wait_for(store.wait_ready(), 30)
+    await insert(store, points("killed", [1.0, 2.0]), "t4")
+    assert await one(store, "SELECT count() FROM {db}.metric_points WHERE run_id = 'killed'") == 2
+    assert store.restarts >= 1
+
+
+async def test_a_second_owner_waits_and_says_who_has_the_folder(store: SupervisedStore) -> None:
+    second = SupervisedStore(store._config)
+    await second.start()
+    async with asyncio.timeout(20):
+        while second.problem == "starting":  # noqa: ASYNC110 - the supervisor reports by state
+            await asyncio.sleep(0.02)
+    assert f"is used by process {store.pid}" in (second.problem or "")
+    await second.stop()
+
+
+async def test_the_store_leaves_no_process_behind(tmp_path: Path) -> None:
+    """Takes about 2 s: one more engine."""
+    store = SupervisedStore(StoreConfig(path=str(tmp_path / "metrics")))
+    await store.start()
+    await asyncio.wait_for(store.wait_ready(), 30)
+    pid = store.pid
+    await store.stop()
+    assert pid is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
