@@ -20,7 +20,6 @@ from strata.storage.base import ObjectStore
 __all__ = ["CheckpointReader", "LoadRequest", "Progress"]
 
 Progress = Callable[[int, int], None]
-_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +113,7 @@ class CheckpointReader:
         self.check_sizes()
         total = self._commit.total_bytes
         done = 0
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="checkpoint-read") as readers:
+        with ThreadPoolExecutor(self._store.parallel_reads, thread_name_prefix="checkpoint-read") as readers:
             for entry in self._commit.ranks:
                 manifest = self.manifest(entry.rank)
                 for size in readers.map(lambda index, m=manifest: self._read_chunk(m, index, ()), _every(manifest)):
@@ -175,7 +174,7 @@ class CheckpointReader:
             return sum(len(target) for _, target in targets)
 
         done = 0
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="checkpoint-read") as readers:
+        with ThreadPoolExecutor(self._store.parallel_reads, thread_name_prefix="checkpoint-read") as readers:
             for size in readers.map(fetch, sorted(by_chunk.items(), key=lambda item: item[0])):
                 done += size
                 if request.progress is not None:

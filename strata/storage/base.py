@@ -37,6 +37,8 @@ class ObjectStore(Protocol):
     """
 
     uri: str
+    parallel_reads: int
+    """How many reads at once make sense here: the cores for a disk, enough to hide the latency of a network."""
 
     def put(self, key: str, data: Buffer, *, create: bool = False) -> None:
         """Writes one small object. With `create` it fails with StorageConflict when the key exists: exactly one of any

@@ -75,6 +75,8 @@ def _s3_settings(options: StorageOptions) -> dict[str, Any]:
 class CloudStore:
     """One bucket, or a prefix in it."""
 
+    parallel_reads = 8
+
     def __init__(
         self, store: "ObstoreStore", uri: str, options: StorageOptions, uploads: MultipartUploads | None = None
     ) -> None:

@@ -25,6 +25,8 @@ _MAX_VECTOR = 512  # below IOV_MAX (1024) of Linux
 class LocalStore:
     """Objects are plain files under `root`, so any tool can read them."""
 
+    parallel_reads = 4
+
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root).expanduser().absolute()
         self.uri = str(self.root)

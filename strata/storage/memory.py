@@ -13,6 +13,8 @@ __all__ = ["MemoryStore"]
 class MemoryStore:
     """A dict behind a lock. Two stores never share anything, even under one URI."""
 
+    parallel_reads = 2
+
     def __init__(self, uri: str = "memory://") -> None:
         self.uri = uri
         self._objects: dict[str, tuple[bytes, float]] = {}
