@@ -52,13 +52,9 @@ export function TopBar() {
           options={SOURCES}
           onChange={(value) => set({ demo: value === "demo", runs: null })}
         />
-        <Button
-          aria-label="Search (Ctrl K)"
-          className="text-muted max-lg:w-8 max-lg:px-0"
-          onClick={() => useOverlay.setState({ search: true })}
-        >
+        <Button className="text-muted max-lg:w-8 max-lg:px-0" onClick={() => useOverlay.setState({ search: true })}>
           <Search size={14} aria-hidden="true" />
-          <span className="max-lg:hidden">Search</span>
+          <span className="max-lg:sr-only">Search</span>
           <kbd className="rounded border border-line px-1 font-mono text-2xs text-faint max-lg:hidden">Ctrl K</kbd>
         </Button>
       </div>

@@ -64,10 +64,10 @@ export function MetricCard({ metric, height = 172, only, bare = false }: Props) 
   return (
     <article data-metric={metric} className="group relative min-w-0 rounded-lg border border-line bg-surface">
       <header className="flex h-9 items-center gap-2 pr-1.5 pl-3">
-        <h3 className="min-w-0 truncate text-xs font-medium" title={metric}>
+        <h2 className="min-w-0 truncate text-xs font-medium" title={metric}>
           <span className="text-faint">{metric.slice(0, cut)}</span>
           {metric.slice(cut)}
-        </h3>
+        </h2>
         <div className="ml-auto flex shrink-0 items-center gap-0.5">
           {!bare && (
             <span className="flex opacity-0 transition-opacity group-focus-within:opacity-100 group-hover:opacity-100 max-md:hidden">

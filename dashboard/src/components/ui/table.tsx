@@ -7,6 +7,8 @@ export interface Column<T> {
   cell(row: T): ReactNode;
   /** Numbers stand right. */
   right?: boolean;
+  /** False where there is nothing to sort by. */
+  sort?: boolean;
   /** Left out below the given width. */
   from?: "sm" | "md" | "lg" | "xl";
   className?: string;
@@ -43,7 +45,9 @@ export function Table<T>({ label, rows, columns, rowKey, rowClass, sort, onSort 
                   column.from && FROM[column.from],
                 )}
               >
-                {onSort ? (
+                {column.title === "" ? (
+                  <span className="sr-only">Actions</span>
+                ) : onSort && column.sort !== false ? (
                   <button type="button" className="font-medium hover:text-fg" onClick={() => onSort(column.key)}>
                     {column.title}
                     <span aria-hidden="true">{sort?.key === column.key ? (sort.down ? " ↓" : " ↑") : ""}</span>

@@ -35,7 +35,7 @@ export function WorkerGrid({ workers }: { workers: readonly Worker[] }) {
               page="cluster"
               id={worker.id}
               title={says}
-              aria-label={says}
+              aria-label={dense ? says : undefined}
               data-status={worker.status}
               className={cx(
                 "relative block overflow-hidden rounded-md border bg-sunken hover:border-fg",

@@ -64,7 +64,7 @@ function Rows({ preview }: { preview: Preview }) {
             </th>
             {preview.columns.map((column) => (
               <th key={column.name} scope="col" className="h-8 border-b border-line px-3 font-medium whitespace-nowrap">
-                {column.name} <span className="font-mono font-normal opacity-80">{column.type}</span>
+                {column.name} <span className="font-mono font-normal">{column.type}</span>
               </th>
             ))}
           </tr>

@@ -73,6 +73,7 @@ export function runColumns({ now, shown, onEdit, onDelete }: Options): Column<Ru
     {
       key: "task",
       title: "Task",
+      sort: false,
       from: "lg",
       cell: ({ run }) =>
         run.task_id ? (
