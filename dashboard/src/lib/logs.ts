@@ -17,6 +17,15 @@ export function newestFirst(lines: readonly LogEntry[]): LogEntry[] {
   return oldestFirst(lines).reverse();
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
+const ANSI = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007]*\u0007)/g;
+
+/** What a terminal would show: no colour codes, and of a progress bar its last state. */
+export function plainText(message: string): string {
+  const text = message.includes("\u001b") ? message.replace(ANSI, "") : message;
+  return text.includes("\r") ? (text.trimEnd().split("\r").at(-1) ?? text) : text;
+}
+
 const WEIGHTS: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 };
 
 /** Unknown levels count as info: a foreign logger's words must not hide its lines. */

@@ -35,6 +35,8 @@ export class DemoRun {
   /** Unix ms at which `step` was logged. */
   time: number;
   paused = false;
+  name: string | null = null;
+  notes: string | null = null;
 
   constructor(
     readonly plan: RunPlan,
@@ -98,8 +100,8 @@ export class DemoRun {
     const { plan } = this;
     return {
       run_id: plan.id,
-      name: null,
-      notes: null,
+      name: this.name,
+      notes: this.notes,
       start_time: this.start / 1000,
       start_time_ms: this.start,
       last_event_time: this.time / 1000,

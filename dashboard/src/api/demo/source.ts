@@ -181,8 +181,16 @@ function makeRequests(world: World, create: (task: CreateTask) => string): Reque
     createTask: async (task) => ({ task_id: create(task) }),
     stopTask: async (id) => stopTask(world, id),
     registerDataset: refuse,
-    editRun: refuse,
-    deleteRun: refuse,
+    editRun: async (id, change) => {
+      const run = findRun(world, id);
+      run.name = change.name || null;
+      run.notes = change.notes || null;
+    },
+    deleteRun: async (id) => {
+      if (findRun(world, id).active)
+        throw new ApiError(409, "running", "This run is still going.", "Stop its task first.");
+      world.runs = world.runs.filter((run) => run.plan.id !== id);
+    },
     pinCheckpoint: async (id, pinned) => {
       world.checkpoints = world.checkpoints.map((one) => (one.id === id ? { ...one, pinned } : one));
     },
@@ -239,9 +247,14 @@ function makeShards(world: World, id: string): Shard[] {
   });
 }
 
-function sampleSeries(world: World, id: string, query: SeriesQuery): RunSeries[] {
+function findRun(world: World, id: string): DemoRun {
   const run = world.runs.find((one) => one.plan.id === id);
   if (!run) throw new ApiError(404, "not_found", `There is no run ${id}.`, null);
+  return run;
+}
+
+function sampleSeries(world: World, id: string, query: SeriesQuery): RunSeries[] {
+  const run = findRun(world, id);
   const [from, to] = [query.from_step ?? 0, query.to_step ?? run.step];
   const wanted = curvesOf(run.shape).filter((curve) => !query.metric || curve.metric === query.metric);
   return wanted.flatMap((curve) => {

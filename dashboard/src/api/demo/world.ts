@@ -14,7 +14,10 @@ const SAVE_MS = 4_200;
 const CHECKPOINT_BYTES = 7.84e9;
 
 export class World {
-  readonly runs: DemoRun[];
+  runs: DemoRun[];
+  /** The two runs of the script; they are active, so nobody can delete them. */
+  readonly main: DemoRun;
+  readonly #second: DemoRun;
   readonly logs = new LogWriter();
   readonly workers: Worker[];
   readonly datasets: Dataset[];
@@ -28,14 +31,12 @@ export class World {
 
   constructor(readonly born: number) {
     this.runs = PLANS.map((plan) => new DemoRun(plan, born));
+    this.main = this.runs[0] as DemoRun;
+    this.#second = this.runs[1] as DemoRun;
     this.workers = Array.from({ length: NUM_WORKERS }, (_, i) => makeWorker(i, born));
     this.datasets = makeDatasets(born);
     this.tasks = this.runs.map((run) => taskOf(run));
     this.#past();
-  }
-
-  get main(): DemoRun {
-    return this.runs[0] as DemoRun;
   }
 
   alert(time: number, kind: string, severity: Alert["severity"], message: string, at: Partial<Alert> = {}): void {
@@ -250,7 +251,7 @@ export class World {
   #heartbeats(now: number): void {
     const saving = this.checkpoints[0]?.status === "in_progress";
     this.workers.forEach((worker, i) => {
-      const run = i < 6 ? this.main : (this.runs[1] as DemoRun);
+      const run = i < 6 ? this.main : this.#second;
       const dead = i === VICTIM && this.#phase === "lost";
       if (!dead) worker.last_heartbeat_ms = now - Math.floor(unit(21, i, Math.floor(now / 1000)) * 900);
       worker.last_heartbeat = (worker.last_heartbeat_ms ?? now) / 1000;

@@ -28,7 +28,7 @@ export function chartOptions(it: OptionsInput): uPlot.Options {
     ...it.size,
     ms: 1,
     pxAlign: 0,
-    padding: [10, 10, 0, 0],
+    padding: [10, 14, 0, 0],
     legend: { show: false },
     focus: { alpha: 0.35 },
     cursor: {

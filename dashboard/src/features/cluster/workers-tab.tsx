@@ -1,5 +1,7 @@
+import { useState } from "react";
 import type { Worker } from "@/api/wire";
 import { Empty, Skeleton } from "@/components/ui/empty";
+import { Input } from "@/components/ui/input";
 import { Meter } from "@/components/ui/meter";
 import { PageLink } from "@/components/ui/page-link";
 import { Panel } from "@/components/ui/panel";
@@ -8,7 +10,7 @@ import { type Column, Table } from "@/components/ui/table";
 import { WorkerGrid } from "@/components/ui/worker-grid";
 import { useNow } from "@/hooks/now";
 import { formatAge, formatBytes, formatCount, UNKNOWN } from "@/lib/format";
-import { heartbeatAt, isLate, loadOf, shardCount } from "@/lib/workers";
+import { countText, heartbeatAt, isLate, loadOf, shardCount } from "@/lib/workers";
 import { useCluster } from "@/stores/cluster";
 
 function columns(now: number): Column<Worker>[] {
@@ -68,7 +70,11 @@ function columns(now: number): Column<Worker>[] {
   ];
 }
 
+/** A table refreshed each second stays light; the filter reaches everybody. */
+const ROWS = 200;
+
 export function WorkersTab() {
+  const [filter, setFilter] = useState("");
   const now = useNow(1000);
   const { workers, loaded } = useCluster();
   if (!loaded) return <Skeleton rows={8} />;
@@ -82,13 +88,32 @@ export function WorkersTab() {
       </Panel>
     );
   }
+  const needle = filter.toLowerCase();
+  const found = workers.filter((one) =>
+    `${one.id} ${one.host ?? ""} ${one.status} ${one.current_task ?? ""}`.toLowerCase().includes(needle),
+  );
+  const note = found.length > ROWS ? `the first ${ROWS} of ${formatCount(found.length)}` : countText(workers);
   return (
     <>
       <Panel title="Fleet" note="height of the fill is GPU or CPU use">
         <WorkerGrid workers={workers} />
       </Panel>
-      <Panel flush>
-        <Table label="Workers" rows={workers} columns={columns(now)} rowKey={(row) => row.id} />
+      <Panel
+        title="Workers"
+        note={note}
+        flush
+        actions={
+          <Input
+            type="search"
+            aria-label="Filter workers"
+            placeholder="Filter by id, host, status, task"
+            value={filter}
+            onChange={(event) => setFilter(event.target.value)}
+            className="w-56"
+          />
+        }
+      >
+        <Table label="Workers" rows={found.slice(0, ROWS)} columns={columns(now)} rowKey={(row) => row.id} />
       </Panel>
     </>
   );

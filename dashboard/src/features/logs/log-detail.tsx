@@ -2,7 +2,7 @@ import { X } from "lucide-react";
 import type { LogEntry } from "@/api/wire";
 import { Button } from "@/components/ui/button";
 import { formatDateTime } from "@/lib/format";
-import { timeOf } from "@/lib/logs";
+import { plainText, timeOf } from "@/lib/logs";
 import { openIncident, toast } from "@/stores/overlay";
 import { useView } from "@/stores/view";
 
@@ -48,7 +48,9 @@ export function LogDetail({ line }: { line: LogEntry }) {
           </Button>
         </div>
       </div>
-      <pre className="max-h-40 overflow-auto font-mono text-xs leading-5 whitespace-pre-wrap">{line.message}</pre>
+      <pre className="max-h-40 overflow-auto font-mono text-xs leading-5 whitespace-pre-wrap">
+        {plainText(line.message)}
+      </pre>
     </aside>
   );
 }

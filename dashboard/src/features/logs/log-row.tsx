@@ -3,7 +3,7 @@ import { LEVEL_COLORS } from "@/components/ui/log-lines";
 import { styleAt } from "@/lib/colors";
 import { cx } from "@/lib/cx";
 import { formatClock } from "@/lib/format";
-import { timeOf } from "@/lib/logs";
+import { plainText, timeOf } from "@/lib/logs";
 import { useTheme } from "@/stores/theme";
 
 interface Props {
@@ -31,7 +31,9 @@ export function LogRow({ line, selected, onSelect }: Props) {
       <span className="shrink-0 text-faint">{formatClock(timeOf(line), true)}</span>
       <span className={cx("w-10 shrink-0 font-medium uppercase", LEVEL_COLORS[line.level])}>{line.level}</span>
       <span className="w-24 shrink-0 truncate text-muted max-md:w-16">{line.worker_id ?? line.source}</span>
-      <span className={cx("truncate whitespace-pre", line.level === "debug" && "text-muted")}>{line.message}</span>
+      <span className={cx("truncate whitespace-pre", line.level === "debug" && "text-muted")}>
+        {plainText(line.message)}
+      </span>
     </button>
   );
 }
