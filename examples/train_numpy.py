@@ -62,7 +62,7 @@ def main() -> None:
                 rows = batch["data"]
                 x, y = rows[:, :20], rows[:, 20]
                 error = x @ weights - y
-                mine = np.concatenate([x.T @ error, [error @ error, len(rows), float(strata.should_stop())]])
+                mine = np.concatenate([x.T @ error, [error @ error, len(rows), float(run.stop_asked)]])
                 total = run.gang.sum(mine)
                 squares, count, stop = total[-3:]
                 weights = weights - options.lr * total[:-3] / count

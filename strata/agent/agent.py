@@ -104,8 +104,9 @@ class Agent:
         if self._keep_ranks:
             self._ranks.detach()
             return
-        await self._ranks.stop_all(_LEAVE_GRACE_S)
+        # First the goodbye: from now on nothing is placed here, while the ranks still get their grace.
         self._say(ag.AgentMessage(goodbye=ag.AgentGoodbye(reason="stopped")))
+        await self._ranks.stop_all(_LEAVE_GRACE_S)
         if self._attached.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._outbox.join(), _GOODBYE_S)
@@ -121,10 +122,10 @@ class Agent:
                 pause = 0.1
                 self._beat_s = message.welcome.heartbeat_interval_ms / 1e3
                 on_attached()
-            elif message.WhichOneof("message") == "desired":
+            elif message.WhichOneof("message") == "desired" and not self._leaving.is_set():
                 self._ranks.reconcile(message.desired)
 
-        while True:
+        while not self._leaving.is_set():
             self._outbox = asyncio.Queue(_OUTBOX)
             self._attached.set()
             try:
@@ -158,7 +159,7 @@ class Agent:
 
     async def _beat(self) -> None:
         sequence, sampled_at = 0, 0.0
-        while True:
+        while not self._leaving.is_set():  # whoever said goodbye is no longer expected to beat
             sequence += 1
             if time.monotonic() - sampled_at >= _SAMPLE_S:
                 sampled_at = time.monotonic()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.launch import desired_process, incarnation_of, pick_port, worker_id_of
+from strata.coordinator.progress import HANG_S, ProgressWatch, plan_stop_step
 from strata.coordinator.state import commands as c
 from strata.coordinator.state import placement as p
 from strata.coordinator.state.membership import Caller
@@ -50,6 +51,7 @@ class Scheduler:
         self._sent: dict[str, bytes] = {}
         self._version = 0
         self._processes: dict[tuple[str, int, int], _Process] = {}
+        self._progress = ProgressWatch()
         self._wake = asyncio.Event()
         coordinator.listen(self._on_event)
 
@@ -133,6 +135,7 @@ class Scheduler:
             decision = self._decide(task)
             if decision is not None:
                 self._carry_out(task, decision)
+            self._watch(task)
         self._place_queued()
         self._keep_finished()
         await self._coordinator.settled()
@@ -150,6 +153,25 @@ class Scheduler:
                 return p.plan_restart(task, self._hosts(without=task.task_id), self._step(task), now)
             case _:
                 return None
+
+    def _watch(self, task: Task) -> None:
+        """A running task that stands still says so; a stopping one is told at which step its ranks leave together."""
+        members = self._state.membership.alive_in(task.task_id)
+        if task.status is TaskStatus.STOPPING and not any(
+            item.worker_id in self._coordinator.orders for item in members
+        ):
+            step = plan_stop_step(members)
+            if step is not None:
+                self._coordinator.orders.update({item.worker_id: (f"stop_at {step}",) for item in members})
+        if task.status is TaskStatus.RUNNING and len(members) == task.spec.worker_count:
+            given = task.spec.config.get("hang_timeout_s", HANG_S)
+            hang_s = float(given) if isinstance(given, int | float) and given > 0 else HANG_S
+            stuck = self._progress.stuck(members, hang_s, self._coordinator.now().monotonic)
+            reason = stuck or f"attempt {task.attempt}"
+            if stuck or "has made no step" in task.reason:
+                self._carry_out(
+                    task, p.Decision(status=task.status, reason=reason, attempt=task.attempt, course=task.course)
+                )
 
     def _place_queued(self) -> None:
         queued = [task for task in self._state.tasks.tasks.values() if task.status is TaskStatus.QUEUED]
@@ -181,12 +203,17 @@ class Scheduler:
         )
         self._coordinator.apply(change)
         if (task.status, task.reason) != before:
-            _log.info("task %s is %s: %s", task.task_id, task.status, task.reason)
+            extra = {"task_id": task.task_id}
+            _log.info("task %s is %s: %s", task.task_id, task.status, task.reason, extra=extra)
         if task.status.final:
             self._dismiss(task)
 
     def _dismiss(self, task: Task) -> None:
         """The members of a task that is over leave; its processes' reports are only needed for the slots they hold."""
+        names = [worker_id_of(task.task_id, rank) for rank in range(task.spec.worker_count)]
+        self._progress.forget(names)
+        for name in names:
+            self._coordinator.orders.pop(name, None)
         for worker in self._state.membership.alive_in(task.task_id):
             caller = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
             self._try(c.DeregisterWorker(caller=caller, reason=f"its task is {task.status}"))

@@ -17,6 +17,7 @@ from strata.config import Settings
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.coordinator.launch import BUILTIN_ENTRYPOINTS
+from strata.coordinator.log_feed import LogFeed
 from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
 from strata.coordinator.rpc.gate import TokenGate
@@ -86,6 +87,9 @@ class CoordinatorServer:
         await coordinator.open()
         stack.callback(coordinator.close)
         self.coordinator = coordinator
+        feed = LogFeed(settings)
+        feed.start()
+        stack.push_async_callback(asyncio.to_thread, feed.stop)
         board = VitalsBoard(coordinator)
         scheduler = Scheduler(coordinator, entrypoints)
         agents = AgentsService(coordinator, scheduler, token)

@@ -103,8 +103,13 @@ class Run:
             )
 
     def should_stop(self) -> bool:
-        """True once the task was asked to stop: save, then leave."""
+        """True once the task was asked to stop, for all ranks from the same step on: save, then leave."""
         return self._session is not None and self._session.should_stop
+
+    @property
+    def stop_asked(self) -> bool:
+        """This rank was asked to stop; for loops that tell the other ranks themselves."""
+        return self._session is not None and self._session.stop_asked
 
     @contextlib.contextmanager
     def section(self, name: str) -> Iterator[None]:

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
 
 import psutil
 
@@ -29,6 +28,7 @@ _log = logging.getLogger(__name__)
 FENCED_EXIT = 75
 _MAX_BEAT_S = 1.0
 _PATIENCE_S = 600.0
+_AGREE_S = 10.0
 
 State = pb.WorkerStatus
 
@@ -48,9 +48,11 @@ class Session:
         self._sections: list[str] = []
         self._process = psutil.Process()
         self._stop = threading.Event()
+        self._asked_at = 0.0
+        self._stop_at: int | None = None
         self._closing = threading.Event()
         self._beat_s = min(_MAX_BEAT_S, self.member.heartbeat_interval_ms / 1e3)
-        self._before: Any = None
+        self._counted = (time.monotonic(), 0)
         self._thread = threading.Thread(target=self._beat_on, name="strata-heartbeat", daemon=True)
         self._thread.start()
 
@@ -85,8 +87,19 @@ class Session:
     # --- stopping
 
     @property
-    def should_stop(self) -> bool:
+    def stop_asked(self) -> bool:
+        """This process was asked to stop; its peers may hear of it a moment earlier or later."""
         return self._stop.is_set()
+
+    @property
+    def should_stop(self) -> bool:
+        """True from one agreed step on, so that all ranks save the same one. The coordinator names it; if it does not
+        in a few seconds (the host leaves, nobody counts steps), every rank leaves when it can."""
+        if self._stop_at is not None:
+            return self.status.current_step >= self._stop_at
+        if not self._stop.is_set():
+            return False
+        return self.place.world_size == 1 or time.monotonic() - self._asked_at > _AGREE_S
 
     def watch_signals(self) -> None:
         """SIGTERM asks for a stop; whoever handled it before is still called."""
@@ -95,6 +108,7 @@ class Session:
         before = signal.getsignal(signal.SIGTERM)
 
         def on_signal(number: int, frame: FrameType | None) -> None:
+            self._asked_at = time.monotonic()
             self._stop.set()
             if callable(before):
                 before(number, frame)
@@ -126,6 +140,7 @@ class Session:
                 continue  # the coordinator is away; training goes on
 
     def _beat(self) -> None:
+        self._measure()
         request = pb.HeartbeatRequest(
             worker_id=self.member.worker_id,
             timestamp_ms=time.time_ns() // 1_000_000,
@@ -133,7 +148,21 @@ class Session:
             incarnation=self.member.incarnation,
             resources=self._resources(),
         )
-        self.generation = self.workers.heartbeat(request).generation
+        answer = self.workers.heartbeat(request)
+        self.generation = answer.generation
+        for command in answer.pending_commands:
+            name, _, value = command.partition(" ")
+            if name == "stop_at" and value.isdigit():
+                self._stop_at = int(value)
+
+    def _measure(self) -> None:
+        """Seconds per step since the last beat, for scripts that do not say it themselves."""
+        now, step = time.monotonic(), self.status.current_step
+        then, before = self._counted
+        if step > before > 0:
+            self.status.step_time_s = (now - then) / (step - before)
+        if step != before:
+            self._counted = (now, step)
 
     def _resources(self) -> pb.ResourceUsage:
         with self._process.oneshot():

@@ -139,7 +139,7 @@ class Trainer:
         self._ledger = hashlib.sha256(self._ledger + index.astype("<i8").tobytes()).digest()
         gradient, loss, right = self._model.gradient(batch)
         rows = float(len(next(iter(batch.values()))))
-        tail = np.array([loss, right, rows, float(self._run.should_stop())])
+        tail = np.array([loss, right, rows, float(self._run.stop_asked)])
         total = self._gang.sum(np.concatenate([gradient, tail]))
         self._loss, self._right, self._rows, stop = (float(item) for item in total[-4:])
         self._model.apply(total[:-4] / self._rows, self._config.learning_rate, self._config.momentum)
@@ -162,7 +162,6 @@ class Trainer:
             }
         run.log(values, step=self._step)
         if run.session is not None:
-            run.session.status.step_time_s = took_s
             run.session.status.samples_done = self._loader.stats.num_samples
         now = time.monotonic()
         if now - self._previewed_at > _PREVIEW_S:

@@ -80,6 +80,7 @@ class WorkersService(pb_grpc.CoordinatorServicer):
         return pb.HeartbeatResponse(
             acknowledged=True,
             server_timestamp_ms=int(now.wall * 1e3),
+            pending_commands=self._coordinator.orders.get(worker.worker_id, ()),
             generation=self._state.membership.groups[worker.task_id].generation,
             term=self._state.term,
         )

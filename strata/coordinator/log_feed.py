@@ -1,0 +1,76 @@
+"""The coordinator's own log lines on their way to the observatory, beside those of agents and workers. Never blocks the
+event loop: lines wait in a bounded buffer, and a thread sends them.
+"""
+
+import logging
+import socket
+import threading
+import time
+from collections import deque
+
+from strata.client.channel import known_token
+from strata.client.telemetry import Outbox, OutboxConfig, new_batch, telemetry_address
+from strata.config import Settings
+from strata.protocol.generated import telemetry_pb2 as tm
+
+__all__ = ["LogFeed"]
+
+_INTERVAL_S = 0.5
+_BUFFER = 10_000
+
+
+class LogFeed(logging.Handler):
+    """Takes the records of `strata.*` from INFO on. A record's extra `task_id` and `worker_id` go with it."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(logging.INFO)
+        self._host = socket.gethostname()
+        self._lines: deque[tm.LogLine] = deque(maxlen=_BUFFER)
+        self._dropped = 0
+        self._closing = threading.Event()
+        config = OutboxConfig(folder=settings.data_dir / "coordinator" / "spill", token=known_token(settings))
+        self._outbox = Outbox(lambda: telemetry_address(settings), config)
+        self._thread = threading.Thread(target=self._run, name="log-feed", daemon=True)
+        self._logger = logging.getLogger("strata")
+
+    def start(self) -> None:
+        self._logger.addHandler(self)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._logger.removeHandler(self)
+        self._closing.set()
+        self._thread.join()
+        self._outbox.close(1.0)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name.startswith("strata.client"):
+            return  # what sending itself has to say must not be sent
+        if len(self._lines) == _BUFFER:
+            self._dropped += 1
+        level = "error" if record.levelno >= logging.ERROR else "warn" if record.levelno > logging.INFO else "info"
+        line = tm.LogLine(
+            event_time_ms=int(record.created * 1e3),
+            level=level,
+            message=self.format(record),
+            source="coordinator",
+            task_id=getattr(record, "task_id", ""),
+            worker_id=getattr(record, "worker_id", ""),
+            host=self._host,
+            stream="log",
+            sequence=time.monotonic_ns() // 1_000,
+        )
+        self._lines.append(line)
+
+    def _run(self) -> None:
+        while not self._closing.wait(_INTERVAL_S):
+            self._send()
+        self._send()
+
+    def _send(self) -> None:
+        batch = new_batch()
+        batch.dropped_logs, self._dropped = self._dropped, 0
+        while self._lines and len(batch.logs) < 1_000:
+            batch.logs.append(self._lines.popleft())
+        if batch.logs:
+            self._outbox.put(batch)

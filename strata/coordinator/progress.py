@@ -1,0 +1,74 @@
+"""Progress apart from liveness: who beats but makes no step, and at which step all ranks of a stopping task can leave
+together. Looks at heartbeats only; decides nothing about tasks.
+"""
+
+import math
+from dataclasses import dataclass
+
+from strata.coordinator.state.membership import Worker
+from strata.protocol.generated import coordinator_pb2 as pb
+
+__all__ = ["HANG_S", "ProgressWatch", "plan_stop_step"]
+
+HANG_S = 60.0
+_HANG_STEPS = 30.0
+_HEARING_S = 4.0  # within which every rank has sent and received a heartbeat, on a busy host too
+
+
+@dataclass(slots=True)
+class _Seen:
+    incarnation: str
+    step: int
+    since: float
+
+
+class ProgressWatch:
+    """Remembers when each worker last made a step. A named section is no hang, however long it takes."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+
+    def stuck(self, workers: list[Worker], hang_s: float, now: float) -> str:
+        """The sentence about the worker that stands still longest, or nothing."""
+        worst: tuple[float, str] | None = None
+        for worker in workers:
+            status = _status(worker)
+            if status is None:
+                continue
+            silent = self._silent(worker, status, now)
+            limit = max(hang_s, _HANG_STEPS * status.step_time_s)
+            if silent > limit and (worst is None or silent > worst[0]):
+                minutes = int(silent // 60)
+                how_long = f"{minutes} min" if minutes else f"{hang_s:g} s"
+                worst = (
+                    silent,
+                    f"rank {worker.rank} has made no step for over {how_long} (step {status.current_step})",
+                )
+        return worst[1] if worst else ""
+
+    def _silent(self, worker: Worker, status: pb.WorkerStatus, now: float) -> float:
+        seen = self._seen.get(worker.worker_id)
+        moved = seen is None or (seen.incarnation, seen.step) != (worker.incarnation, status.current_step)
+        if moved or status.section or status.state != pb.WorkerStatus.TRAINING:
+            self._seen[worker.worker_id] = _Seen(worker.incarnation, status.current_step, now)
+            return 0.0
+        assert seen is not None
+        return now - seen.since
+
+    def forget(self, worker_ids: list[str]) -> None:
+        for worker_id in worker_ids:
+            self._seen.pop(worker_id, None)
+
+
+def plan_stop_step(workers: list[Worker]) -> int | None:
+    """A step that no rank has reached and that all will hear of in time: there they save and leave together. None while
+    nobody has told how long a step takes."""
+    known = [status for worker in workers if (status := _status(worker)) is not None and status.step_time_s > 0]
+    if not known:
+        return None
+    fastest = min(status.step_time_s for status in known)
+    return max(status.current_step for status in known) + max(2, math.ceil(_HEARING_S / fastest))
+
+
+def _status(worker: Worker) -> pb.WorkerStatus | None:
+    return worker.report.status if isinstance(worker.report, pb.HeartbeatRequest) else None
