@@ -23,8 +23,8 @@ HEAVY = (
 SDK = ("strata", "strata.worker", "strata.client", "strata.checkpoint", "strata.data", "strata.sharding", "dtruntime")
 
 
-def loaded_by(module: str) -> set[str]:
-    code = f"import {module}, sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
+def loaded_by(module: str, then: str = "pass") -> set[str]:
+    code = f"import {module}, sys; {then}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(shown.stdout.split())
 
@@ -32,6 +32,12 @@ def loaded_by(module: str) -> set[str]:
 @pytest.mark.parametrize("module", SDK)
 def test_the_sdk_loads_nothing_heavy(module: str) -> None:
     assert loaded_by(module) & set(HEAVY) == set()
+
+
+def test_using_every_public_name_loads_nothing_heavy_either() -> None:
+    loaded = loaded_by("strata", "[getattr(strata, name) for name in strata.__all__]")
+    assert "numpy" in loaded, "the names were not really used"
+    assert loaded & set(HEAVY) == set()
 
 
 def test_the_check_sees_what_is_loaded() -> None:
