@@ -3,7 +3,6 @@ read in order, forgotten once stored. Batch ids outlive their bytes, so that a l
 """
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -16,7 +15,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
-from strata.errors import Busy, DataDirInUse, StorageError, StorageFull
+from strata.errors import Busy, StorageError, StorageFull
+from strata.lockfile import FolderLock
 
 __all__ = ["Progress", "Record", "Spool"]
 
@@ -54,7 +54,7 @@ class Spool:
         self._file: int | None = None
         self._starts: list[int] = []
         self._segment_start = 0
-        self._lock: int | None = None
+        self._lock = FolderLock(folder, "observatory")
         self.spool_id = ""
         self.end = 0
         self.progress = Progress()
@@ -66,7 +66,7 @@ class Spool:
     def open(self) -> None:
         """Takes the folder, cuts a torn tail, and remembers every batch id that is still on disk."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._take_lock()
+        self._lock.acquire()
         self._load_state()
         for file in self._id_files():
             data = file.read_bytes()
@@ -79,10 +79,10 @@ class Spool:
         self._open_segment(self._starts[-1] if self._starts else self.end)
 
     def close(self) -> None:
-        for fd in (self._file, self._lock):
-            if fd is not None:
-                os.close(fd)
-        self._file = self._lock = None
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        self._lock.release()
 
     @staticmethod
     def digest(batch_id: str) -> bytes:
@@ -176,18 +176,6 @@ class Spool:
         self._seen[digest] = None
         if len(self._seen) > _MAX_IDS:
             self._seen.popitem(last=False)
-
-    def _take_lock(self) -> None:
-        fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.pread(fd, 32, 0).decode().strip() or "unknown"
-            os.close(fd)
-            raise DataDirInUse(f"{self._folder.parent} is used by the observatory with pid {owner}") from None
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, str(os.getpid()).encode(), 0)
-        self._lock = fd
 
     def _load_state(self) -> None:
         try:

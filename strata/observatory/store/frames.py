@@ -64,7 +64,10 @@ def _recv_exactly(sock: socket.socket, size: int) -> bytearray | None:
     data = bytearray(size)
     view = memoryview(data)
     while view:
-        received = sock.recv_into(view)
+        try:
+            received = sock.recv_into(view)
+        except ConnectionResetError:  # a parent that was killed with our answers unread
+            return None
         if received == 0:
             return None
         view = view[received:]

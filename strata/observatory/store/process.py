@@ -5,7 +5,6 @@ the socket closes, it closes the engine in order and exits.
 """
 
 import contextlib
-import fcntl
 import os
 import queue
 import signal
@@ -16,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strata.errors import DataDirInUse, Internal, StoreUnavailable, StrataError
+from strata.errors import Internal, StoreUnavailable, StrataError
+from strata.lockfile import FolderLock
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.engine import Engine
 from strata.observatory.store.frames import from_ipc, pack, recv_frame, to_ipc
@@ -65,13 +65,13 @@ def main(fd: int) -> int:
         lock = _lock_folder(config)
         engines = _open(config)
     except Exception as error:
-        with contextlib.suppress(BrokenPipeError):  # a parent that stopped meanwhile needs no answer
+        with contextlib.suppress(ConnectionError):  # a parent that stopped meanwhile needs no answer
             replies.fail(0, error)
         return 1
-    with contextlib.suppress(BrokenPipeError):  # then the loop below ends at once and closes the engines
+    with contextlib.suppress(ConnectionError):  # then the loop below ends at once and closes the engines
         replies.send({"id": 0, "pid": os.getpid()})
     _serve(sock, replies, engines)
-    del lock
+    lock.release()
     return 0
 
 
@@ -107,12 +107,12 @@ def _work(engine: Engine, requests: "queue.SimpleQueue[_Request | None]", replie
         number = request.header["id"]
         try:
             replies.send({"id": number}, _answer(engine, request))
-        except BrokenPipeError:
+        except ConnectionError:
             return  # the parent is gone; the main thread sees it too
         except Exception as error:
             try:
                 replies.fail(number, error)
-            except BrokenPipeError:
+            except ConnectionError:
                 return
 
 
@@ -130,21 +130,13 @@ def _answer(engine: Engine, request: _Request) -> bytes | memoryview:
     return b""
 
 
-def _lock_folder(config: StoreConfig) -> int | None:
-    """An advisory lock that dies with us; chDB's own refusal does not say who holds the folder."""
-    if config.path is None:
-        return None
-    file = Path(f"{config.path}.lock")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        owner = os.pread(fd, 32, 0).decode().strip() or "unknown"
-        raise DataDirInUse(f"{config.path} is used by process {owner}") from None
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, str(os.getpid()).encode(), 0)
-    return fd
+def _lock_folder(config: StoreConfig) -> FolderLock:
+    """chDB's own refusal does not say who holds the folder. A server needs no lock of ours."""
+    folder = Path(config.path) if config.path is not None else None
+    lock = FolderLock(folder.parent if folder else Path(), "store")
+    if folder is not None:
+        lock.acquire()
+    return lock
 
 
 def _as_strata(error: Exception) -> StrataError:
