@@ -28,7 +28,7 @@ def test_a_parent_that_closed_is_the_end(pair: tuple[socket.socket, socket.socke
 
 
 def test_a_parent_that_died_with_answers_unread_is_the_end_too(pair: tuple[socket.socket, socket.socket]) -> None:
-    """The kernel then reports a reset instead of an end; the store must not live on as an orphan that owns the folder."""
+    """The kernel then reports a reset, not an end; the store must not live on as an orphan that owns the folder."""
     parent, child = pair
     with child:
         child.sendall(b"an answer that nobody reads")
