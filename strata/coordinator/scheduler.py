@@ -103,7 +103,9 @@ class Scheduler:
             if not self._joined(task, report.rank):
                 self._try(c.RegisterWorker(spec=spec))
         elif not end.well and self._joined(task, report.rank):
-            self._try(c.LoseWorkers(gone={worker_id_of(task.task_id, report.rank): str(end)}))
+            asked = task.status is not TaskStatus.RUNNING
+            why = f"stopped, since the task is {task.status}" if asked else str(end)
+            self._try(c.LoseWorkers(gone={worker_id_of(task.task_id, report.rank): why}, left=asked))
 
     def _joined(self, task: Task, rank: int) -> bool:
         worker = self._state.membership.workers.get(worker_id_of(task.task_id, rank))

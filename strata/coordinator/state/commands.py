@@ -59,9 +59,10 @@ class DeregisterWorker(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoseWorkers(Command):
-    """Deaths that somebody saw: worker id → why."""
+    """Ends that somebody saw: worker id → why. `left` means that they were asked to go."""
 
     gone: Mapping[str, str]
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Watches the values of losses, throughputs and disks as they come in. Only series with such names cost anything."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ class _Track:
     best: float = math.inf
     alarmed: bool = False
     bad: bool = False
+    low: int = 0
 
     def add(self, value: float) -> None:
         self.count += 1
@@ -111,11 +112,12 @@ class PointDetector:
             return None
         if track.fast > 0.8 * track.slow:
             track.alarmed = False
-        if track.alarmed or track.fast >= _SLOW * track.slow:
+        track.low = track.low + 1 if track.fast < _SLOW * track.slow else 0
+        if track.alarmed or track.low < _WARM_UP:  # a restart or a slow save is not a drop
             return None
         track.alarmed = True
         text = f"{key.metric} dropped to {track.fast:.4g} from {track.slow:.4g}"
-        return _about(key, step, "throughput_drop", "warning", text)
+        return replace(_about(key, step, "throughput_drop", "warning", text), subject=f"{key.run_id}/{key.metric}")
 
 
 def _check_disk(key: SeriesKey, step: int, value: float) -> Finding | None:
