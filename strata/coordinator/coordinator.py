@@ -46,7 +46,8 @@ class Coordinator:
         self._snapshot_seq = 0
         self._unpublished: deque[tuple[Record, e.Event]] = deque()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._barriers: dict[tuple[BarrierKey, str], list[asyncio.Future[Outcome]]] = {}
+        # By round, too: the answer to one that is decided but not yet durable must not go to an arrival at the next.
+        self._barriers: dict[tuple[BarrierKey, int, str], list[asyncio.Future[Outcome]]] = {}
         self._released_at: dict[BarrierKey, float] = {}
         self._attempts: dict[str, list[asyncio.Future[None]]] = {}
         self._listeners: list[Callable[[e.Event], None]] = []
@@ -194,15 +195,15 @@ class Coordinator:
     def _fence_waiters(self, event: e.MembersLost) -> None:
         """Calls that the dead still hold open must end, whatever becomes of the barrier they wait at."""
         reasons = dict(zip(event.worker_ids, event.reasons, strict=True))
-        for key, worker_id in [waiting for waiting in self._barriers if waiting[1] in reasons]:
-            for future in self._barriers.pop((key, worker_id)):
+        for place in [place for place in self._barriers if place[2] in reasons]:
+            for future in self._barriers.pop(place):
                 if not future.done():
-                    future.set_exception(Fenced(f"fenced: worker {worker_id} is out: {reasons[worker_id]}"))
+                    future.set_exception(Fenced(f"fenced: worker {place[2]} is out: {reasons[place[2]]}"))
 
     def _announce_barrier(self, event: Outcome) -> None:
         key = BarrierKey(event.task_id, event.barrier_id, event.step)
         for worker_id in event.worker_ids:
-            for future in self._barriers.pop((key, worker_id), ()):
+            for future in self._barriers.pop((key, event.round, worker_id), ()):
                 if not future.done():
                     future.set_result(event)
         complete_at = self._released_at.pop(key, None)
@@ -218,15 +219,15 @@ class Coordinator:
         assert isinstance(reply, BarrierReply)
         outcome = reply.outcome
         if outcome is None:
-            outcome = await self._await_outcome(reply.key, arrival.worker_id)
+            outcome = await self._await_outcome((reply.key, reply.round, arrival.worker_id))
         else:
             await self.settled()
         self.state.barriers.collected(reply.key, arrival.worker_id)
         return outcome
 
-    async def _await_outcome(self, key: BarrierKey, worker_id: str) -> Outcome:
+    async def _await_outcome(self, place: tuple[BarrierKey, int, str]) -> Outcome:
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        waiters = self._barriers.setdefault((key, worker_id), [])
+        waiters = self._barriers.setdefault(place, [])
         waiters.append(future)
         try:
             return await future
@@ -234,8 +235,8 @@ class Coordinator:
             # A retry of the same member may wait beside the call that is given up: only the last one withdraws.
             waiters.remove(future)
             if not waiters:
-                self._barriers.pop((key, worker_id), None)
-                self.state.barriers.withdraw(key, worker_id)
+                self._barriers.pop(place, None)
+                self.state.barriers.withdraw(*place)
             raise
 
     async def wait_attempt(self, attempt: str, worker: Worker) -> Attempt:

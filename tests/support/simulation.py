@@ -55,7 +55,7 @@ class Node:
         self._history = history
         self._replies: list[_Reply] = []
         self._undurable: list[tuple[int, e.Event]] = []
-        self._waiting: dict[tuple[BarrierKey, str], list[Call]] = {}
+        self._waiting: dict[tuple[BarrierKey, int, str], list[Call]] = {}
         self._named_tasks = 0
         self.outbox: list[tuple[Call, object]] = []
         self.state = ClusterState(CONFIG)
@@ -82,7 +82,7 @@ class Node:
         if isinstance(applied.reply, BarrierReply) and isinstance(command, c.Arrive):
             repeated = applied.reply.outcome is not None and not applied.events
             if not repeated:
-                self._history.on_arrival(applied.reply.key, command.arrival)
+                self._history.on_arrival(applied.reply.key, applied.reply.round, command.arrival)
         if applied.events:
             self._history.on_applied(applied.events)
             self._append(applied.events, now.wall)
@@ -110,7 +110,7 @@ class Node:
             if decided is not None:
                 raise Violation(f"{call.worker_id} waits although it was decided: {decided}")
             call.accepted_as = self.state.membership.workers[call.worker_id].incarnation
-            self._waiting.setdefault((reply.key, call.worker_id), []).append(call)
+            self._waiting.setdefault((reply.key, reply.round, call.worker_id), []).append(call)
             return
         result = reply.outcome if isinstance(reply, BarrierReply) else reply
         self._replies.append(_Reply(self.seq, call, result, self._accepted(call)))
@@ -144,19 +144,26 @@ class Node:
 
     def hang_up(self, call: Call) -> None:
         """The connection tells that the caller gave up."""
-        for (key, worker_id), calls in list(self._waiting.items()):
+        for place, calls in list(self._waiting.items()):
             if call in calls:
                 calls.remove(call)
                 if not calls:
-                    del self._waiting[key, worker_id]
-                    self.state.barriers.withdraw(key, worker_id)
-                    self._history.on_gave_up(key, worker_id)
+                    del self._waiting[place]
+                    self.state.barriers.withdraw(*place)
+                    self._history.on_gave_up(*place)
         self._history.on_closed(self.state.barriers.open, self._waited_for())
 
     def _waited_for(self) -> set[BarrierKey]:
         """Barriers where a live process waits; the dead that still hold a call are fenced when that is durable."""
+        decided = {
+            (BarrierKey(event.task_id, event.barrier_id, event.step), event.round)
+            for _, event in self._undurable
+            if isinstance(event, e.BarrierReleased | e.BarrierBroke)
+        }
         waited_for = set()
-        for (key, worker_id), calls in self._waiting.items():
+        for (key, number, worker_id), calls in self._waiting.items():
+            if (key, number) in decided:
+                continue  # its answer is on the way to the disk
             worker = self.state.membership.workers.get(worker_id)
             if worker is not None and worker.alive and any(call.accepted_as == worker.incarnation for call in calls):
                 waited_for.add(key)
@@ -181,12 +188,12 @@ class Node:
     def _announce(self, event: Outcome) -> None:
         key = BarrierKey(event.task_id, event.barrier_id, event.step)
         for worker_id in event.worker_ids:
-            for call in self._waiting.pop((key, worker_id), ()):
+            for call in self._waiting.pop((key, event.round, worker_id), ()):
                 self._tell(call, event)
 
     def _fence(self, event: e.MembersLost) -> None:
-        for key, worker_id in [waiting for waiting in self._waiting if waiting[1] in event.worker_ids]:
-            for call in self._waiting.pop((key, worker_id)):
+        for place in [place for place in self._waiting if place[2] in event.worker_ids]:
+            for call in self._waiting.pop(place):
                 self.outbox.append((call, StrataError("fenced: out")))
 
     def _release(self) -> None:

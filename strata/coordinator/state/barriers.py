@@ -39,6 +39,7 @@ class OpenBarrier:
     created_mono: float
     deadline: float
     arrivals: dict[str, str] = field(default_factory=dict)  # worker → request id, in order of arrival
+    superseded: list[tuple[str, str]] = field(default_factory=list)  # (worker, request id) it came with before
     absent: list[str] = field(default_factory=list)
     last_arrival: float = 0.0
 
@@ -89,6 +90,9 @@ class Barriers:
         self._check_same(barrier, arrival)
         if barrier.members is not None:
             barrier.members.add(worker.worker_id)
+        before = barrier.arrivals.get(worker.worker_id)
+        if before and before != arrival.request_id:
+            barrier.superseded.append((worker.worker_id, before))
         barrier.arrivals[worker.worker_id] = arrival.request_id
         barrier.last_arrival = now.monotonic
         self.open[key] = barrier
@@ -146,10 +150,10 @@ class Barriers:
                 f"worker {arrival.worker_id} says {arrival.policy}"
             )
 
-    def withdraw(self, key: BarrierKey, worker_id: str) -> None:
-        """A waiter gave up before there was an outcome: it no longer counts as arrived."""
+    def withdraw(self, key: BarrierKey, number: int, worker_id: str) -> None:
+        """A waiter of this round gave up before there was an outcome: it no longer counts as arrived."""
         barrier = self.open.get(key)
-        if barrier is None or worker_id not in barrier.arrivals:
+        if barrier is None or barrier.round != number or worker_id not in barrier.arrivals:
             return
         del barrier.arrivals[worker_id]
         if not barrier.arrivals:
@@ -282,7 +286,7 @@ class Barriers:
 
     def on_outcome(self, event: Outcome, now: Now) -> None:
         key = _key(event)
-        self.open.pop(key, None)
+        opened = self.open.pop(key, None)
         waiting = set(event.worker_ids)
         if isinstance(event, BarrierBroke) and event.expired:
             waiting.update(event.missing)  # they may still come, and must hear that it is over
@@ -290,6 +294,8 @@ class Barriers:
         for worker_id, request_id in zip(event.worker_ids, event.request_ids, strict=True):
             if request_id:
                 self._remember_answer(kept, (worker_id, request_id))
+        for request in opened.superseded if opened else ():
+            self._remember_answer(kept, request)
         self._kept[key, event.round] = self._newest[key] = kept
         self._entries += _size(event)
         while self._entries > _KEEP_ENTRIES:

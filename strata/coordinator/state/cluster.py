@@ -128,7 +128,7 @@ class ClusterState:
         )
 
     def _lose_workers(self, command: c.LoseWorkers, now: Now, applied: Applied) -> None:
-        for lost in self.membership.plan_loss(dict(command.gone), now):
+        for lost in self.membership.plan_loss(dict(command.gone), now, left=command.left):
             self._lose(lost, now, applied)
 
     def _lose(self, lost: e.MembersLost, now: Now, applied: Applied) -> None:
@@ -179,7 +179,8 @@ class ClusterState:
         key, outcome, new = self.barriers.arrive(arrival, worker, now)
         if outcome is not None and new:
             self._emit(applied, outcome, now)
-        applied.reply = BarrierReply(key=key, outcome=outcome)
+        number = outcome.round if outcome is not None else self.barriers.open[key].round
+        applied.reply = BarrierReply(key=key, round=number, outcome=outcome)
 
     # --- commands: checkpoints
 

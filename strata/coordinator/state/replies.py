@@ -32,9 +32,10 @@ class ShardsReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarrierReply:
-    """The barrier arrived at, and its outcome when there is one already."""
+    """The barrier and the round arrived at, and its outcome when there is one already."""
 
     key: BarrierKey
+    round: int
     outcome: Outcome | None
 
 

@@ -95,7 +95,7 @@ def history() -> History:
     history = History()
     history.on_applied([joined("a", 0, 1), joined("b", 1, 2)])
     history.on_issued("a", "a")
-    history.on_arrival(KEY, BarrierArrival(worker_id="a", barrier_id="b", policy=BarrierPolicy.FAIL))
+    history.on_arrival(KEY, 1, BarrierArrival(worker_id="a", barrier_id="b", policy=BarrierPolicy.FAIL))
     return history
 
 

@@ -319,15 +319,15 @@ def test_a_sentence_names_eight_and_counts_the_rest_but_the_event_names_all() ->
 def test_who_gives_up_no_longer_counts(cluster: PureCluster) -> None:
     cluster.arrive("a")
     cluster.arrive("b")
-    cluster.state.barriers.withdraw(KEY, "a")
+    cluster.state.barriers.withdraw(KEY, 1, "a")
     assert cluster.arrive("c") is None
     assert cluster.arrive("a") is not None
 
 
 def test_a_barrier_that_everybody_gave_up_is_gone(cluster: PureCluster) -> None:
     cluster.arrive("a", expected=3)
-    cluster.state.barriers.withdraw(KEY, "a")
-    cluster.state.barriers.withdraw(KEY, "a")
+    cluster.state.barriers.withdraw(KEY, 1, "a")
+    cluster.state.barriers.withdraw(KEY, 1, "a")
     assert not cluster.state.barriers.open
     cluster.arrive("a", expected=2)
 
