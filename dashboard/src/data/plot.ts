@@ -73,29 +73,45 @@ function cut(series: PlotSeries, options: PlotOptions, width: number): Buckets {
   });
 }
 
-/** Fine enough for the pixels, coarse enough for one shared x array. Few points are drawn as they are. */
-function chooseWidth(series: readonly PlotSeries[], options: PlotOptions): number {
-  let low = Infinity;
-  let high = -Infinity;
-  let most = 0;
-  for (const one of series) {
-    const { values, offset } = axisOf(one, options.x);
-    const [from, to] = options.zoom ?? [-Infinity, Infinity];
-    let inside = 0;
-    for (let i = 0; i < values.length; i += 1) {
-      const at = (values[i] ?? 0) - offset;
-      if (at < from || at > to || (one.columns.times[i] ?? 0) < options.since) continue;
-      if (at < low) low = at;
-      if (at > high) high = at;
-      inside += 1;
-    }
-    most = Math.max(most, inside);
+/** What lies inside timeline and zoom: extent and number of points of one series. */
+function extent(series: PlotSeries, options: PlotOptions): { low: number; high: number; inside: number } {
+  const { values, offset } = axisOf(series, options.x);
+  const [from, to] = options.zoom ?? [-Infinity, Infinity];
+  const out = { low: Infinity, high: -Infinity, inside: 0 };
+  for (let i = 0; i < values.length; i += 1) {
+    const at = (values[i] ?? 0) - offset;
+    if (at < from || at > to || (series.columns.times[i] ?? 0) < options.since) continue;
+    if (at < out.low) out.low = at;
+    if (at > out.high) out.high = at;
+    out.inside += 1;
   }
-  const wanted = bucketWidth(high - low, options.maxBuckets);
+  return out;
+}
+
+/** Fine enough for the longest run, coarse enough for one shared x array. Few points are drawn as they are. */
+function chooseWidth(series: readonly PlotSeries[], options: PlotOptions): number {
+  let longest = 0;
+  let most = 0;
+  const spans = new Map<string, number>();
+  for (const one of series) {
+    const { low, high, inside } = extent(one, options);
+    if (inside === 0) continue;
+    longest = Math.max(longest, high - low);
+    most = Math.max(most, inside);
+    spans.set(one.head.run_id, Math.max(spans.get(one.head.run_id) ?? 0, high - low));
+  }
+  // Runs of different days share no bucket, so it is the sum of their spans that fills the x array.
+  const total = [...spans.values()].reduce((sum, span) => sum + span, 0);
+  const wanted = Math.max(
+    bucketWidth(longest, options.maxBuckets),
+    bucketWidth(total, options.maxBuckets * MAX_RUNS_APART),
+  );
   // Ranks log at slightly different moments: on a time axis a bucket must be as wide as their common beat to average them.
-  if (series.length > 1 && options.x !== "step") return Math.max(wanted, bucketWidth(high - low, Math.max(most, 1)));
+  if (series.length > 1 && options.x !== "step") return Math.max(wanted, bucketWidth(longest, Math.max(most, 1)));
   return most <= options.maxBuckets ? 1 : wanted;
 }
+
+const MAX_RUNS_APART = 6;
 
 function group(series: readonly PlotSeries[], ranks: RankMode) {
   const groups = new Map<string, { key: string; run: string; rank: number | null; members: PlotSeries[] }>();

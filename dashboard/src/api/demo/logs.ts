@@ -6,6 +6,8 @@ import { unit } from "./noise";
 export class LogWriter {
   #next = 1;
   readonly lines: LogEntry[] = [];
+  /** Old lines that only a question about their time brings up. */
+  archive: LogEntry[] = [];
   #pending: LogEntry[] = [];
 
   write(

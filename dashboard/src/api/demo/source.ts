@@ -13,6 +13,7 @@ import type {
   SystemMetrics,
 } from "../wire";
 import { type Curve, curvesOf } from "./curves";
+import type { LogWriter } from "./logs";
 import { makePreview } from "./preview";
 import { DemoRun } from "./runs";
 import { World } from "./world";
@@ -174,7 +175,7 @@ function makeRequests(world: World, create: (task: CreateTask) => string): Reque
     dashboard: async () => stateOf(world, Date.now()),
     runs: async () => world.runs.map((run) => run.info()),
     alerts: async () => world.alerts,
-    logs: async (query) => filterLogs(world.logs.lines, query),
+    logs: async (query) => filterLogs(world.logs, query),
     shards: async (dataset) => makeShards(world, dataset),
     preview: async (dataset, worker, n) => makePreview(dataset, worker, n, world.main.step),
     series: async (run, query) => sampleSeries(world, run, query),
@@ -209,7 +210,8 @@ function stopTask(world: World, id: string): void {
   world.logs.write(now, "warn", "coordinator", `task ${id} stopped by user; last checkpoint kept`, { task: id });
 }
 
-function filterLogs(lines: readonly LogEntry[], query: LogQuery): LogEntry[] {
+function filterLogs({ lines: recent, archive }: LogWriter, query: LogQuery): LogEntry[] {
+  const lines = query.before === undefined ? recent : [...archive, ...recent];
   const { limit = 100, level, task_id, worker_id, q, before, after } = query;
   const found = lines.filter(
     (line) =>

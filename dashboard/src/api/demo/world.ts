@@ -144,7 +144,7 @@ export class World {
   }
 
   #save(now: number): void {
-    this.checkpoints = this.checkpoints.slice(0, 60).map((one) => {
+    this.checkpoints = this.checkpoints.slice(0, 80).map((one) => {
       const began = one.created_at_ms ?? now;
       if (one.status !== "in_progress" || now - began < SAVE_MS) return one;
       const duration = 4.2 + 0.6 * unit(12, one.step);
@@ -364,6 +364,20 @@ export class World {
     );
     this.logs.lines.length = 0;
     this.logs.take();
+    // The hours of the NaN and of the lost worker, for whoever asks what happened then.
+    for (const [from, to] of [
+      [3990, 4160],
+      [6100, 6182],
+    ] as const) {
+      for (let step = from; step <= to; step += 1) this.#stepped(run, step, timeOf(step));
+    }
+    this.logs.write(timeOf(6182), "error", "agent", "worker-3 exited with signal 9 (out of memory?)", {
+      task: run.plan.task,
+      worker: VICTIM,
+    });
+    this.#save(this.born);
+    this.logs.archive = this.logs.take();
+    this.logs.lines.length = 0;
     for (let step = run.step - 1200; step <= run.step; step += 1)
       this.#stepped(run, step, run.time - (run.step - step) * run.shape.stepMs);
     this.checkpoints = [...new Map(this.checkpoints.map((one) => [one.id, one] as const).reverse()).values()].sort(

@@ -17,14 +17,37 @@ export function xTicks(kind: XKind, splits: readonly number[]): string[] {
   );
 }
 
-/** Labels as short as they can be while no two neighbours read the same. */
+/** Labels as short as they can be while neighbours still tell their distance. */
 export function yTicks(splits: readonly (number | null)[]): string[] {
-  const short = splits.map((value) => (value === null ? "" : formatCompact(value)));
-  const step = Math.abs((splits[1] ?? 0) - (splits[0] ?? 0));
-  const most = Math.max(...splits.map((value) => Math.abs(value ?? 0)));
-  // Three digits are not enough to tell neighbours apart, or would round them to uneven distances.
-  const tooShort = most >= 1000 && step > 0 && step / most < 0.01;
-  return tooShort ? splits.map((value) => (value === null ? "" : formatValue(value))) : short;
+  const known = splits.filter((value): value is number => value !== null);
+  const step = Math.abs((known[1] ?? 0) - (known[0] ?? 0));
+  const most = Math.max(...known.map(Math.abs));
+  const digits = step > 0 ? Math.ceil(Math.log10(most / step)) + 1 : 0;
+  const text = digits <= 3 ? formatCompact : (value: number) => withDigits(value, most, Math.min(digits, 12));
+  return splits.map((value) => (value === null ? "" : text(value)));
+}
+
+function withDigits(value: number, most: number, digits: number): string {
+  if (most >= 1000) return formatValue(value);
+  const text = most < 1e-3 ? value.toExponential(digits - 1) : value.toPrecision(digits);
+  return text.replace(/\.?0+(?=e|$)/, "").replace("-", "−");
+}
+
+/** Ticks of a log axis: 1, 2 and 5 of each decade, fewer when there are many decades. uPlot's own loop for ever on a range that does not begin at a power of ten. */
+export function logSplits(min: number, max: number): number[] {
+  if (!(min > 0) || !(max > min)) return [];
+  const [first, last] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
+  const decades = last - first;
+  const parts = decades > 4 ? [1] : decades > 1 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9];
+  const skip = Math.max(1, Math.ceil(decades / 8));
+  const out: number[] = [];
+  for (let exponent = first; exponent <= last; exponent += skip) {
+    for (const part of parts) {
+      const value = Number(`${part}e${exponent}`);
+      if (value >= min && value <= max) out.push(value);
+    }
+  }
+  return out;
 }
 
 export function xRange(plot: Plot, zoom: readonly [number, number] | null): [number, number] {

@@ -1,7 +1,8 @@
 /** uPlot's options from a chart's input. Everything that may change without a rebuild is read through a function. */
 import type uPlot from "uplot";
+import { formatCompact } from "@/lib/format";
 import type { XKind } from "@/lib/view-codec";
-import { xRange, xTicks, yRange, yTicks } from "./axis";
+import { logSplits, xRange, xTicks, yRange, yTicks } from "./axis";
 import type { ChartInput } from "./input";
 import { fade, type Ink, type LineLook } from "./look";
 import { drawBad, drawBands, drawMarks } from "./marks";
@@ -28,7 +29,7 @@ export function chartOptions(it: OptionsInput): uPlot.Options {
     ...it.size,
     ms: 1,
     pxAlign: 0,
-    padding: [10, 14, 0, 0],
+    padding: [10, 18, 0, 0],
     legend: { show: false },
     focus: { alpha: 0.35 },
     cursor: {
@@ -43,7 +44,7 @@ export function chartOptions(it: OptionsInput): uPlot.Options {
       x: { time: x === "wall", range: () => xRange(it.input().plot, it.input().view.zoom) },
       y: { distr: logY ? 3 : 1, range: () => rangeY(it.input()) },
     },
-    axes: [xAxis(it.ink, x), axis(it.ink, ySize, (_u, splits) => yTicks(splits), 30)],
+    axes: [xAxis(it.ink, x), yAxis(it.ink, logY)],
     series: [{}, ...lineSeries(it, smoothing)],
     hooks: {
       drawAxes: [(u) => drawBands(u, it.input().plot, it.looks())],
@@ -100,6 +101,12 @@ const DURATIONS = [
 function xAxis(ink: Ink, x: XKind): uPlot.Axis {
   const base = axis(ink, 24, (_u, splits) => xTicks(x, splits), 64);
   return x === "rel" ? { ...base, incrs: DURATIONS } : base;
+}
+
+function yAxis(ink: Ink, log: boolean): uPlot.Axis {
+  if (!log) return axis(ink, ySize, (_u, splits) => yTicks(splits), 30);
+  const base = axis(ink, ySize, (_u, splits) => splits.map((value) => formatCompact(value)), 30);
+  return { ...base, splits: (_u, _i, min, max) => logSplits(min, max), filter: (_u, splits) => splits };
 }
 
 function resetZoom(it: OptionsInput): (event: MouseEvent) => null {

@@ -25,13 +25,14 @@ interface Props {
 /** Screen readers do not need a new sentence ten times a second, and each one costs layout. */
 const SAY_EVERY_MS = 2000;
 
-type Hole = null | "absent" | { age: string };
+type Hole = null | "absent" | "zoomed" | { age: string };
 
 function holeOf(metric: string, input: ChartInput, only: Props["only"]): Hole {
   if (input.plot.x.length > 0) return null;
   const runs = new Set(only ? [only.run] : shownRuns(useCatalog.getState().runs, useView.getState().runs));
   const newest = newestTime(metric, runs);
-  return newest === null ? "absent" : { age: formatAge(newest, Date.now()) };
+  if (newest === null) return "absent";
+  return input.view.zoom ? "zoomed" : { age: formatAge(newest, Date.now()) };
 }
 
 /** A metric with its newest value and its chart. Points change the DOM through refs: no React commit per delta. */
@@ -119,13 +120,15 @@ function HoleNote({ hole }: { hole: Exclude<Hole, null> }) {
         <p>The runs on show have not logged this.</p>
       ) : (
         <>
-          <p>Nothing in this time range; last point {hole.age}.</p>
+          <p>
+            {hole === "zoomed" ? "No point in the zoomed part." : `Nothing in this time range; last point ${hole.age}.`}
+          </p>
           <button
             type="button"
             className="font-medium text-accent"
-            onClick={() => useView.getState().set({ range: "all", zoom: null })}
+            onClick={() => useView.getState().set(hole === "zoomed" ? { zoom: null } : { range: "all" })}
           >
-            Show all
+            {hole === "zoomed" ? "Reset zoom" : "Show all"}
           </button>
         </>
       )}

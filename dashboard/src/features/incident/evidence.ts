@@ -49,24 +49,48 @@ export function locate(incident: Incident): { step: number | null; time: number 
   return { step, time };
 }
 
-/** The clicked metric first, then loss, then what every rank logs. */
-export function rankValues(incident: Incident, at: { step: number | null; time: number | null }): MetricEvidence[] {
-  if (incident.run_id === null || (at.step === null && at.time === null)) return [];
-  const wanted = seriesStore
-    .names()
-    .map((metric) => ({ metric, series: seriesStore.of(metric).filter((one) => one.head.run_id === incident.run_id) }))
-    .filter(({ series }) => series.length > 0)
-    .map((one) => ({ ...one, weight: weigh(one.metric, one.series.length, incident.metric) }))
+/** A series as the store or the server gives it. */
+export interface Evidence {
+  metric: string;
+  rank: number;
+  unit: string;
+  steps: readonly number[];
+  times: readonly number[];
+  values: readonly (number | null)[];
+}
+
+/** What the page holds of a run: enough for a first answer, but its points may stand for several steps. */
+export function heldSeries(run: string | null): Evidence[] {
+  const out: Evidence[] = [];
+  for (const { head, steps, times, values } of seriesStore.all()) {
+    if (head.run_id === run) out.push({ metric: head.metric, rank: head.rank, unit: head.unit, steps, times, values });
+  }
+  return out;
+}
+
+/** The clicked metric first, then step time, loss and gradients, then what every rank logs. */
+export function rankValues(
+  series: readonly Evidence[],
+  clicked: string | null,
+  at: { step: number | null; time: number | null },
+): MetricEvidence[] {
+  if (at.step === null && at.time === null) return [];
+  const byMetric = new Map<string, Evidence[]>();
+  for (const one of series) byMetric.set(one.metric, [...(byMetric.get(one.metric) ?? []), one]);
+  return [...byMetric]
+    .map(([metric, ranks]) => ({ metric, ranks, weight: weigh(metric, ranks.length, clicked) }))
     .filter(({ weight }) => weight > 0)
-    .sort((a, b) => b.weight - a.weight || a.metric.localeCompare(b.metric));
-  return wanted.slice(0, MAX_METRICS).map(({ metric, series }) => {
-    const ranks = series.map((one) => {
-      const index = indexNear(one.steps, one.times, at);
-      return { rank: one.head.rank, value: one.values[index] ?? null, step: one.steps[index] ?? 0 };
+    .sort((a, b) => b.weight - a.weight || a.metric.localeCompare(b.metric))
+    .slice(0, MAX_METRICS)
+    .map(({ metric, ranks }) => {
+      const values = ranks.flatMap((one) => valueAt(one, at)).sort((a, b) => a.rank - b.rank);
+      return { metric, unit: ranks[0]?.unit ?? "", ranks: values, median: medianOf(values) };
     });
-    ranks.sort((a, b) => a.rank - b.rank);
-    return { metric, unit: series[0]?.head.unit ?? "", ranks, median: medianOf(ranks) };
-  });
+}
+
+function valueAt(series: Evidence, at: Pick<Incident, "step" | "time">): RankValue[] {
+  const index = indexNear(series.steps, series.times, at);
+  return index < 0 ? [] : [{ rank: series.rank, value: series.values[index] ?? null, step: series.steps[index] ?? 0 }];
 }
 
 function weigh(metric: string, ranks: number, clicked: string | null): number {

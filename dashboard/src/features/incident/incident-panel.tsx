@@ -1,4 +1,3 @@
-import type { ReactNode } from "react";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { LogLines } from "@/components/ui/log-lines";
@@ -12,25 +11,15 @@ import { missingText, shardCount } from "@/lib/workers";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { type Incident, toast, useOverlay } from "@/stores/overlay";
-import { barriersNear, goodCheckpoint, locate, rankValues } from "./evidence";
+import { barriersNear, goodCheckpoint, heldSeries, locate, rankValues } from "./evidence";
 import { RankTable } from "./rank-table";
 import { toMarkdown } from "./report";
+import { None, Section } from "./section";
 
 const AROUND_S = 30;
 const LINES = 200;
-
-function Section({ title, note, children }: { title: string; note?: string; children: ReactNode }) {
-  return (
-    <section className="border-b border-line px-4 py-3 last:border-0">
-      <h3 className="mb-2 text-xs font-semibold">
-        {title} {note && <span className="font-normal text-faint">{note}</span>}
-      </h3>
-      {children}
-    </section>
-  );
-}
-
-const None = ({ children }: { children: ReactNode }) => <p className="text-xs text-muted">{children}</p>;
+/** Either side; metrics that are logged now and then are looked up this far away. */
+const STEPS = 25;
 
 export default function IncidentPanel({ incident }: { incident: Incident }) {
   const now = useNow(5000);
@@ -44,7 +33,19 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
       it.logs({ after: (seconds ?? 0) - AROUND_S, before: (seconds ?? 0) + AROUND_S, limit: LINES }, signal),
     { enabled: seconds !== null },
   );
-  const evidence = rankValues(incident, at);
+  const { step } = at;
+  const exact = useResource(
+    ["incident-series", incident.run_id, step],
+    (it, signal) =>
+      it.series(
+        incident.run_id ?? "",
+        { from_step: Math.max(0, (step ?? 0) - STEPS), to_step: (step ?? 0) + STEPS, points: 100 },
+        signal,
+      ),
+    { enabled: incident.run_id !== null && step !== null },
+  );
+  const held = exact.data?.length ? exact.data : heldSeries(incident.run_id);
+  const evidence = rankValues(held, incident.metric, at);
   const near = barriersNear(barriers, at);
   const checkpoint = goodCheckpoint(checkpoints, run, at.step);
   const task = tasks.find((one) => one.id === run?.task_id);
