@@ -70,6 +70,7 @@ class Group:
     size: int | None = None
     generation: int = 0
     fence: int = 0
+    num_alive: int = 0
     slots: dict[int, str] = field(default_factory=dict)  # rank → who holds or last held it
     full_below: int = 0  # every rank below it is held by somebody alive: where the search for a free one begins
 
@@ -98,9 +99,7 @@ class Membership:
     def world_size(self, task_id: str) -> int:
         """A task's declared size; else how many are alive."""
         group = self.groups[task_id]
-        if group.size is not None:
-            return group.size
-        return sum(self.workers[holder].alive for holder in group.slots.values())
+        return group.size if group.size is not None else group.num_alive
 
     def authorize(self, caller: Caller, now: Now) -> Worker:
         """The caller's record if it may still act, else why not."""
@@ -268,6 +267,7 @@ class Membership:
             if slots.get(before.rank) == event.worker_id:
                 del slots[before.rank]
         group.slots[event.rank] = event.worker_id
+        group.num_alive += 1
         if event.rank == group.full_below:
             group.full_below += 1
         self.workers[event.worker_id] = Worker(
@@ -289,6 +289,7 @@ class Membership:
         group = self.groups[event.task_id]
         group.generation = event.generation
         group.fence = event.generation
+        group.num_alive -= len(event.worker_ids)
         for worker_id, reason in zip(event.worker_ids, event.reasons, strict=True):
             worker = self.workers[worker_id]
             worker.state = MemberState.LEFT if event.left else MemberState.LOST
