@@ -26,6 +26,7 @@ __all__ = ["RANK_VARIABLES", "Settings", "load_settings", "masked"]
 RANK_VARIABLES = frozenset(
     {
         "STRATA_AGENT_ID",
+        "STRATA_AGENT_NUMBER",
         "STRATA_ATTEMPT",
         "STRATA_BENCH_REPORT",
         "STRATA_BENCH_VENVS",
