@@ -5,6 +5,7 @@ ones all keep their shape, and a bucket never has to be searched. When a row is 
 doubles. Updates are vectorised over series; never called from another thread.
 """
 
+import mmap
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,8 +46,7 @@ class SeriesCache:
 
     def __init__(self, max_series: int = 10_000) -> None:
         self.max_series = max_series
-        # calloc: pages that no series reached cost nothing
-        self._buckets = np.zeros((max_series, NUM_BUCKETS), BUCKET)
+        self._buckets = _lazy_rows(max_series)
         self._total = np.zeros(max_series, np.int64)
         self._in_row = np.zeros(max_series, np.int64)
         self._shift = np.zeros(max_series, np.int64)
@@ -220,6 +220,13 @@ class SeriesCache:
             high=np.append(curve.high, one),
             bad=np.append(curve.bad, 0),
         )
+
+
+def _lazy_rows(max_series: int) -> npt.NDArray[np.void]:
+    """Zeroed memory of which only touched pages cost anything. numpy asks for huge pages, which would touch all."""
+    memory = mmap.mmap(-1, max_series * NUM_BUCKETS * BUCKET.itemsize)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, BUCKET).reshape(max_series, NUM_BUCKETS)
 
 
 def _changes(sorted_values: Ints) -> Ints:

@@ -73,10 +73,12 @@ class Intake:
             if not item.done.done():
                 item.done.set_exception(Unavailable("the observatory is stopping"))
 
-    async def accept(self, message: Batch) -> Accepted:
-        """Returns when the batch is safe on disk; raises without having kept any of it."""
+    async def accept(self, message: Batch, raw: bytes | None = None) -> Accepted:
+        """Returns when the batch is safe on disk; raises without keeping any of it. `raw` is the message as it came:
+        it need not be encoded again when nothing had to be filled in."""
         try:
-            columns = to_columns(normalise(message, round(self._clock.wall() * 1000)))
+            complete = normalise(message, round(self._clock.wall() * 1000))
+            columns = to_columns(message)
             self._spool.check_room()
         except StrataError:
             self.counts.refused += 1
@@ -91,7 +93,8 @@ class Intake:
             self.counts.repeated += 1
             await asyncio.shield(under_way)
             return accepted
-        await self._append(columns, message.SerializeToString(), digest)
+        payload = raw if raw is not None and complete else message.SerializeToString()
+        await self._append(columns, payload, digest)
         return accepted
 
     async def _append(self, columns: Columns, payload: bytes, digest: bytes) -> None:

@@ -118,6 +118,7 @@ class LiveView:
         """Puts a run's history into the cache: `load` fills its rows, `later` is what the store did not have yet."""
         numbers = self.series.of_run(run_id)
         self._snapshots.forget(numbers)
+        self.cache.evict(numbers)  # also series that only live points have made so far: `later` brings them again
         load()
         if later is not None and len(later):
             self.cache.apply(later.numbers, later.steps, later.times, later.values)

@@ -165,7 +165,7 @@ class Observatory:
         self._live.take(columns, end)
         self._logs.take(columns)
         self._samples.take(columns)
-        self._writer.wake()
+        self._writer.offer(columns, end)
 
     def _publish_logs(self) -> None:
         fresh = self._logs.drain()

@@ -17,7 +17,7 @@ from strata.types.logs import LogEntry, LogLevel
 from strata.types.metrics import MAX_STEP, SeriesKey, check_series
 from strata.types.names import check_name
 
-__all__ = ["MAX_LOGS", "MAX_POINTS", "Columns", "SeriesHead", "decode", "log_entry", "normalise", "to_columns"]
+__all__ = ["MAX_LOGS", "MAX_POINTS", "Columns", "SeriesHead", "decode", "log_entry", "normalise", "parse", "to_columns"]
 
 MAX_POINTS = 200_000
 MAX_LOGS = 20_000
@@ -62,11 +62,14 @@ class Columns:
 
 def decode(raw: bytes) -> Columns:
     """Raises InvalidArgument for anything that must not be stored."""
+    return to_columns(parse(raw))
+
+
+def parse(raw: bytes) -> Batch:
     try:
-        message = Batch.FromString(raw)
+        return Batch.FromString(raw)
     except DecodeError:
         raise InvalidArgument("the batch is not a telemetry.Batch message") from None
-    return to_columns(message)
 
 
 def to_columns(message: Batch) -> Columns:
@@ -100,18 +103,23 @@ def to_columns(message: Batch) -> Columns:
     return columns
 
 
-def normalise(message: Batch, now_ms: int) -> Batch:
-    """Fills in the times that a sender left out, so that a replay from disk gives the same rows."""
+def normalise(message: Batch, now_ms: int) -> bool:
+    """Fills in the times that a sender left out, so that a replay from disk gives the same rows. True when it was
+    complete as it came."""
+    complete = True
     times = message.points.event_time_ms
     if not times and message.points.value:
         times.extend([now_ms] * len(message.points.value))
+        complete = False
     for line in message.logs:
         if line.event_time_ms <= 0:
             line.event_time_ms = now_ms
+            complete = False
     for run in message.runs:
         if run.updated_at_ms <= 0:
             run.updated_at_ms = now_ms
-    return message
+            complete = False
+    return complete
 
 
 def log_entry(line: LogLine, batch_id: str, position: int) -> LogEntry:

@@ -4,15 +4,15 @@ import asyncio
 import hmac
 import logging
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import grpc.aio
 
 from strata.errors import StrataError, Unauthenticated
+from strata.observatory.ingest.batch import parse
 from strata.observatory.intake import Intake
-from strata.protocol.generated.telemetry_pb2 import Batch, BatchAck
-from strata.protocol.generated.telemetry_pb2_grpc import TelemetryServicer, add_TelemetryServicer_to_server
+from strata.protocol.generated.telemetry_pb2 import BatchAck
 from strata.protocol.status import to_status, to_trailers
 
 __all__ = ["TelemetryServer"]
@@ -35,7 +35,7 @@ class TelemetryServer:
                 ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
             ]
         )
-        add_TelemetryServicer_to_server(_Servicer(intake, token), self._server)
+        self._server.add_generic_rpc_handlers((_handlers(_Servicer(intake, token)),))
         self.port = self._server.add_insecure_port(address)
 
     async def start(self) -> None:
@@ -45,20 +45,34 @@ class TelemetryServer:
         await self._server.stop(grace=1.0)
 
 
-class _Servicer(TelemetryServicer):
+def _handlers(servicer: "_Servicer") -> grpc.GenericRpcHandler:
+    """As the generated code would register it, but batches stay bytes: the spool keeps them exactly as they came."""
+    methods: dict[str, Any] = {
+        "ReportOnce": grpc.unary_unary_rpc_method_handler(
+            cast("Any", servicer.report_once), response_serializer=BatchAck.SerializeToString
+        ),
+        "Report": grpc.stream_stream_rpc_method_handler(
+            cast("Any", servicer.report), response_serializer=BatchAck.SerializeToString
+        ),
+    }
+    return grpc.method_handlers_generic_handler("strata.telemetry.Telemetry", methods)
+
+
+class _Servicer:
     def __init__(self, intake: Intake, token: str | None) -> None:
         self._intake = intake
         self._token = token
 
-    async def ReportOnce(self, request: Batch, context: Any) -> BatchAck:  # noqa: N802 - the wire's name
+    async def report_once(self, raw: bytes, context: Any) -> BatchAck:
         await self._check_token(context)
         try:
-            accepted = await self._intake.accept(request)
+            batch = parse(raw)
+            accepted = await self._intake.accept(batch, raw)
         except StrataError as error:
             await context.abort(to_status(error), error.message, to_trailers(error))
-        return BatchAck(batch_id=request.batch_id, accepted_points=accepted.points, accepted_logs=accepted.logs)
+        return BatchAck(batch_id=batch.batch_id, accepted_points=accepted.points, accepted_logs=accepted.logs)
 
-    async def Report(self, request_iterator: AsyncIterator[Batch], context: Any) -> AsyncIterator[BatchAck]:  # noqa: N802
+    async def report(self, request_iterator: AsyncIterator[bytes], context: Any) -> AsyncIterator[BatchAck]:
         """Acknowledgements come in the order of the batches; a refused batch does not end the stream."""
         await self._check_token(context)
         answers: asyncio.Queue[asyncio.Task[BatchAck] | None] = asyncio.Queue(_IN_FLIGHT)
@@ -71,18 +85,21 @@ class _Servicer(TelemetryServicer):
             reader.cancel()
 
     async def _read(
-        self, batches: AsyncIterator[Batch], answers: "asyncio.Queue[asyncio.Task[BatchAck] | None]"
+        self, batches: AsyncIterator[bytes], answers: "asyncio.Queue[asyncio.Task[BatchAck] | None]"
     ) -> None:
-        async for batch in batches:
-            await answers.put(asyncio.create_task(self._answer(batch)))
+        async for raw in batches:
+            await answers.put(asyncio.create_task(self._answer(raw)))
         await answers.put(None)  # a sender that breaks off instead cancels the whole call
 
-    async def _answer(self, batch: Batch) -> BatchAck:
+    async def _answer(self, raw: bytes) -> BatchAck:
+        batch_id = ""
         try:
-            accepted = await self._intake.accept(batch)
+            batch = parse(raw)
+            batch_id = batch.batch_id
+            accepted = await self._intake.accept(batch, raw)
         except StrataError as error:
-            return BatchAck(batch_id=batch.batch_id, error_code=error.code, error_message=error.message)
-        return BatchAck(batch_id=batch.batch_id, accepted_points=accepted.points, accepted_logs=accepted.logs)
+            return BatchAck(batch_id=batch_id, error_code=error.code, error_message=error.message)
+        return BatchAck(batch_id=batch_id, accepted_points=accepted.points, accepted_logs=accepted.logs)
 
     async def _check_token(self, context: Any) -> None:
         if self._token is None:

@@ -7,6 +7,7 @@ engine recognises. The engine notes a token a moment before the rows are there; 
 import asyncio
 import contextlib
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
@@ -15,9 +16,9 @@ import pyarrow as pa
 
 from strata.errors import StoreUnavailable, StrataError
 from strata.observatory.background import cancel, spawn
-from strata.observatory.ingest.batch import decode
+from strata.observatory.ingest.batch import Columns, decode
 from strata.observatory.series import SeriesTable
-from strata.observatory.spool import Progress, Spool
+from strata.observatory.spool import Progress, Record, Spool
 from strata.observatory.store.base import Store
 from strata.observatory.store.rows import PointRows, tables_of
 from strata.types.metrics import SeriesKey
@@ -29,6 +30,7 @@ _INTERVAL_S = 0.5
 _GROUP_BYTES = 6 << 20
 _RETRY_S = 1.0
 _STOP_S = 5.0
+_MAX_OFFERED = 1_000_000  # points, 32 bytes each
 
 _COUNT_POINT = """
 SELECT count() AS n FROM {db}.metric_points WHERE run_id = {run:String} AND metric = {metric:String}
@@ -56,6 +58,8 @@ class StoreWriter:
         self._wake = asyncio.Event()
         self._moved = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
+        self._offered: OrderedDict[int, Columns] = OrderedDict()
+        self._offered_points = 0
         self.boot_end = 0
         self.inserted_points = 0
         self.problem: str | None = None
@@ -70,7 +74,13 @@ class StoreWriter:
             await asyncio.wait_for(self._lock.acquire(), _STOP_S)
         await cancel(self._task)
 
-    def wake(self) -> None:
+    def offer(self, columns: Columns, end: int) -> None:
+        """A batch that was just appended, decoded already: saves reading it back, as long as the store keeps up."""
+        self._offered[end] = columns
+        self._offered_points += columns.num_points
+        while self._offered_points > _MAX_OFFERED:
+            _, oldest = self._offered.popitem(last=False)
+            self._offered_points -= oldest.num_points
         self._wake.set()
 
     async def flushed(self, offset: int) -> None:
@@ -134,10 +144,17 @@ class StoreWriter:
         end = records[-1].end
         if not begun:
             await asyncio.to_thread(self._spool.save, Progress(consumed=progress.consumed, pending=end))
-        batches = [decode(record.payload) for record in records]
+        batches = [self._decoded(record) for record in records]
         points = PointRows(batches)
         token = f"{self._spool.spool_id}:{progress.consumed}-{end}"
         return _Group(end, token, points, tables_of(batches, points))
+
+    def _decoded(self, record: Record) -> Columns:
+        offered = self._offered.pop(record.end, None)
+        if offered is None:
+            return decode(record.payload)
+        self._offered_points -= offered.num_points
+        return offered
 
     async def _verify(self, group: _Group) -> None:
         """Rows of one group and one month arrive together or not at all, so one row of each month tells."""

@@ -24,7 +24,7 @@ run(Settings(data_dir=Path(sys.argv[1]), http_port=0, telemetry_port=0, poll_int
 """
 
 
-def wait_until(condition: Callable[[], Any], what: str, deadline_s: float = 20.0) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, deadline_s: float = 60.0) -> Any:
     """Polls until it is truthy; connection errors mean not yet."""
     end = time.monotonic() + deadline_s
     while time.monotonic() < end:
@@ -79,19 +79,24 @@ class ObservatoryProcess:
         self._process.kill()
         self._process.wait()
 
+    def dispose(self) -> None:
+        """For teardown: no process stays behind, whatever the test did."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
     def stop(self) -> None:
         assert self._process is not None
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(30) == 0
+        assert self._process.wait(60) == 0
 
     def get(self, path: str, **params: Any) -> Any:
-        response = httpx.get(f"{self.http}{path}", params=params, timeout=20)
+        response = httpx.get(f"{self.http}{path}", params=params, timeout=60)
         response.raise_for_status()
         return response.json()
 
     def post(self, path: str, body: Any) -> httpx.Response:
-        return httpx.post(f"{self.http}{path}", json=body, timeout=20)
+        return httpx.post(f"{self.http}{path}", json=body, timeout=60)
 
     def store_ready(self) -> bool:
         return bool(self.get("/api/status")["metric_store_ready"])
@@ -101,13 +106,15 @@ class ObservatoryProcess:
 def observatory(tmp_path: Path) -> Iterator[ObservatoryProcess]:
     process = ObservatoryProcess(tmp_path / "data").start()
     yield process
-    process.stop()
+    process.dispose()
 
 
 @pytest.fixture(scope="module")
 def shared_observatory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObservatoryProcess]:
     """For tests that keep to their own run ids."""
     process = ObservatoryProcess(tmp_path_factory.mktemp("shared") / "data").start()
-    wait_until(process.store_ready, "the store's start")
-    yield process
-    process.stop()
+    try:
+        wait_until(process.store_ready, "the store's start")
+        yield process
+    finally:
+        process.dispose()

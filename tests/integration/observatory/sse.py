@@ -26,7 +26,7 @@ class StreamClient:
         cursor = self.last_id if resume else None
         connected = asyncio.Event()
         self._task = asyncio.create_task(self._read(cursor, connected))
-        await asyncio.wait_for(connected.wait(), 10)
+        await asyncio.wait_for(connected.wait(), 60)
 
     async def close(self) -> None:
         if self._task is not None:
@@ -34,7 +34,7 @@ class StreamClient:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def wait_for(self, condition: Callable[[], bool], deadline_s: float = 10.0) -> None:
+    async def wait_for(self, condition: Callable[[], bool], deadline_s: float = 60.0) -> None:
         async with asyncio.timeout(deadline_s):
             while not condition():  # noqa: ASYNC110 - any condition over the model, checked as it grows
                 await asyncio.sleep(0.01)
@@ -51,7 +51,7 @@ class StreamClient:
     async def _read(self, cursor: str | None, connected: asyncio.Event) -> None:
         headers = {"Last-Event-ID": cursor} if cursor else {}
         async with (
-            httpx.AsyncClient(timeout=httpx.Timeout(10, read=60)) as client,
+            httpx.AsyncClient(timeout=httpx.Timeout(60)) as client,
             client.stream("GET", f"{self._http}/stream", headers=headers, params=self._params) as response,
         ):
             assert response.status_code == 200, response.status_code

@@ -74,9 +74,11 @@ class Sender:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("victim", ["store", "observatory", "both"])
-def test_no_acknowledged_point_is_lost_or_doubled(tmp_path: Path, victim: str) -> None:
+def test_no_acknowledged_point_is_lost_or_doubled(tmp_path: Path, victim: str, request: pytest.FixtureRequest) -> None:
     """Takes about 10 s each: real processes are killed and started again under load."""
-    process = ObservatoryProcess(tmp_path / "data").start()
+    process = ObservatoryProcess(tmp_path / "data")
+    request.addfinalizer(process.dispose)
+    process.start()
     wait_until(process.store_ready, "the store's start")
     with Sender(process) as sender:
         for _ in range(_ROUNDS):
@@ -106,7 +108,7 @@ async def _stored_steps(data_dir: Path) -> Counter[int]:
     store = SupervisedStore(StoreConfig(path=str(data_dir / "metrics")))
     await store.start()
     try:
-        await asyncio.wait_for(store.wait_ready(), 20)
+        await asyncio.wait_for(store.wait_ready(), 60)
         rollup = await store.query("SELECT sum(num_points) AS n FROM {db}.series_rollup")
         table = await store.query("SELECT step FROM {db}.metric_points WHERE run_id = 'crash'")
         assert rollup["n"][0].as_py() == table.num_rows, "the rollup counts something else than the table"

@@ -56,11 +56,11 @@ def coordinator(tmp_path: Path) -> Iterator[CoordinatorProcess]:
 
 def test_state_is_followed_kept_and_taken_up_again(tmp_path: Path, coordinator: CoordinatorProcess) -> None:
     """Takes about 8 s: a coordinator is killed and started again under a live observatory."""
-    observatory = ObservatoryProcess(tmp_path / "data", coordinator=f"127.0.0.1:{coordinator.port}").start()
+    observatory = ObservatoryProcess(tmp_path / "data", coordinator=f"127.0.0.1:{coordinator.port}")
     try:
-        _follow(observatory, coordinator)
+        _follow(observatory.start(), coordinator)
     finally:
-        observatory.stop()
+        observatory.dispose()
 
 
 def _follow(observatory: ObservatoryProcess, coordinator: CoordinatorProcess) -> None:

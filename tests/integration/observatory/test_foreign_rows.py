@@ -42,8 +42,9 @@ async def test_strangers_rows_reach_the_stream_exactly_once(
     """Takes about 10 s: a ClickHouse stand-in, the observatory and foreign clients are all real processes."""
     monkeypatch.setenv("CH_HOST", "127.0.0.1")
     monkeypatch.setenv("CH_PORT", str(shim_port))
-    process = ObservatoryProcess(tmp_path / "data", poll_s=0.3).start()
-    request.addfinalizer(process.stop)
+    process = ObservatoryProcess(tmp_path / "data", poll_s=0.3)
+    request.addfinalizer(process.dispose)
+    process.start()
     await asyncio.to_thread(wait_until, process.store_ready, "the connection to the server")
     assert process.get("/api/status")["metric_store"] == "clickhouse"
     client = StreamClient(process.http)

@@ -17,7 +17,7 @@ from tests.integration.observatory.conftest import _MAIN, ObservatoryProcess, wa
 
 def send(process: ObservatoryProcess, batch: Batch) -> None:
     with grpc.insecure_channel(process.telemetry) as channel:
-        TelemetryStub(channel).ReportOnce(batch, timeout=20, wait_for_ready=True)
+        TelemetryStub(channel).ReportOnce(batch, timeout=60, wait_for_ready=True)
 
 
 def test_health_status_and_an_unreachable_coordinator(shared_observatory: ObservatoryProcess) -> None:
@@ -152,7 +152,7 @@ def test_a_stream_of_batches_is_acknowledged_in_order_and_refusals_do_not_end_it
 
     with grpc.insecure_channel(shared_observatory.telemetry) as channel:
         sent = [batch(0), batch(1, "\n"), batch(2), batch(0)]
-        acks = list(TelemetryStub(channel).Report(iter(sent), timeout=20))
+        acks = list(TelemetryStub(channel).Report(iter(sent), timeout=60))
     assert [ack.batch_id for ack in acks] == ["s-0", "s-1", "s-2", "s-0"]
     assert [ack.error_code for ack in acks] == ["", "invalid_argument", "", ""]
     found = wait_until(lambda: shared_observatory.get("/metrics/streamed")["series"], "the series")

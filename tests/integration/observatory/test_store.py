@@ -29,7 +29,7 @@ async def store(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Super
     config = StoreConfig(path=str(tmp_path_factory.mktemp("store") / "metrics"), retention_days=3650)
     store = SupervisedStore(config)
     await store.start()
-    await asyncio.wait_for(store.wait_ready(), 30)
+    await asyncio.wait_for(store.wait_ready(), 60)
     yield store
     await store.stop()
 
@@ -140,7 +140,7 @@ async def test_a_killed_engine_comes_back_and_knows_its_tokens(store: Supervised
     os.kill(store.pid, signal.SIGKILL)
     with pytest.raises(StoreUnavailable):
         await ask_often(store)
-    await asyncio.wait_for(store.wait_ready(), 30)
+    await asyncio.wait_for(store.wait_ready(), 60)
     await insert(store, points("killed", [1.0, 2.0]), "t4")
     assert await one(store, "SELECT count() FROM {db}.metric_points WHERE run_id = 'killed'") == 2
     assert store.restarts >= 1
@@ -149,18 +149,18 @@ async def test_a_killed_engine_comes_back_and_knows_its_tokens(store: Supervised
 async def test_a_second_owner_waits_and_says_who_has_the_folder(store: SupervisedStore) -> None:
     second = SupervisedStore(store._config)
     await second.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while second.problem == "starting":  # noqa: ASYNC110 - the supervisor reports by state
             await asyncio.sleep(0.02)
-    assert f"is used by process {store.pid}" in (second.problem or "")
     await second.stop()
+    assert f"pid {store.pid}" in (second.problem or "")
 
 
 async def test_the_store_leaves_no_process_behind(tmp_path: Path) -> None:
     """Takes about 2 s: one more engine."""
     store = SupervisedStore(StoreConfig(path=str(tmp_path / "metrics")))
     await store.start()
-    await asyncio.wait_for(store.wait_ready(), 30)
+    await asyncio.wait_for(store.wait_ready(), 60)
     pid = store.pid
     await store.stop()
     assert pid is not None

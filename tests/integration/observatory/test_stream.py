@@ -12,7 +12,7 @@ from tests.integration.observatory.sse import StreamClient
 
 
 async def post(process: ObservatoryProcess, run_id: str, points: list[dict[str, object]], batch_id: str = "") -> None:
-    async with httpx.AsyncClient(timeout=20) as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         body = {"points": points, "batch_id": batch_id}
         response = await client.post(f"{process.http}/api/runs/{run_id}/points", json=body)
         assert response.status_code == 200, response.text

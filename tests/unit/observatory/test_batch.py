@@ -84,7 +84,9 @@ def test_times_that_are_missing_are_filled_in_before_they_are_stored() -> None:
     message = batch()
     del message.points.event_time_ms[:]
     message.logs.add(message="hello", level="WARNING")
-    columns = to_columns(normalise(message, 1_000))
+    assert not normalise(message, 1_000)
+    assert normalise(message, 2_000)
+    columns = to_columns(message)
     assert columns.times.tolist() == [1_000]
     assert columns.logs[0].event_time_ms == 1_000
 
