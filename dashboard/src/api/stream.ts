@@ -29,6 +29,7 @@ export class Stream {
   #source: EventSource | null = null;
   readonly #cursor = new Cursor();
   #attempt = 0;
+  #opened = false;
   #lastEventAt = 0;
   #hiddenSince: number | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -54,12 +55,14 @@ export class Stream {
     this.#close();
     if (this.#stopped) return;
     const { url, sink } = this.options;
+    this.#opened = false;
     if (this.#attempt === 0) sink.link({ state: "connecting", detail: "Opening the live stream.", retryAt: null });
     const source = new EventSource(`${url}${toQuery({ cursor: this.#cursor.id })}`);
     this.#source = source;
     this.#lastEventAt = Date.now();
     source.onopen = () => this.#live();
-    source.onerror = () => void this.#fail("The live stream broke.");
+    source.onerror = () =>
+      void this.#fail(this.#opened ? "The live stream broke." : "The live stream could not be opened.");
     for (const type of EVENTS) {
       source.addEventListener(type, (message: MessageEvent<string>) => this.#receive(type, message));
     }
@@ -67,6 +70,7 @@ export class Stream {
 
   #live(): void {
     this.#attempt = 0;
+    this.#opened = true;
     this.#lastEventAt = Date.now();
     this.options.sink.link({ state: "live", detail: "Receiving live events.", retryAt: null });
   }

@@ -9,7 +9,7 @@ import { useView } from "@/stores/view";
 /** One line above every page when what is shown is not simply the present: simulated, old, or without coordinator. */
 export function Banner() {
   const demo = useView((view) => view.demo);
-  const { state, detail, lastEventAt } = useLink();
+  const { state, detail, retryAt, lastEventAt } = useLink();
   const coordinator = useCluster((cluster) => cluster.coordinator);
   const now = useNow(1000);
   if (demo) {
@@ -33,6 +33,13 @@ export function Banner() {
       <Line tone="bad">
         {detail}
         {age} Training is not affected by this.
+      </Line>
+    );
+  }
+  if (state === "connecting" && retryAt !== null) {
+    return (
+      <Line tone="warn">
+        {detail} What the server says by request is shown; charts stand still until the stream is back.
       </Line>
     );
   }

@@ -1,6 +1,6 @@
 /** Carries events of the chosen source into the stores. The only writer of live data; one feed runs at a time. */
 import { liveSource } from "@/api/live";
-import type { DataSource } from "@/api/source";
+import type { DataSource, Link } from "@/api/source";
 import type { ClusterState, StreamEvent } from "@/api/wire";
 import { oldestFirst } from "@/lib/logs";
 import { addAlerts, useAlerts } from "@/stores/alerts";
@@ -31,7 +31,7 @@ class Feed {
     setSource(this.source);
     for (const { time, metrics } of this.source.pastMetrics?.() ?? []) systemHistory.sample(time, metrics);
     this.#sampler = setInterval(this.#sample, 1000);
-    this.#stopSource = this.source.open({ link: setLink, event: (event) => this.#receive(event) });
+    this.#stopSource = this.source.open({ link: (link) => this.#linked(link), event: (event) => this.#receive(event) });
     void this.#refresh();
   }
 
@@ -40,6 +40,12 @@ class Feed {
     this.#stopSource?.();
     clearInterval(this.#sampler);
     clearTimeout(this.#timer);
+  }
+
+  /** While the stream cannot be had, each of its tries also asks once by request: slower, but not blind. */
+  #linked(link: Link): void {
+    setLink(link);
+    if (link.state === "connecting" && link.retryAt !== null) void this.#refresh();
   }
 
   #receive(event: StreamEvent): void {
@@ -93,15 +99,24 @@ class Feed {
   async #refresh(): Promise<void> {
     this.#written = new Set();
     const { requests } = this.source;
-    const [board, logs, alerts] = await Promise.allSettled([
+    const [board, logs, alerts, runs] = await Promise.allSettled([
       requests.dashboard(),
       requests.logs({ limit: 1000 }),
       requests.alerts(),
+      requests.runs(),
     ]);
     if (this.#stopped) return;
     if (board.status === "fulfilled") applyState(board.value, this.#written);
+    else await this.#askStatus();
     if (logs.status === "fulfilled") logRing.push(oldestFirst(logs.value));
     if (alerts.status === "fulfilled") addAlerts(alerts.value);
+    if (runs.status === "fulfilled" && !useCatalog.getState().loaded) setRuns(runs.value);
+  }
+
+  /** A server that has no more than a status still says who it is. */
+  async #askStatus(): Promise<void> {
+    const [status] = await Promise.allSettled([this.source.requests.status()]);
+    if (!this.#stopped && status?.status === "fulfilled") applyState({ coordinator: status.value });
   }
 
   readonly #sample = (): void => {

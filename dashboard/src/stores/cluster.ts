@@ -31,7 +31,8 @@ const KEYS = ["workers", "tasks", "datasets", "checkpoints", "barriers", "metric
 
 /** Only the named collections change; `except` holds those that a newer event has written meanwhile. */
 export function applyState(state: ClusterState, except: ReadonlySet<string> = new Set()): void {
-  const change: Partial<Cluster> = { loaded: true };
+  // A status alone is no answer to "which workers are there".
+  const change: Partial<Cluster> = state.workers === undefined ? {} : { loaded: true };
   for (const key of KEYS) {
     if (state[key] !== undefined && !except.has(key)) Object.assign(change, { [key]: state[key] });
   }
