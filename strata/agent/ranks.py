@@ -16,7 +16,7 @@ from pathlib import Path
 
 from strata.agent.journal import Journal, RankKey, RankRecord
 from strata.errors import InvalidArgument
-from strata.launchers.base import LaunchSpec
+from strata.launchers.base import Exit, LaunchSpec
 from strata.launchers.local import LocalLauncher, pid_of
 from strata.protocol.generated import agents_pb2 as ag
 
@@ -55,6 +55,10 @@ class Ranks:
 
     def running(self) -> list[RankRecord]:
         return [record for record in self._records.values() if not record.ended]
+
+    def poll(self, handle: str) -> Exit | None:
+        """None while that process runs."""
+        return self._launcher.poll(handle)
 
     def log_file(self, record: RankRecord, stream: str) -> Path:
         return self._folder / "logs" / record.task_id / str(record.attempt) / f"{record.rank}.{stream}"

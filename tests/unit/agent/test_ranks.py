@@ -1,0 +1,163 @@
+"""Desired state against real processes: started once, stopped as asked, found again after the agent's death."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from strata.agent.journal import Journal, RankRecord
+from strata.agent.ranks import Ranks
+from strata.launchers.local import pid_of
+from strata.protocol.generated import agents_pb2 as ag
+from tests.support.waiting import eventually
+
+_SLEEP = "import time; print('up', flush=True); time.sleep(60)"
+
+
+class _Host:
+    """Ranks over a folder, with all they report."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ranks = Ranks(Journal(folder / "ranks"), folder, {"STRATA_DATA_DIR": str(folder)})
+        self.heard: list[tuple[int, bool]] = []
+        self._changed = asyncio.Event()
+        self.ranks.listen(self._hear)
+
+    def _hear(self, record: RankRecord) -> None:
+        self.heard.append((record.rank, record.ended))
+        self._changed.set()
+
+    def want(self, version: int, *items: ag.DesiredProcess) -> None:
+        self.ranks.reconcile(ag.DesiredState(version=version, processes=items))
+
+    async def until_ended(self, count: int = 1) -> list[RankRecord]:
+        async with asyncio.timeout(20):
+            while sum(record.ended for record in self.ranks.records()) < count:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.ranks.records()
+
+
+def _item(code: str, *, rank: int = 0, attempt: int = 1, stop: bool = False, grace_s: float = 5.0) -> ag.DesiredProcess:
+    return ag.DesiredProcess(
+        task_id="t",
+        attempt=attempt,
+        rank=rank,
+        argv=[sys.executable, "-c", code],
+        env={"STRATA_INCARNATION": f"t.{attempt}.{rank}.{os.getpid()}", "MASTER_PORT": "0"},
+        grace_s=grace_s,
+        stop=stop,
+        worker_id=f"t-{rank}",
+    )
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[_Host]:
+    host = _Host(tmp_path)
+    yield host
+    await host.ranks.stop_all(0.0)
+
+
+async def test_an_exit_is_reported_with_its_code(host: _Host) -> None:
+    host.want(1, _item("exit(3)"), _item("pass", rank=1))
+    records = await host.until_ended(2)
+    assert sorted((record.rank, record.exit_code) for record in records) == [(0, 3), (1, 0)]
+    assert host.heard.count((0, False)) == host.heard.count((0, True)) == 1
+
+
+async def test_a_repeated_wish_starts_nothing_twice(host: _Host) -> None:
+    host.want(1, _item(_SLEEP))
+    pid = pid_of(host.ranks.running()[0].handle)
+    host.want(2, _item(_SLEEP))
+    host.want(1, _item(_SLEEP, rank=1))
+    assert [pid_of(record.handle) for record in host.ranks.running()] == [pid]
+
+
+async def test_what_ended_is_not_started_again_and_is_forgotten_when_unwanted(host: _Host) -> None:
+    host.want(1, _item("pass"))
+    await host.until_ended()
+    host.want(2, _item("pass"))
+    assert not host.ranks.running()
+    host.want(3)
+    assert host.ranks.records() == []
+    assert Journal(host.folder / "ranks").load() == []
+
+
+async def test_stop_gives_grace_and_then_kills(host: _Host) -> None:
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+    host.want(1, _item(deaf), _item(_SLEEP, rank=1))
+    logs = [host.ranks.log_file(record, "stdout") for record in host.ranks.running()]
+    eventually("both are up", lambda: all(path.exists() and path.read_text() for path in logs))
+    host.want(2, _item(deaf, stop=True, grace_s=0.2), _item(_SLEEP, rank=1, stop=True, grace_s=10))
+    records = {record.rank: record for record in await host.until_ended(2)}
+    assert records[0].exit_code == -signal.SIGKILL
+    assert records[1].exit_code == -signal.SIGTERM
+    assert all(record.stopped for record in records.values())
+
+
+async def test_a_shorter_grace_replaces_a_longer_one(host: _Host) -> None:
+    host.want(1, _item(_SLEEP))
+    host.want(2, _item(_SLEEP, stop=True, grace_s=60))
+    host.want(3, _item(_SLEEP, stop=True, grace_s=0))
+    assert (await host.until_ended())[0].exit_code in (-signal.SIGKILL, -signal.SIGTERM)
+
+
+async def test_a_stop_of_what_never_ran_is_answered(host: _Host) -> None:
+    host.want(1, _item(_SLEEP, stop=True))
+    (record,) = host.ranks.records()
+    assert (record.ended, record.stopped, record.exit_code) == (True, True, None)
+
+
+async def test_a_program_that_is_missing_says_so(host: _Host) -> None:
+    item = _item("")
+    item.argv[0] = "/no/such/program"
+    host.want(1, item)
+    (record,) = host.ranks.records()
+    assert record.unstarted
+    assert "'/no/such/program' does not exist" in record.message
+
+
+def _kill(host: _Host, handle: str) -> None:
+    """As a death that the agent which started it still sees the remains of."""
+    os.kill(pid_of(handle), signal.SIGKILL)
+    eventually("it is gone", lambda: host.ranks.poll(handle))
+
+
+async def test_the_next_agent_adopts_what_runs_and_notes_what_ended(tmp_path: Path) -> None:
+    before = _Host(tmp_path)
+    before.want(1, _item(_SLEEP), _item(_SLEEP, rank=1), _item(_SLEEP, rank=2))
+    handles = {record.rank: record.handle for record in before.ranks.running()}
+    before.ranks.detach()
+    for rank in (1, 2):
+        _kill(before, handles[rank])
+    (tmp_path / "exits").mkdir()
+    (tmp_path / "exits" / f"t.1.2.{os.getpid()}").write_text("done")
+    after = _Host(tmp_path)
+    after.ranks.adopt()
+    records = {record.rank: record for record in after.ranks.records()}
+    assert [record.ended for _, record in sorted(records.items())] == [False, True, True]
+    assert [records[1].exit_code, records[2].exit_code] == [None, 0]
+    _kill(before, handles[0])
+    await after.until_ended(3)
+
+
+async def test_an_intent_whose_process_runs_is_adopted_by_its_tag(tmp_path: Path) -> None:
+    before = _Host(tmp_path)
+    before.want(1, _item(_SLEEP))
+    (record,) = before.ranks.running()
+    handle = record.handle
+    log = before.ranks.log_file(record, "stdout")
+    eventually("it is up", lambda: log.exists() and log.read_text())
+    before.ranks.detach()
+    record.handle = ""  # as if the agent had died between the start and its note
+    Journal(tmp_path / "ranks").save(record)
+    after = _Host(tmp_path)
+    after.ranks.adopt()
+    assert [found.handle for found in after.ranks.running()] == [handle]
+    _kill(before, handle)
+    await after.until_ended()
