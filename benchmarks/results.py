@@ -40,8 +40,8 @@ class Target:
     def __post_init__(self) -> None:
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError(f"a target states at_most or at_least, exactly one: {self.metric} of {self.of}")
-        if self.bound <= 0:
-            raise ValueError(f"a target's bound is positive: {self.bound}")
+        if self.bound < 0 or self.at_least == 0:
+            raise ValueError(f"a target's bound is positive (or at_most=0, for none at all): {self.bound}")
 
     @property
     def bound(self) -> float:

@@ -33,7 +33,7 @@ def real_tree(root: Path = ROOT) -> list[str]:
 
 
 def _walk(root: Path, folder: Path, *, depth: int, files: bool) -> Iterator[str]:
-    inside = [path for path in sorted(folder.iterdir()) if path.name not in NOT_OURS] if folder.is_dir() else []
+    inside = [path for path in sorted(folder.iterdir()) if _is_ours(path.name)] if folder.is_dir() else []
     if depth == 0 or not any(path.is_file() or _holds_files(path) for path in inside):
         return
     yield folder.relative_to(root).as_posix() + "/"
@@ -46,7 +46,11 @@ def _walk(root: Path, folder: Path, *, depth: int, files: bool) -> Iterator[str]
 
 
 def _holds_files(folder: Path) -> bool:
-    return any(path.is_file() for path in folder.rglob("*") if not NOT_OURS & set(path.relative_to(folder).parts))
+    return any(path.is_file() for path in folder.rglob("*") if all(map(_is_ours, path.relative_to(folder).parts)))
+
+
+def _is_ours(name: str) -> bool:
+    return name not in NOT_OURS and not name.startswith(".")
 
 
 def parse(page: str) -> dict[str, str]:

@@ -66,6 +66,17 @@ def test_a_target_states_exactly_one_bound(bound: float | None) -> None:
         Target(metric="wall_s", versus=None, at_most=bound, at_least=bound)
 
 
+def test_none_at_all_is_a_claim_without_tolerance() -> None:
+    target = Target(metric="dropped", versus=None, at_most=0)
+    assert verdict(target, variant("ours", 0.0, metric="dropped")) is Verdict.PASS
+    assert verdict(target, variant("ours", 1.0, metric="dropped")) is Verdict.MISS
+
+
+def test_a_bound_that_always_holds_is_refused() -> None:
+    with pytest.raises(ValueError, match="positive"):
+        Target(metric="rps", versus=None, at_least=0)
+
+
 def test_a_target_reads_as_a_sentence() -> None:
     assert str(Target(metric="wall_s", versus="torch", at_most=0.5)) == "wall_s of ours / torch ≤ 0.5"
     assert str(Target(metric="rps", of="floor", versus=None, at_least=10)) == "rps of floor ≥ 10"
