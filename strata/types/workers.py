@@ -24,7 +24,10 @@ class MemberState(StrEnum):
 
     @property
     def alive(self) -> bool:
-        return self in (MemberState.READY, MemberState.SUSPECT, MemberState.DRAINING)
+        return self in _ALIVE
+
+
+_ALIVE = frozenset({MemberState.READY, MemberState.SUSPECT, MemberState.DRAINING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

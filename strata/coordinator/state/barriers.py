@@ -329,14 +329,30 @@ class Barriers:
             self.on_outcome(event, now)
 
 
+class _Places:
+    """Everybody's place in the release that was asked about last: a thousand members ask one after the other."""
+
+    def __init__(self) -> None:
+        self._event: BarrierReleased | None = None
+        self._places: dict[str, int] = {}
+
+    def of(self, event: BarrierReleased, worker_id: str) -> int:
+        if event is not self._event:
+            self._event = event
+            self._places = {name: place for place, name in enumerate(event.worker_ids, start=1)}
+        return self._places[worker_id]
+
+
+_places = _Places()
+
+
 def outcome_for(event: Outcome, worker_id: str) -> BarrierResult:
     """What one member is told: its result, or the error that says who is missing and why."""
     if isinstance(event, BarrierReleased):
-        order = event.worker_ids.index(worker_id) + 1
         return BarrierResult(
             barrier_id=event.barrier_id,
             participants=len(event.worker_ids),
-            arrival_order=order,
+            arrival_order=_places.of(event, worker_id),
             generation=event.generation,
             absent=event.absent,
         )
