@@ -1,0 +1,103 @@
+"""A run with no server at all: it never blocks, never raises, and keeps everything for `strata sync`."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strata.protocol.generated import telemetry_pb2 as tm
+from strata.worker import run as runs
+from strata.worker.log_handler import LogHandler
+from strata.worker.run import Run, init
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    monkeypatch.setenv("STRATA_DATA_DIR", str(tmp_path))
+    run = init(project="vision", name="resnet50", config={"lr": 1e-3})
+    yield run
+    run.finish()
+
+
+def _kept(run: Run) -> list[tm.Batch]:
+    folder = run.place.data_dir / "offline" / run.id / "rank-0"
+    return [tm.Batch.FromString(path.read_bytes()) for path in sorted(folder.iterdir())]
+
+
+def _points(run: Run) -> list[tuple[str, int, float]]:
+    found = []
+    for batch in _kept(run):
+        names = {series.index: series.metric for series in batch.series}
+        points = batch.points
+        for index, step, value in zip(points.series, points.step, points.value, strict=True):
+            found.append((names[index], step, value))
+    return found
+
+
+def test_an_offline_run_keeps_points_config_and_its_end(run: Run) -> None:
+    run.log({"loss": 0.5, "lr": 1}, step=1)
+    run.log({"loss": 0.25})
+    assert run.finish() is False
+    assert run.finish() is True
+    assert _points(run) == [("loss", 1, 0.5), ("lr", 1, 1.0), ("loss", 2, 0.25)]
+    told = [info for batch in _kept(run) for info in batch.runs]
+    assert [(info.project, info.name, info.status) for info in told] == [
+        ("vision", "resnet50", "running"),
+        ("vision", "resnet50", "finished"),
+    ]
+    assert told[0].config_json == '{"lr": 0.001}'
+
+
+@pytest.mark.parametrize(
+    "bad", [{"loss": "high"}, {"": 1.0}, {"loss": object()}, {7: 1.0}, {"x" * 300: 1.0}, None, 5, {"loss": [1, 2]}]
+)
+def test_nothing_that_is_logged_can_raise(run: Run, bad: Any) -> None:
+    run.log(bad, step=1)
+    run.log({"loss": 1.0}, step=-1)
+    run.log({"ok": 2.0}, step=2)
+    run.finish()
+    assert _points(run) == [("ok", 2, 2.0)]
+    assert sum(batch.dropped_points for batch in _kept(run)) >= 2
+
+
+def test_a_second_init_is_the_same_run(run: Run) -> None:
+    assert init(name="other") is run
+
+
+def test_a_reused_dict_is_noted_as_it_was(run: Run) -> None:
+    values = {"loss": 1.0}
+    for step in range(3):
+        values["loss"] = float(step)
+        run.log(values, step=step)
+    run.finish()
+    assert [value for _, _, value in _points(run)] == [0.0, 1.0, 2.0]
+
+
+def test_log_costs_the_loop_little(run: Run) -> None:
+    """A loose bound for a busy machine; benchmarks/run_log.py measures it."""
+    began = time.thread_time()
+    for step in range(20_000):
+        run.log({"loss": 0.5}, step=step)
+    assert (time.thread_time() - began) / 20_000 < 20e-6
+
+
+def test_alone_there_is_nobody_to_wait_for(run: Run) -> None:
+    assert runs.barrier("epoch-0") is None
+    assert runs.should_stop() is False
+    with runs.section("eval"):
+        runs.log({"loss": 1.0}, step=1)
+
+
+def test_log_records_become_lines(run: Run) -> None:
+    import logging
+
+    logger = logging.getLogger("user.script")
+    handler = LogHandler(run)
+    logger.addHandler(handler)
+    logger.warning("watch %s", "out")
+    logger.removeHandler(handler)
+    run.finish()
+    lines = [line for batch in _kept(run) for line in batch.logs]
+    assert [(line.level, line.message, line.source) for line in lines] == [("warn", "watch out", "worker")]
