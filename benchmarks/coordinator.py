@@ -1,0 +1,180 @@
+"""The coordinator under load, beside a bare uvloop TCP server that gets the same bytes from the same client.
+
+Client and server share this machine's cores, so what a client costs is taken from the server: read ratios, and CPU per
+operation. The original's claims (64 vCPU): 11,500 heartbeats/s, 48 ms for a barrier of 100, 1,200 registrations/s.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours
+from benchmarks.measure import stopwatch
+
+__all__ = ["BENCHMARK"]
+
+_ROOT = SCRIPTS.parent.parent
+_LOAD = SCRIPTS / "coordinator_load.py"
+
+
+class _Server:
+    """A `strata coordinator` over a folder of its own; leases are long, because a busy machine kills nobody here."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="strata-bench-"))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when the first call is answered."""
+        env = os.environ | {"HEARTBEAT_TIMEOUT": "600", "STRATA_LOG": "error", "PYTHONPATH": str(_ROOT)}
+        command = [sys.executable, "-m", "strata", "coordinator", "--data-dir", str(self.folder), "--grpc-port", "0"]
+        self._process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        endpoint = self.folder / "coordinator.json"
+        while not endpoint.exists() or json.loads(endpoint.read_text())["pid"] != self._process.pid:
+            if self._process.poll() is not None:
+                raise RuntimeError(f"the coordinator ended with {self._process.returncode}")
+            time.sleep(0.005)
+        self.address: str = json.loads(endpoint.read_text())["grpc"]
+        with grpc.insecure_channel(self.address) as channel:
+            check = health_pb2_grpc.HealthStub(channel).Check  # type: ignore[attr-defined]  # its types know no methods
+            check(health_pb2.HealthCheckRequest(), timeout=30, wait_for_ready=True)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def close(self) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def load(self, mode: str, number: int) -> Script:
+        assert self._process is not None
+        token = (self.folder / "token").read_text().strip()
+        return Script(_LOAD, args=(mode, self.address, str(self._process.pid), token, str(number)))
+
+
+def _serve(stack: ExitStack) -> _Server:
+    server = _Server()
+    stack.callback(server.close)
+    server.start()
+    return server
+
+
+def _floor_load(stack: ExitStack, mode: str, number: int, participants: int) -> Script:
+    """The same load on the bare TCP server; participants 0 = it answers every message at once."""
+    command = [sys.executable, str(SCRIPTS / "tcp_floor.py"), str(participants)]
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(_ROOT)}, stdout=subprocess.PIPE, text=True)
+    stack.callback(process.wait)
+    stack.callback(process.kill)
+    assert process.stdout is not None
+    port = process.stdout.readline().strip()
+    return Script(_LOAD, args=(mode, f"127.0.0.1:{port}", str(process.pid), "", str(number)))
+
+
+def _beats(stack: ExitStack) -> tuple[Variant, ...]:
+    return (
+        ours(_serve(stack).load("beats", 64)),
+        floor("bare TCP", _floor_load(stack, "beats", 64, 0)),
+    )
+
+
+def _barrier(number: int) -> Callable[[ExitStack], tuple[Variant, ...]]:
+    def build(stack: ExitStack) -> tuple[Variant, ...]:
+        server = _serve(stack)
+        return (
+            ours(server.load("barrier", number), label="Strata, agents' streams"),
+            ours(server.load("held", number), name="held", label="Strata, held unary calls"),
+            floor("bare TCP", _floor_load(stack, "barrier", number, number)),
+        )
+
+    return build
+
+
+def _register(stack: ExitStack) -> tuple[Variant, ...]:
+    return (
+        ours(_serve(stack).load("register", 3_000)),
+        floor("bare TCP, nothing durable", _floor_load(stack, "register", 3_000, 0)),
+    )
+
+
+def _idle(stack: ExitStack) -> tuple[Variant, ...]:
+    return (ours(_serve(stack).load("idle", 1_000)), floor("bare TCP", _floor_load(stack, "idle", 1_000, 0)))
+
+
+def _restart(stack: ExitStack) -> tuple[Variant, ...]:
+    """kill -9, start again, first answer; with 1,000 workers in the journal."""
+    server = _serve(stack)
+    script = server.load("register", 1_000)
+    env = os.environ | {"PYTHONPATH": str(_ROOT)}
+    subprocess.run([sys.executable, str(script.path), *script.args], env=env, check=True, stdout=subprocess.DEVNULL)
+
+    def again() -> dict[str, float]:
+        server.kill()
+        with stopwatch() as watch:
+            server.start()
+        return {"wall_s": watch.wall_s}
+
+    imports = Script(SCRIPTS / "import_modules.py", args=("grpc", "uvloop", "numpy", "pydantic_settings"))
+    return ours(again), floor("start Python, import grpc, uvloop, numpy, pydantic", imports)
+
+
+BENCHMARK = Benchmark(
+    name="coordinator",
+    packages=("grpcio", "protobuf", "uvloop"),
+    cases=(
+        Case(
+            name="heartbeats on 64 streams, one in flight each",
+            variants=_beats,
+            targets=(Target(metric="messages_per_s", versus=None, at_least=12_000),),
+            repeats=5,
+        ),
+        Case(
+            name="barrier of 100 workers on connections of their own, all arriving at once, 100 rounds",
+            variants=_barrier(100),
+            targets=(
+                Target(metric="p99_s", versus=None, at_most=0.015),
+                Target(metric="p50_s", versus="floor", at_most=2.0),
+            ),
+            repeats=3,
+        ),
+        Case(
+            name="barrier of 1,000 workers on connections of their own, all arriving at once, 100 rounds",
+            variants=_barrier(1_000),
+            targets=(
+                Target(metric="p99_s", versus=None, at_most=0.060),
+                Target(metric="p50_s", versus="floor", at_most=2.0),
+            ),
+            repeats=3,
+        ),
+        Case(
+            name="3,000 durable registrations, 64 at a time",
+            variants=_register,
+            targets=(Target(metric="registrations_per_s", versus=None, at_least=1_500),),
+            repeats=5,
+        ),
+        Case(
+            name="1,000 idle workers, one heartbeat a second each on a stream of its own",
+            variants=_idle,
+            targets=(Target(metric="cores", versus=None, at_most=0.25),),
+            repeats=3,
+            warmups=0,
+        ),
+        Case(
+            name="kill -9 and serve again with 1,000 workers known",
+            variants=_restart,
+            targets=(Target(metric="wall_s", versus=None, at_most=2.0),),
+            repeats=5,
+        ),
+    ),
+)
