@@ -30,7 +30,7 @@ const FROM = { sm: "max-sm:hidden", md: "max-md:hidden", lg: "max-lg:hidden", xl
 export function Table<T>({ label, rows, columns, rowKey, rowClass, sort, onSort }: Props<T>) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
-    <section aria-label={label} tabIndex={0} className="overflow-x-auto">
+    <section aria-label={label} tabIndex={0} className="relative overflow-x-auto">
       <table className="w-full border-collapse text-xs">
         <thead>
           <tr className="text-left text-2xs text-faint">

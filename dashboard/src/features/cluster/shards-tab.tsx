@@ -33,7 +33,7 @@ function OwnerRow({
   const samples = shards.reduce((sum, shard) => sum + shard.end_index - shard.start_index, 0);
   const progress = mean(shards.map((shard) => shard.progress));
   return (
-    <li className="grid grid-cols-[minmax(0,120px)_64px_90px_minmax(0,1fr)_44px] items-center gap-3 py-1 text-xs max-sm:grid-cols-[minmax(0,1fr)_48px_minmax(0,1fr)_40px]">
+    <li className="grid grid-cols-[minmax(0,120px)_64px_90px_minmax(0,1fr)_44px] items-center gap-3 py-1 text-xs max-sm:grid-cols-[minmax(0,1fr)_64px_minmax(0,1fr)_40px]">
       <span className="flex min-w-0 items-center gap-2">
         <span
           aria-hidden="true"
@@ -44,7 +44,7 @@ function OwnerRow({
           {owner}
         </PageLink>
       </span>
-      <span className="text-right">{shards.length} shards</span>
+      <span className="text-right whitespace-nowrap">{shards.length} shards</span>
       <span className="text-right text-muted max-sm:hidden">{formatCount(samples)}</span>
       <ProgressBar value={progress} label={`${owner}, epoch ${worker?.current_epoch ?? "unknown"}`} />
       <span className="text-right font-mono">{formatPercent(progress)}</span>

@@ -28,9 +28,12 @@ export function LogRow({ line, selected, onSelect }: Props) {
       )}
     >
       <span aria-hidden="true" className="h-full w-[3px] shrink-0" style={{ background: gutter }} />
-      <span className="shrink-0 text-faint">{formatClock(timeOf(line), true)}</span>
+      <span className="shrink-0 text-faint">
+        {formatClock(timeOf(line))}
+        <span className="max-md:hidden">{formatClock(timeOf(line), true).slice(8)}</span>
+      </span>
       <span className={cx("w-10 shrink-0 font-medium uppercase", LEVEL_COLORS[line.level])}>{line.level}</span>
-      <span className="w-24 shrink-0 truncate text-muted max-md:w-16">{line.worker_id ?? line.source}</span>
+      <span className="w-24 shrink-0 truncate text-muted max-md:hidden">{line.worker_id ?? line.source}</span>
       <span className={cx("truncate whitespace-pre", line.level === "debug" && "text-muted")}>
         {plainText(line.message)}
       </span>
