@@ -1,7 +1,8 @@
 """Series for REST: from the live cache when the whole of it is asked for, else a window from the store."""
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,37 @@ from strata.types.metrics import SeriesKey
 
 __all__ = ["CurveReader"]
 
+_SETTLE_S = 3.0
+
 
 class CurveReader:
     """Answers with at most `points` points per series, extremes included."""
 
-    def __init__(self, live: LiveView, store: Store) -> None:
+    def __init__(self, live: LiveView, store: Store, flush: Callable[[], Awaitable[None]]) -> None:
         self._live = live
         self._store = store
+        self._flush = flush
 
     async def read(self, run_id: str, where: Mapping[str, Any], points: int) -> list[dict[str, Any]]:
         """`where` as in sql.curves, without the run; None means no limit."""
+        self._live.tick()  # who has just sent points finds them
         narrowed = any(value is not None for name, value in where.items() if name != "metric")
         if not narrowed and self._is_cached(run_id):
             return self._from_cache(run_id, where.get("metric"), points)
+        await self._settle(run_id)
         found = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2))
         return await asyncio.to_thread(lambda: [_stored(curve, points) for curve in found])
+
+    async def _settle(self, run_id: str) -> None:
+        """Points that the cache shows but the store has not got yet are waited for, within reason."""
+        series, cache = self._live.series, self._live.cache
+        ahead = any(
+            cache.has(number) and series.stored(number) < cache.stats(number).total_points
+            for number in series.of_run(run_id)
+        )
+        if ahead and self._store.ready:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._flush(), _SETTLE_S)
 
     def _is_cached(self, run_id: str) -> bool:
         numbers = self._live.series.of_run(run_id)

@@ -146,13 +146,14 @@ class Observatory:
             intake=self._intake,
             live=self._live,
             broadcaster=self._broadcaster,
-            curves=CurveReader(self._live, self._store),
+            curves=CurveReader(self._live, self._store, self._writer.flushed),
             logs=self._logs,
             board=self._board,
             commands=commands,
             alerts=self._alerts,
             samples=self._samples,
             keeper=self._keeper,
+            store=self._store,
             exposition=Exposition(self._board, self._broadcaster, self._intake.counts, self._gauges),
         )
         listener = HttpListener(create_app(parts), sock)

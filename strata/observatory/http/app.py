@@ -3,9 +3,11 @@
 from fastapi import FastAPI
 
 from strata import __version__
+from strata.observatory.http.apidoc import add_api_page
 from strata.observatory.http.cluster import cluster_router
 from strata.observatory.http.datasets import datasets_router
 from strata.observatory.http.errors import install_error_handlers
+from strata.observatory.http.export import export_router
 from strata.observatory.http.history import history_router
 from strata.observatory.http.logs import logs_router
 from strata.observatory.http.middleware import GuardMiddleware
@@ -28,13 +30,17 @@ _ROUTERS = (
     tasks_router,
     datasets_router,
     history_router,
+    export_router,
 )
 
 
 def create_app(parts: Parts) -> FastAPI:
     """Endpoints first; the dashboard's catch-all last."""
-    app = FastAPI(title="Strata", version=__version__, description="Distributed training, live.")
+    app = FastAPI(
+        title="Strata", version=__version__, description="Distributed training, live.", docs_url=None, redoc_url=None
+    )
     install_error_handlers(app)
+    add_api_page(app)
     for make in _ROUTERS:
         app.include_router(make(parts))
     app.include_router(static_router())

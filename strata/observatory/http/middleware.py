@@ -22,8 +22,6 @@ _HEADERS = {
         "connect-src 'self'; object-src 'none'; base-uri 'self'; frame-ancestors 'none'"
     ),
 }
-# Swagger's page loads its script from a CDN and starts it inline; the rest of the site must not be able to.
-_DOCS = frozenset({"/docs", "/redoc"})
 
 
 class GuardMiddleware:
@@ -37,7 +35,7 @@ class GuardMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        send = _with_headers(send, docs=scope["path"] in _DOCS)
+        send = _with_headers(send)
         signed_in = self._sign_in(scope)
         if signed_in is not None:
             await signed_in(scope, receive, send)
@@ -61,13 +59,12 @@ class GuardMiddleware:
         return response
 
 
-def _with_headers(send: Send, *, docs: bool) -> Send:
+def _with_headers(send: Send) -> Send:
     async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
-                if not (docs and name == "content-security-policy"):
-                    headers.setdefault(name, value)
+                headers.setdefault(name, value)
         await send(message)
 
     return wrapped

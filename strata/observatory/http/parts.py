@@ -15,6 +15,7 @@ from strata.observatory.live import LiveView
 from strata.observatory.logbook import LogBook
 from strata.observatory.readmodel.board import ClusterBoard
 from strata.observatory.samples import SampleBook
+from strata.observatory.store.base import Store
 
 __all__ = ["Parts"]
 
@@ -36,3 +37,4 @@ class Parts:
     samples: SampleBook
     keeper: CheckpointKeeper
     exposition: Exposition
+    store: Store

@@ -25,6 +25,7 @@ def runs_router(parts: Parts) -> APIRouter:
     @router.get("/runs")
     @router.get("/api/runs")
     async def runs() -> Response:
+        parts.live.tick()  # who has just sent points finds the run
         return json_bytes(encode([info.to_dict() for info in parts.live.runs.all()]))
 
     @router.get("/metrics/{run_id}")

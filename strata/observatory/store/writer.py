@@ -56,6 +56,7 @@ class StoreWriter:
         self._series = series
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._moved = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
         self._offered: OrderedDict[int, Columns] = OrderedDict()
@@ -83,9 +84,11 @@ class StoreWriter:
             self._offered_points -= oldest.num_points
         self._wake.set()
 
-    async def flushed(self, offset: int) -> None:
-        """Returns when the store holds every record before `offset`."""
+    async def flushed(self, offset: int | None = None) -> None:
+        """Returns when the store holds every record before `offset`; all that there is now, when it is not given."""
+        offset = self._spool.end if offset is None else offset
         self._wake.set()
+        self._hurry.set()
         async with self._moved:
             await self._moved.wait_for(lambda: self._spool.progress.consumed >= offset)
 
@@ -119,7 +122,9 @@ class StoreWriter:
             async with self._moved:
                 self._moved.notify_all()
             if self._spool.backlog_bytes < _GROUP_BYTES:
-                await asyncio.sleep(_INTERVAL_S)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._hurry.wait(), _INTERVAL_S)
+                self._hurry.clear()
 
     async def _move_group(self, *, suspicious: bool) -> None:
         group = await self._next_group()

@@ -1,5 +1,6 @@
 """REST of a real server: shapes, refusals, doors."""
 
+import io
 import os
 import socket
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import grpc
 import httpx
+import pyarrow.parquet
 import pytest
 
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -87,6 +89,19 @@ def test_points_are_all_or_nothing(shared_observatory: ObservatoryProcess) -> No
     assert run["is_active"]
     assert run["latest_step"] == 2
     assert run["num_points"] == 2
+
+
+def test_a_run_is_exported_as_it_was_sent(shared_observatory: ObservatoryProcess) -> None:
+    points = [{"metric": "loss", "step": step, "value": step / 4, "event_time": 1_794_000_000} for step in range(5)]
+    assert shared_observatory.post("/api/runs/exported/points", {"points": points}).status_code == 200
+    wait_until(lambda: shared_observatory.get("/api/status")["spool_backlog_bytes"] == 0, "an empty spool")
+    text = httpx.get(f"{shared_observatory.http}/api/runs/exported/export", timeout=60).text
+    assert text.splitlines()[0].startswith('"run_id","metric"')
+    assert len(text.splitlines()) == 6
+    url = f"{shared_observatory.http}/api/runs/exported/export?format=parquet"
+    table = pyarrow.parquet.read_table(io.BytesIO(httpx.get(url, timeout=60).content))
+    assert table["value"].to_pylist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert httpx.get(f"{shared_observatory.http}/api/runs/none/export", timeout=60).status_code == 404
 
 
 def test_logs_are_found_by_filters_words_and_pages(shared_observatory: ObservatoryProcess) -> None:

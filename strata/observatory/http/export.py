@@ -1,0 +1,44 @@
+"""GET /api/runs/{run}/export: the raw points as a file."""
+
+import tempfile
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse
+
+from strata.observatory.http.parts import Parts
+from strata.observatory.transfer.export import Format, export_run
+from strata.types.names import check_name
+
+__all__ = ["export_router"]
+
+_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+
+
+def export_router(parts: Parts) -> APIRouter:
+    """Written to a temporary file first: a failure half-way is an error, not half a file."""
+    router = APIRouter(tags=["runs"])
+
+    @router.get("/api/runs/{run_id}/export")
+    async def export(run_id: str, format: Format = "csv") -> FileResponse:  # noqa: A002 - the query's word
+        check_name("run_id", run_id)
+        with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as file:
+            target = Path(file.name)
+        try:
+            await export_run(parts.store, run_id, target, format)
+        except BaseException:
+            _remove(target)
+            raise
+        return FileResponse(
+            target,
+            media_type=_TYPES[format],
+            filename=f"{run_id}.{format}",
+            background=BackgroundTask(_remove, target),
+        )
+
+    return router
+
+
+def _remove(file: Path) -> None:
+    file.unlink(missing_ok=True)

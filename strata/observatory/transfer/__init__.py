@@ -1,0 +1,1 @@
+"""Metrics from elsewhere and to elsewhere: TensorBoard event files and CSV in, CSV and Parquet out."""

@@ -1,0 +1,59 @@
+"""A run's raw points as a CSV or Parquet file, metric by metric, so that memory stays small."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from strata.errors import NotFound
+from strata.observatory.store.base import Store
+from strata.observatory.store.sql import raw_points, series_of
+
+__all__ = ["Format", "export_run"]
+
+Format = Literal["csv", "parquet"]
+_MAX_ROWS = 20_000_000
+
+_SCHEMA = pa.schema(
+    {
+        "run_id": pa.string(),
+        "metric": pa.string(),
+        "host": pa.string(),
+        "rank": pa.uint32(),
+        "device": pa.uint16(),
+        "unit": pa.string(),
+        "step": pa.uint64(),
+        "event_time_ms": pa.int64(),
+        "value": pa.float64(),
+    }
+)
+
+
+async def export_run(store: Store, run_id: str, target: Path, kind: Format) -> int:
+    """Writes every point of the run that the store holds; returns how many. Raises NotFound for an unknown run."""
+    sql, parameters = series_of([run_id])
+    metrics = sorted({row["metric"] for row in (await store.query(sql, parameters)).to_pylist()})
+    if not metrics:
+        raise NotFound(f"the store has no points of run {run_id!r}")
+    count = 0
+    writer: Any = _open(target, kind)
+    try:
+        for metric in metrics:
+            sql, parameters = raw_points({"runs": [run_id], "metric": metric}, _MAX_ROWS)
+            table = (await store.query(sql, parameters)).rename_columns(
+                ["run_id", "metric", "host", "rank", "device", "unit", "step", "event_time_ms", "value"]
+            )
+            await asyncio.to_thread(writer.write_table, table.cast(_SCHEMA))
+            count += table.num_rows
+    finally:
+        writer.close()
+    return count
+
+
+def _open(target: Path, kind: Format) -> Any:
+    if kind == "csv":
+        return pa.csv.CSVWriter(target, _SCHEMA)
+    return pa.parquet.ParquetWriter(target, _SCHEMA, compression="zstd")

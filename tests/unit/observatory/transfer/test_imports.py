@@ -1,0 +1,86 @@
+"""Imports: TensorBoard's bytes and both shapes of CSV become points; what is broken is named."""
+
+import math
+import struct
+from pathlib import Path
+
+import pytest
+
+from strata.errors import DataError
+from strata.observatory.ingest.batch import to_columns
+from strata.observatory.transfer.batches import ImportedPoint, to_batches
+from strata.observatory.transfer.table import read_csv
+from strata.observatory.transfer.tensorboard import find_event_files, read_event_file
+
+
+def field(number: int, body: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(body)]) + body
+
+
+def event(step: int, tag: str, *, simple: float | None = None, tensor: float | None = None) -> bytes:
+    value = field(1, tag.encode())
+    if simple is not None:
+        value += bytes([2 << 3 | 5]) + struct.pack("<f", simple)
+    if tensor is not None:
+        value += field(8, bytes([1 << 3, 2]) + field(4, struct.pack("<d", tensor)))
+    body = bytes([1 << 3 | 1]) + struct.pack("<d", 1_794_000_000.5) + bytes([2 << 3, step]) + field(5, field(1, value))
+    return struct.pack("<Q", len(body)) + bytes(4) + body + bytes(4)
+
+
+def test_event_files_of_both_generations(tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / "train"
+    folder.mkdir(parents=True)
+    file = folder / "events.out.tfevents.1.host"
+    whole = event(1, "loss", simple=0.5) + event(2, "acc", tensor=0.25) + event(3, "loss", simple=math.nan)
+    file.write_bytes(whole + event(4, "loss", simple=1.0)[:-7])
+    assert find_event_files(tmp_path / "logs") == {"train": [file]}
+    points = list(read_event_file(file))
+    assert points[:2] == [
+        ImportedPoint("loss", 1, 1_794_000_000_500, 0.5),
+        ImportedPoint("acc", 2, 1_794_000_000_500, 0.25),
+    ]
+    assert math.isnan(points[2].value)
+    assert len(points) == 3
+
+
+def test_what_is_no_event_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "x.tfevents"
+    file.write_bytes(b"certainly not a record")
+    with pytest.raises(DataError, match=r"x\.tfevents"):
+        list(read_event_file(file))
+    with pytest.raises(DataError, match="no TensorBoard event file"):
+        find_event_files(tmp_path / "nowhere")
+
+
+def test_long_and_wide_csv(tmp_path: Path) -> None:
+    long = tmp_path / "long.csv"
+    long.write_text("metric,step,value,rank\nloss,1,0.5,2\nloss,2,nan,2\nlr,1,,0\n")
+    points = list(read_csv(long, 1_000))
+    assert points[0] == ImportedPoint("loss", 1, 1_000, 0.5, 2)
+    assert math.isnan(points[1].value)
+    assert len(points) == 2
+    wide = tmp_path / "wide.csv"
+    wide.write_text("step,time,loss,val/acc\n0,1794000000,1.5,\n10,1794000001,0.5,0.75\n")
+    assert [(p.metric, p.step, p.time_ms, p.value) for p in read_csv(wide, 0)] == [
+        ("loss", 0, 1_794_000_000_000, 1.5),
+        ("loss", 10, 1_794_000_001_000, 0.5),
+        ("val/acc", 10, 1_794_000_001_000, 0.75),
+    ]
+
+
+def test_a_csv_that_makes_no_sense_is_named_with_its_row(tmp_path: Path) -> None:
+    file = tmp_path / "bad.csv"
+    file.write_text("step,loss\n1,0.5\n2,much\n")
+    with pytest.raises(DataError, match=r"row 3: 'much'"):
+        list(read_csv(file, 0))
+    file.write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match="no column metric"):
+        list(read_csv(file, 0))
+
+
+def test_batches_have_stable_ids_and_are_valid() -> None:
+    points = [ImportedPoint("loss", step, 1_794_000_000_000 + step, 1.0) for step in range(45_000)]
+    batches = list(to_batches(points, "r1", "file"))
+    assert sum(to_columns(batch).num_points for batch in batches) == 45_000
+    assert len({batch.batch_id for batch in batches}) == 3
+    assert [b.batch_id for b in to_batches(points, "r1", "file")] == [b.batch_id for b in batches]
