@@ -142,6 +142,8 @@ class Load:
             ]
             return lambda: _send_all(connections, ready)
 
+        beaten_at = time.monotonic()
+
         async def between() -> None:
             """Agents that say nothing for five seconds are lost: they beat, but not while a barrier is timed."""
             nonlocal beaten_at
@@ -150,7 +152,6 @@ class Load:
                 _send_all(connections, [ag.AgentMessage(beat=ag.AgentBeat(sequence=1)).SerializeToString()] * number)
                 await asyncio.sleep(0.3)
 
-        beaten_at = time.monotonic()
         return await self._time_rounds(number, rounds, prepare, between)
 
     async def held(self, number: int, rounds: int = 100) -> dict[str, float]:
