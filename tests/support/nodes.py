@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,8 @@ class Nodes:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._slots = slots
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._port = 0
+        self._port = self._http_port = self._telemetry_port = 0
+        self.http = self.telemetry = ""
         self._channels: list[Channel] = []
 
     def __enter__(self) -> "Nodes":
@@ -85,6 +87,25 @@ class Nodes:
         ready.unlink(missing_ok=True)
         self._spawn("agent", "--slots", str(self._slots), "--coordinator", self.address)
         wait_for(lambda: _json(ready), what="agent attached")
+
+    def _start_observatory(self) -> None:
+        ready = self.data_dir / "observatory.json"
+        ready.unlink(missing_ok=True)
+        ports = ("--http-port", str(self._http_port), "--telemetry-port", str(self._telemetry_port))
+        self._spawn("observatory", *ports, "--coordinator", self.address)
+        found = wait_for(lambda: _json(ready), 60, what="observatory ready")
+        self.http = str(found["http"])
+        self._http_port = int(self.http.rpartition(":")[2])
+        self.telemetry = str(found["telemetry"])
+        self._telemetry_port = int(self.telemetry.rpartition(":")[2])
+
+    def get(self, path: str) -> Any:
+        """The observatory's JSON; None while it does not answer."""
+        try:
+            with urllib.request.urlopen(f"{self.http}{path}", timeout=10) as answer:  # our own http
+                return json.load(answer)
+        except OSError:
+            return None
 
     def _spawn(self, name: str, *arguments: str) -> None:
         log = (self.data_dir / f"{name}.log").open("ab")

@@ -1,0 +1,62 @@
+"""Torch scripts: plain DDP as a task without a line changed, and torchrun with the SDK inside. Needs torch, whose
+import alone takes seconds per process.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from strata.types.tasks import TaskStatus
+from tests.support.nodes import Nodes
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed (make test-torch)"),
+]
+
+_EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+_SDK = """
+import strata, torch.distributed as dist
+dist.init_process_group("gloo")
+run = strata.init(project="torchrun", name="sdk")
+result = strata.barrier("together", step=1)
+run.log({"loss": 0.5}, step=1)
+print(f"rank {run.rank} of {run.world_size} met {result.participants}", flush=True)
+dist.barrier()
+run.finish()
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    with Nodes(tmp_path, slots=2) as nodes:
+        nodes.start("coordinator")
+        yield nodes
+
+
+def test_an_unmodified_ddp_script_is_a_task(nodes: Nodes) -> None:
+    nodes.start("agent")
+    script = ("python", str(_EXAMPLES / "train_torch_ddp.py"))
+    task = nodes.wait_task(nodes.submit(name="ddp", entrypoint=script, worker_count=2), timeout_s=100)
+    assert (task.status, task.reason) == (TaskStatus.COMPLETED, "all 2 ranks finished")
+    assert "done on 2 ranks: loss" in nodes.output(task.task_id, 1, 0)
+
+
+def test_under_torchrun_the_sdk_takes_its_ranks_from_there(nodes: Nodes, tmp_path: Path) -> None:
+    script = tmp_path / "sdk.py"
+    script.write_text(_SDK)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    where = {"STRATA_COORDINATOR_ADDR": nodes.address, "STRATA_DATA_DIR": str(nodes.data_dir)}
+    done = subprocess.run(
+        command, env={**os.environ, **where}, capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert {"rank 0 of 2 met 2", "rank 1 of 2 met 2"} <= set(done.stdout.splitlines())
+    workers = nodes.state().workers
+    assert sorted(worker["state"] for worker in workers) == ["left", "left"]
