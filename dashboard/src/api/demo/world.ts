@@ -293,15 +293,17 @@ export class World {
     for (const dataset of this.datasets) {
       if (dataset.progress !== null) dataset.progress = (dataset.progress + 0.004) % 100;
     }
-    for (const barrier of this.barriers)
-      if (barrier.status === "waiting") barrier.arrived = Math.min(barrier.total, barrier.arrived + 1);
-    if (this.#phase === "slow" && !this.barriers.some((one) => one.status === "waiting")) {
-      const step = this.main.step + 1;
-      this.barriers = [barrierOf(now, step, { status: "waiting", missing: ["worker-5"] }), ...this.barriers].slice(
-        0,
-        40,
-      );
-    }
+    this.#wait(now);
+  }
+
+  /** While a rank is slow, the others stand at the barrier of the next step. */
+  #wait(now: number): void {
+    const step = this.main.step + 1;
+    const open = this.barriers.find((one) => one.status === "waiting");
+    if (this.#phase === "slow" && open?.step === step) return;
+    this.barriers = this.barriers.filter((one) => one !== open);
+    if (this.#phase === "slow")
+      this.barriers.unshift(barrierOf(now, step, { status: "waiting", missing: ["worker-5"] }));
   }
 
   /** What happened before the page was opened. */

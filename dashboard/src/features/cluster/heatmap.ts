@@ -47,27 +47,46 @@ export function buildHeat(series: readonly Series[], columns: number, window: nu
   return { ranks, steps: Array.from({ length: count }, (_, column) => first + (column + 1) * width), value, ratio };
 }
 
+/** The gap that covers most of the window: history is coarser than what arrives live, and both must fill their columns. */
 function spacing(series: Series, first: number): number {
-  const inside = series.steps.filter((step) => step > first);
-  return inside.length < 2 ? 1 : Math.ceil(((inside.at(-1) ?? 0) - (inside[0] ?? 0)) / (inside.length - 1));
+  const gaps: number[] = [];
+  for (let i = 1; i < series.length; i += 1) {
+    const gap = (series.steps[i] ?? 0) - (series.steps[i - 1] ?? 0);
+    if ((series.steps[i - 1] ?? 0) > first && gap > 0) gaps.push(gap);
+  }
+  gaps.sort((x, y) => x - y);
+  const half = gaps.reduce((sum, gap) => sum + gap, 0) / 2;
+  let covered = 0;
+  for (const gap of gaps) {
+    covered += gap;
+    if (covered >= half) return gap;
+  }
+  return 1;
 }
 
-/** "Rank 5 was slowest in 92% of these columns", or that nobody stands out. */
+const RECENT_SHARE = 0.1;
+const RECENT_LEAST = 3;
+
+/** Who is slow now, in words, from the newest tenth of the picture; or that nobody stands out. */
 export function describeHeat({ ranks, ratio, steps }: Heat): string {
+  const from = Math.max(0, steps.length - Math.max(RECENT_LEAST, Math.ceil(steps.length * RECENT_SHARE)));
+  const columns = steps.length - from;
+  const recent = ratio.map((row) => row.slice(from));
   const wins = ranks.map(() => 0);
-  for (let column = 0; column < steps.length; column += 1) {
+  for (let column = 0; column < columns; column += 1) {
     let top = -1;
-    ratio.forEach((row, i) => {
-      if ((row[column] ?? 0) > (ratio[top]?.[column] ?? 0)) top = i;
+    recent.forEach((row, i) => {
+      if ((row[column] ?? 0) > (recent[top]?.[column] ?? 0)) top = i;
     });
     if (top >= 0) wins[top] = (wins[top] ?? 0) + 1;
   }
   const worst = wins.indexOf(Math.max(...wins));
-  const share = (wins[worst] ?? 0) / Math.max(1, steps.length);
-  const known = (ratio[worst] ?? []).filter((value): value is number => value !== null);
+  const share = (wins[worst] ?? 0) / Math.max(1, columns);
+  const known = (recent[worst] ?? []).filter((value): value is number => value !== null);
   const mean = known.reduce((sum, value) => sum + value, 0) / Math.max(1, known.length);
-  if (ranks.length < 2 || share < 0.5 || mean < 1.1) return "No rank stands out.";
-  return `Rank ${ranks[worst]} has the highest value in ${Math.round(share * 100)}% of these columns, ${mean.toFixed(2)}× the median on average.`;
+  if (ranks.length < 2 || share < 0.5 || mean < 1.1) return "No rank stands out now.";
+  const span = (steps.at(-1) ?? 0) - (steps[from - 1] ?? 0);
+  return `Over the last ${span} steps rank ${ranks[worst]} was highest ${Math.round(share * 100)}% of the time, ${mean.toFixed(2)}× the median on average.`;
 }
 
 export function median(values: readonly (number | null)[]): number | null {
