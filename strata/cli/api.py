@@ -2,6 +2,8 @@
 
 import http.client
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -29,7 +31,9 @@ class Api:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         return self._call(path, json.dumps(body).encode())
 
-    def _call(self, path: str, body: bytes | None) -> Any:
+    @contextmanager
+    def open(self, path: str, body: bytes | None = None) -> Iterator[http.client.HTTPResponse]:
+        """The answer as a stream, for what is too large to hold."""
         request = Request(f"{self.url}{path}", data=body)  # noqa: S310  the scheme is ours
         if body is not None:
             request.add_header("Content-Type", "application/json")
@@ -37,12 +41,16 @@ class Api:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
             with urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310  as above
-                return json.load(response)
+                yield response
         except HTTPError as error:
             raise _from_answer(error) from None
         except (URLError, http.client.HTTPException, OSError) as error:
             reason = getattr(error, "reason", error)
             raise ObservatoryUnavailable(f"no Strata answers at {self.url} ({reason})") from None
+
+    def _call(self, path: str, body: bytes | None) -> Any:
+        with self.open(path, body) as response:
+            return json.load(response)
 
 
 def _read_endpoints(settings: Settings) -> dict[str, str]:

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from strata import __version__
-from strata.cli import chaos, checkpoints, config, demo, lists, nodes, state, sync, up
+from strata.cli import chaos, checkpoints, config, demo, lists, nodes, state, sync, transfer, up
 from strata.cli import run as run_command
 from strata.errors import StrataError
 
@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (up, demo, run_command, chaos, sync, lists, checkpoints, nodes, state, config):
+for part in (up, demo, run_command, chaos, sync, lists, checkpoints, transfer, nodes, state, config):
     part.add_to(app)
 
 _stderr = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -63,7 +63,7 @@ class Outbox:
     def __init__(self, address: Callable[[], str | None], config: OutboxConfig) -> None:
         self._address = address
         self._config = config
-        self._known: str | None = None
+        self._known = address()
         self._waiting: deque[tm.Batch] = deque()
         self._changed = threading.Condition()
         self._spill = _Folder(config.folder, config.disk_bytes)
