@@ -1,0 +1,32 @@
+"""`strata import` and `strata export` against a real observatory. About 10 s: a cluster starts."""
+
+import csv
+from pathlib import Path
+
+from tests.support.cluster import Cluster, strata
+from tests.support.waiting import eventually
+
+
+def test_a_csv_goes_in_once_and_comes_out_again(tmp_path: Path) -> None:
+    table = tmp_path / "history.csv"
+    table.write_text("step,loss,lr\n" + "".join(f"{step},{1 / (step + 1)},0.1\n" for step in range(100)))
+    with Cluster(tmp_path / "data", "--no-agent") as cluster:
+        folder = ("--data-dir", str(cluster.folder))
+        for _ in range(2):  # the second time changes nothing
+            done = strata("import", str(table), "--run", "old-run", *folder)
+            assert done.returncode == 0, done.stderr
+        eventually("the run", lambda: [row for row in cluster.get("/runs") if row["num_points"] == 200])
+        out = tmp_path / "out.csv"
+        eventually("the export", lambda: _exported(out, folder) == 200)
+        refused = strata("export", "old-run", str(tmp_path / "out.xls"), *folder)
+    assert refused.returncode == 1
+    assert "neither .csv nor .parquet" in refused.stderr
+    with out.open() as file:
+        losses = {int(row["step"]): float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "loss"}
+    assert losses == {step: 1 / (step + 1) for step in range(100)}
+
+
+def _exported(out: Path, folder: tuple[str, ...]) -> int:
+    """How many points came out; the store has them a moment after they were accepted."""
+    done = strata("export", "old-run", str(out), *folder)
+    return len(out.read_text().splitlines()) - 1 if done.returncode == 0 else 0
