@@ -113,6 +113,27 @@ async def test_two_calls_of_one_member_wait_side_by_side(coordinator: Coordinato
     assert isinstance(await calls[1], e.BarrierReleased)
 
 
+async def test_the_answer_of_one_round_never_goes_to_an_arrival_at_the_next(
+    coordinator: Coordinator, journal: MemoryJournal
+) -> None:
+    for name in "ab":
+        await coordinator.ask(register(name))
+    journal.hold = True
+    first = [waiter(coordinator, name, request_id="1") for name in "ab"]
+    await turns()
+    early = waiter(coordinator, "a", request_id="2")  # the release is decided, but not durable yet
+    await turns()
+    journal.flush()
+    assert [(await call).round for call in first] == [1, 1]
+    await turns()
+    assert not early.done()
+    first[0].cancel()
+    last = waiter(coordinator, "b", request_id="2")
+    await turns()
+    journal.flush()
+    assert (await early).round == (await last).round == 2
+
+
 async def test_who_is_cancelled_withdraws(coordinator: Coordinator) -> None:
     for name in "ab":
         await coordinator.ask(register(name))
