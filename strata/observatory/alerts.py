@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from strata.clock import Clock
-from strata.errors import StrataError
+from strata.errors import StoreUnavailable, StrataError
 from strata.observatory.background import cancel, spawn
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.detectors.finding import Finding
@@ -57,7 +57,14 @@ class AlertBook:
     async def load(self, store: Store) -> None:
         """What was found before this start."""
         known = {alert["id"] for alert in self._alerts}
-        for row in (await store.query(_NEWEST)).to_pylist():
+        try:
+            rows = (await store.query(_NEWEST)).to_pylist()
+        except StoreUnavailable:
+            raise
+        except StrataError as error:  # a server on which we may not have tables of our own
+            _log.info("no earlier alerts: %s", error.message)
+            return
+        for row in rows:
             if row["id"] not in known and len(self._alerts) < _KEEP:
                 self._alerts.append(_from_row(row))
 

@@ -102,10 +102,20 @@ class Poller:
     async def refresh_runs(self) -> None:
         """Also publishes them: `runs_meta` comes each 30 s even from an idle cluster."""
         self._live.runs.from_store((await self._store.query(RUNS)).to_pylist())
-        for row in (await self._store.query(RUN_DETAILS)).to_pylist():
+        for row in await self._run_details():
             details = {name: row[name] for name in ("name", "project", "task_id", "status")}
             self._live.runs.describe(row["run_id"], details, row["config_json"])
         self.publish_runs()
+
+    async def _run_details(self) -> list[dict[str, Any]]:
+        try:
+            rows: list[dict[str, Any]] = (await self._store.query(RUN_DETAILS)).to_pylist()
+            return rows
+        except StoreUnavailable:
+            raise
+        except StrataError as error:  # somebody else's server without our tables: runs have no names then
+            _log.debug("no run details: %s", error.message)
+            return []
 
     def publish_runs(self) -> None:
         infos = [info.to_dict() for info in self._live.runs.all()]

@@ -182,7 +182,7 @@ class Observatory:
             "storage_backend": settings.storage_backend,
             "metric_store": "clickhouse" if settings.ch_host else "embedded",
             "metric_store_ready": self._store.ready,
-            "metric_store_problem": self._store.problem or self._writer.problem,
+            "metric_store_problem": self._store.problem or self._store.limits or self._writer.problem,
             "spool_backlog_bytes": self._spool.backlog_bytes,
             "dropped_points": self._intake.counts.dropped_points,
             "observatory_started_at_ms": round(self._started_at * 1000),

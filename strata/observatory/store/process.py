@@ -20,7 +20,7 @@ from strata.lockfile import FolderLock
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.engine import Engine
 from strata.observatory.store.frames import from_ipc, pack, recv_frame, to_ipc
-from strata.observatory.store.schema import ensure_schema
+from strata.observatory.store.schema import ensure_schema, has_points
 
 __all__ = ["main"]
 
@@ -63,22 +63,29 @@ def main(fd: int) -> int:
     config = StoreConfig(**first[0]["config"])
     try:
         lock = _lock_folder(config)
-        engines = _open(config)
+        engines, limits = _open(config)
     except Exception as error:
         with contextlib.suppress(ConnectionError):  # a parent that stopped meanwhile needs no answer
             replies.fail(0, error)
         return 1
     with contextlib.suppress(ConnectionError):  # then the loop below ends at once and closes the engines
-        replies.send({"id": 0, "pid": os.getpid()})
+        replies.send({"id": 0, "pid": os.getpid(), "limits": limits})
     _serve(sock, replies, engines)
     lock.release()
     return 0
 
 
-def _open(config: StoreConfig) -> list[Engine]:
+def _open(config: StoreConfig) -> tuple[list[Engine], str]:
+    """The engines, and what this user may not do (empty: nothing is forbidden)."""
     writer = Engine(config)
-    ensure_schema(writer.command, config.database, config.retention_days)
-    return [writer, *(Engine(config) for _ in range(_READERS))]
+    limits = ""
+    try:
+        ensure_schema(writer.command, config.database, config.retention_days)
+    except Exception as error:
+        if config.path is not None or not has_points(writer.command, config.database):
+            raise
+        limits = f"tables cannot be created: {_as_strata(error).message}"
+    return [writer, *(Engine(config) for _ in range(_READERS))], limits
 
 
 def _serve(sock: socket.socket, replies: _Replies, engines: list[Engine]) -> None:

@@ -5,7 +5,7 @@ anybody else are welcome, and nothing here adds a column to it.
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["TABLES", "ensure_schema", "statements"]
+__all__ = ["RAW_ROLLUP", "TABLES", "ensure_schema", "has_points", "statements"]
 
 # Blocks whose ids are remembered: a retry within the last so many inserts is recognised by its token.
 _WINDOW = 1000
@@ -61,6 +61,9 @@ SELECT run_id, metric, host, rank, device, anyLast(toString(p.unit)) AS unit, co
        argMaxState(p.value, (p.step, p.event_time)) AS last_value
 FROM {db}.metric_points AS p GROUP BY run_id, metric, host, rank, device
 """
+
+# What the rollup would hold, from the raw table: for a server on which we may only read. Right, but it scans.
+RAW_ROLLUP = f"({_ROLLUP_SELECT.strip()})"
 
 _VIEW = "{db}.series_rollup_mv TO {db}.series_rollup"
 
@@ -199,3 +202,8 @@ def ensure_schema(command: Callable[[str], Any], database: str, retention_days: 
             ttl = f"toDateTime(event_time) + INTERVAL {retention_days:d} DAY"
             command(f"ALTER TABLE {database}.{table} MODIFY TTL {ttl} SETTINGS materialize_ttl_after_modify = 0")
     return current
+
+
+def has_points(command: Callable[[str], Any], database: str) -> bool:
+    """Whether there is a metric_points that can be read, whoever made it."""
+    return bool(int(command(f"EXISTS TABLE {database}.metric_points")))

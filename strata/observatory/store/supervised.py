@@ -14,6 +14,7 @@ from strata.errors import DataDirInUse, StoreUnavailable, StrataError, error_typ
 from strata.observatory.background import cancel, spawn
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.frames import from_ipc, pack, read_frame, to_ipc
+from strata.observatory.store.schema import RAW_ROLLUP
 
 __all__ = ["SupervisedStore"]
 
@@ -38,6 +39,7 @@ class SupervisedStore:
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self.restarts = 0
+        self.limits = ""
         self.problem: str | None = "starting"
 
     @property
@@ -70,12 +72,9 @@ class SupervisedStore:
         await cancel(self._task)
 
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
-        header = {
-            "op": "query",
-            "sql": sql.replace("{db}", self._config.database),
-            "parameters": dict(parameters or {}),
-        }
-        _, payload = await self._ask(header)
+        text = sql.replace("{db}.series_rollup", RAW_ROLLUP) if self.limits else sql
+        text = text.replace("{db}", self._config.database)
+        _, payload = await self._ask({"op": "query", "sql": text, "parameters": dict(parameters or {})})
         return from_ipc(payload)
 
     async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
@@ -143,6 +142,9 @@ class SupervisedStore:
         if "error" in header:
             raise _rebuilt(header["error"])
         self.problem = None
+        self.limits = header["limits"]
+        if self.limits:
+            _log.warning("the metric store is read-only for us, points wait in the spool: %s", self.limits)
         self._ready.set()
         _log.info("metric store ready (%s)", self._config.label)
 

@@ -2,6 +2,7 @@
 around them is not. It stands for "a server through CH_HOST" and for the foreign clients that write to it.
 """
 
+import base64
 import gzip
 import re
 import sys
@@ -63,6 +64,8 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, body: bytes) -> None:
         args = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query, keep_blank_values=True).items()}
         try:
+            if base64.b64decode(self.headers.get("Authorization", "").removeprefix("Basic ")).startswith(b"viewer:"):
+                _refuse_writes(args.get("query", "") or body[:200].decode(errors="replace"))
             status, headers, data = 200, {}, _run(args, body)
         except Exception as error:
             code = re.search(r"Code: (\d+)", str(error))
@@ -108,6 +111,11 @@ def _run(args: dict[str, str], body: bytes) -> bytes:
     for name, value in settings.items():
         connection.query(f"SET {name} = '{value}'")
     return bytes(connection.query(sql, kind, params=parameters).bytes())
+
+
+def _refuse_writes(sql: str) -> None:
+    if re.match(r"\s*(CREATE|ALTER|INSERT|TRUNCATE|DROP)\b", sql, re.IGNORECASE):
+        raise PermissionError("Code: 497. DB::Exception: viewer: Not enough privileges")
 
 
 def _settings(settings: dict[str, str]) -> str:

@@ -14,16 +14,19 @@ from tests.integration.observatory.sse import StreamClient
 _SHIM = Path(__file__).with_name("clickhouse_shim.py")
 _FOREIGN = """
 import sys, clickhouse_connect
+from strata.observatory.store.schema import _METRIC_POINTS
 client = clickhouse_connect.get_client(host="127.0.0.1", port=int(sys.argv[1]), autogenerate_session_id=False)
+client.command("CREATE DATABASE IF NOT EXISTS training_observability")
+client.command(_METRIC_POINTS.format(db="training_observability"))
 run, metric, first, count = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 rows = [[run, metric, step, step * 0.5] for step in range(first, first + count)]
 client.insert("training_observability.metric_points", rows, column_names=["run_id", "metric", "step", "value"])
 """
 
 
-@pytest.fixture(scope="module")
-def shim_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    folder = tmp_path_factory.mktemp("clickhouse")
+@pytest.fixture
+def shim_port(tmp_path: Path) -> Iterator[int]:
+    folder = tmp_path
     command = [sys.executable, str(_SHIM), str(folder / "db")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -67,4 +70,24 @@ async def test_strangers_rows_reach_the_stream_exactly_once(
     await asyncio.to_thread(wait_until, lambda: process.get("/api/status")["spool_backlog_bytes"] == 0, "empty spool")
     runs = {run["run_id"]: run for run in process.get("/runs")}
     assert runs["theirs"]["num_points"] == 57
+    await client.close()
+
+
+async def test_somebody_elses_server_can_be_watched_without_any_rights(
+    tmp_path: Path, shim_port: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Takes about 6 s: the public table alone is enough to show runs and follow them; nothing is created."""
+    await asyncio.to_thread(write_as_stranger, shim_port, "theirs", "loss", 0, 50)
+    for name, value in (("CH_HOST", "127.0.0.1"), ("CH_PORT", str(shim_port)), ("CH_USER", "viewer")):
+        monkeypatch.setenv(name, value)
+    process = ObservatoryProcess(tmp_path / "data", poll_s=0.3)
+    request.addfinalizer(process.dispose)
+    process.start()
+    await asyncio.to_thread(wait_until, lambda: process.get("/runs"), "the runs of others")
+    client = StreamClient(process.http)
+    await client.open()
+    await client.wait_for(lambda: client.count("theirs") == 50)
+    await asyncio.to_thread(write_as_stranger, shim_port, "theirs", "loss", 50, 5)
+    await client.wait_for(lambda: client.count("theirs") == 55)
+    assert "cannot be created" in process.get("/api/status")["metric_store_problem"]
     await client.close()
