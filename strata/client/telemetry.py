@@ -87,7 +87,9 @@ class Outbox:
             batch.dropped_logs += self._dropped_logs
             self._dropped_points = self._dropped_logs = 0
             self._waiting.append(batch)
-            while len(self._waiting) > self._config.memory_batches:
+            # With nobody to send to, memory would only be lost by a kill -9.
+            room = self._config.memory_batches if self._known or self._where() else 0
+            while len(self._waiting) > room:
                 self._store(self._waiting.popleft())
             self._changed.notify_all()
 
