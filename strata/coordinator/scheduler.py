@@ -68,7 +68,7 @@ class Scheduler:
         self._wake.set()
 
     def detach(self, agent_id: str, push: Push) -> None:
-        if self._agents.get(agent_id) is push:
+        if self._agents.get(agent_id) == push:  # not `is`: a bound method is a new object each time it is named
             del self._agents[agent_id]
 
     async def report(self, agent_id: str, hostname: str, report: ag.ProcessReport) -> None:
