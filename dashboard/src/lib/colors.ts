@@ -17,7 +17,7 @@ const HUES: readonly (readonly [light: string, dark: string])[] = [
   ["#1583ad", "#56bde6"],
   ["#8d5a3b", "#cc9a74"],
   ["#55822a", "#9bc95f"],
-  ["#5f6b7f", "#98a5ba"],
+  ["#a2466a", "#e493ae"],
 ];
 const DASHES: readonly (readonly number[])[] = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
 

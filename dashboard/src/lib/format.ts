@@ -33,6 +33,12 @@ export function formatUnit(value: Maybe, unit: string): { text: string; unit: st
   return { text: formatValue(value), unit };
 }
 
+/** Two digits for small rates, whole numbers for large ones. */
+export function formatRate(value: Maybe): string {
+  if (!known(value)) return UNKNOWN;
+  return formatValue(Math.abs(value) >= 10 ? Math.round(value) : Number(value.toPrecision(2)));
+}
+
 function minus(text: string): string {
   return text.replace(/^-/, "−");
 }

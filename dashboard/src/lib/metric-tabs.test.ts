@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { matcher } from "./matcher";
-import { headlines, sectionOf, tabOf } from "./metric-tabs";
+import { headlines, sectionOf, tabOf, unitOf } from "./metric-tabs";
 
 test.each([
   ["loss", "training"],
@@ -52,3 +52,12 @@ test("a broken expression is searched as text, and says what is wrong", () => {
   expect(matcher("^lo.s$").test("LOSS")).toBe(true);
   expect(matcher("").test("anything")).toBe(true);
 });
+
+test.each([
+  ["sys.net.lo.sent_bytes_per_s", "", "B/s"],
+  ["sys.cpu_percent", "", "%"],
+  ["sys.disk.data.percent", "", "%"],
+  ["batch/data_wait_ms", "", "ms"],
+  ["loss", "", ""],
+  ["loss_ms", "nats", "nats"],
+])("the unit of %s (%s) is %s", (metric, unit, text) => expect(unitOf(metric, unit)).toBe(text));

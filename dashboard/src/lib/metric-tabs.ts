@@ -43,6 +43,19 @@ function rank(metric: string): number {
   return found === -1 ? ORDER.length : found;
 }
 
+const UNITS: readonly (readonly [RegExp, string])[] = [
+  [/bytes_per_s(ec)?$/, "B/s"],
+  [/_bytes$/, "B"],
+  [/(^|[._/])percent$|_percent$/, "%"],
+  [/_ms$/, "ms"],
+  [/_seconds$/, "s"],
+];
+
+/** The unit a series names, or the one its name gives away. */
+export function unitOf(metric: string, unit: string): string {
+  return unit || (UNITS.find(([pattern]) => pattern.test(metric))?.[1] ?? "");
+}
+
 const HEADLINES = ["loss", "throughput/", "grad", "step_time", "val", "lr"];
 
 /** At most `count` training metrics that tell a run's story, one of each kind; then whatever else there is. */

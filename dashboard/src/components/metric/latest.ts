@@ -3,6 +3,7 @@ import type { ChartInput } from "@/components/chart/input";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
 import { formatUnit, formatValue } from "@/lib/format";
+import { unitOf } from "@/lib/metric-tabs";
 import { useCatalog } from "@/stores/catalog";
 
 export interface Latest {
@@ -22,7 +23,7 @@ export function latestOf(metric: string, runs: readonly string[]): Latest {
   const ranks = own.filter((series) => series.head.run_id === run);
   const [head] = ranks;
   if (!head) return { run, text: "–", unit: "", bad: false, nanCount };
-  const { unit } = head.head;
+  const unit = unitOf(metric, head.head.unit);
   const value = meanOfNewest(ranks);
   if (value === null) return { run, text: "NaN", unit, bad: true, nanCount };
   return { run, ...formatUnit(value, unit), bad: false, nanCount };

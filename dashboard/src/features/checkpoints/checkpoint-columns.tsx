@@ -12,7 +12,7 @@ import {
   formatCount,
   formatDateTime,
   formatDuration,
-  formatValue,
+  formatRate,
   toMs,
   UNKNOWN,
 } from "@/lib/format";
@@ -54,7 +54,7 @@ export function checkpointColumns(now: number): Column<Checkpoint>[] {
       title: "MB/s",
       right: true,
       from: "sm",
-      cell: (row) => (row.throughput ? formatValue(Math.round(row.throughput)) : UNKNOWN),
+      cell: (row) => formatRate(row.throughput),
     },
     {
       key: "worker",

@@ -7,7 +7,7 @@ import { Panel } from "@/components/ui/panel";
 import { Stat } from "@/components/ui/stat";
 import { Table } from "@/components/ui/table";
 import { useNow } from "@/hooks/now";
-import { formatAge, formatBytes, formatCount, formatDuration, formatValue, toMs } from "@/lib/format";
+import { formatAge, formatBytes, formatCount, formatDuration, formatRate, toMs } from "@/lib/format";
 import { useCluster } from "@/stores/cluster";
 import { checkpointColumns } from "./checkpoint-columns";
 
@@ -37,11 +37,7 @@ function Summary({ rows, now }: { rows: readonly Checkpoint[]; now: number }) {
           }
         />
         <Stat label="Completed" value={done.length} note={`${failed} failed`} />
-        <Stat
-          label="Median speed"
-          value={formatValue(rates.length ? Math.round(rates[rates.length >> 1] ?? 0) : null)}
-          unit="MB/s"
-        />
+        <Stat label="Median speed" value={formatRate(rates[rates.length >> 1])} unit="MB/s" />
         <Stat
           label="Listed size"
           value={formatBytes(done.reduce((sum, row) => sum + (row.size ?? 0), 0))}

@@ -22,7 +22,7 @@ export function PreviewPanel({ dataset }: { dataset: Dataset }) {
   return (
     <Panel
       title="Preview"
-      note={data?.note ?? (data?.worker_id ? `as ${data.worker_id} reads it now` : "samples as they are being read")}
+      note={data?.note ?? (data?.worker_id ? `as ${data.worker_id} last read it` : "samples as they are being read")}
       flush
       actions={
         <Select

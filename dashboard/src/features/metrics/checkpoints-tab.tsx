@@ -6,7 +6,7 @@ import { StatusLabel } from "@/components/ui/status";
 import { type Column, Table } from "@/components/ui/table";
 import { useNow } from "@/hooks/now";
 import { useShownRuns } from "@/hooks/runs";
-import { formatAge, formatBytes, formatCount, formatDuration, formatValue, toMs } from "@/lib/format";
+import { formatAge, formatBytes, formatCount, formatDuration, formatRate, toMs } from "@/lib/format";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { MetricGrid } from "./metric-grid";
@@ -45,7 +45,7 @@ export function CheckpointsTab({ metrics }: { metrics: readonly MetricEntry[] })
       title: "MB/s",
       right: true,
       from: "md",
-      cell: (row) => formatValue(row.throughput && Math.round(row.throughput)),
+      cell: (row) => formatRate(row.throughput),
     },
     {
       key: "age",

@@ -38,7 +38,7 @@ function Workers() {
       {workers.length > 0 ? (
         <WorkerGrid workers={workers} />
       ) : loaded ? (
-        <Empty title="No worker has joined" className="py-6">
+        <Empty title="No worker is in the cluster" className="py-6">
           Start a task, or run <code className="font-mono">strata run --workers 4 train.py</code>.
         </Empty>
       ) : (

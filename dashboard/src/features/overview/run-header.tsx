@@ -11,11 +11,13 @@ import { Stat } from "@/components/ui/stat";
 import { StatusLabel } from "@/components/ui/status";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
+import { cx } from "@/lib/cx";
 import { formatAge, formatCount, formatDuration, formatPercent, toMs } from "@/lib/format";
 import { displayName } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 
 const SPARK_POINTS = 240;
+const ENDED: readonly Task["status"][] = ["completed", "failed", "stopped"];
 
 function firstMetric(run: string, prefixes: readonly string[]): string | null {
   for (const prefix of prefixes) {
@@ -34,11 +36,24 @@ function newestPoint(run: string, metric: string | null): { step: number; time: 
   return series && time !== undefined ? { step: series.steps.at(-1) ?? 0, time } : null;
 }
 
+/** A run counts as active for five minutes after its last point; its task knows better. */
+function isRunning(task: Task | undefined, run: RunInfo): boolean {
+  return task ? !ENDED.includes(task.status) : run.is_active;
+}
+
 function remaining(task: Task | undefined, run: RunInfo, now: number): number | null {
   const start = toMs(task?.started_at, task?.started_at_ms) ?? toMs(run.start_time, run.start_time_ms);
   const progress = task?.progress;
-  if (!run.is_active || start === null || !progress || progress < 0.5) return null;
+  if (!isRunning(task, run) || start === null || !progress || progress < 0.5) return null;
   return ((now - start) / 1000) * ((100 - progress) / progress);
+}
+
+function spent(task: Task | undefined, run: RunInfo, now: number): string {
+  const start = toMs(run.start_time, run.start_time_ms) ?? now;
+  if (isRunning(task, run)) return `running for ${formatDuration((now - start) / 1000)}`;
+  const end =
+    toMs(task?.completed_at, task?.completed_at_ms) ?? toMs(run.last_event_time, run.last_event_time_ms) ?? now;
+  return `ran for ${formatDuration((end - start) / 1000)}`;
 }
 
 export function RunHeader({ run }: { run: RunInfo | null }) {
@@ -70,7 +85,11 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
         </span>
       }
       note={<StatusLabel status={status} />}
-      actions={task?.reason ? <span className="text-xs text-warn">{task.reason}</span> : undefined}
+      actions={
+        task?.reason ? (
+          <span className={cx("text-xs", task.status === "completed" ? "text-muted" : "text-warn")}>{task.reason}</span>
+        ) : undefined
+      }
     >
       <div className="grid grid-cols-6 gap-x-4 gap-y-3 max-lg:grid-cols-3 max-sm:grid-cols-2">
         <Stat
@@ -83,11 +102,7 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
           value={formatPercent(task?.progress, 1)}
           note={<ProgressBar value={task?.progress} label="Progress" className="mt-1.5" />}
         />
-        <Stat
-          label="Time left"
-          value={formatDuration(remaining(task, run, now))}
-          note={`running for ${formatDuration((now - (toMs(run.start_time, run.start_time_ms) ?? now)) / 1000)}`}
-        />
+        <Stat label="Time left" value={formatDuration(remaining(task, run, now))} note={spent(task, run, now)} />
         <Stat
           label={rateName ?? "Throughput"}
           value={rate?.text ?? "–"}

@@ -4,7 +4,7 @@ import { PageLink } from "@/components/ui/page-link";
 import { Panel } from "@/components/ui/panel";
 import { Stat } from "@/components/ui/stat";
 import { useNow } from "@/hooks/now";
-import { formatAge, formatBytes, formatCount, formatDuration, formatValue, toMs } from "@/lib/format";
+import { formatAge, formatBytes, formatCount, formatDuration, formatRate, toMs } from "@/lib/format";
 import { useAlerts } from "@/stores/alerts";
 import { useCluster } from "@/stores/cluster";
 
@@ -61,7 +61,7 @@ export function LastCheckpoint() {
           <Stat
             label="Save"
             value={formatDuration(newest.duration_s)}
-            note={newest.throughput ? `${formatValue(Math.round(newest.throughput))} MB/s` : "–"}
+            note={newest.throughput ? `${formatRate(newest.throughput)} MB/s` : "–"}
           />
         </div>
       ) : (
