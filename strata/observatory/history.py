@@ -74,6 +74,8 @@ class History:
             self._fill(live, runs, found, stored_end)
 
     def _fill(self, live: LiveView, runs: list[str], found: list[StoredCurve], stored_end: int) -> None:
+        # What was taken but not ticked may be in the store already; shown now, it is replaced like the rest.
+        live.tick()
         later = self._later(live, stored_end)
         by_run: dict[str, list[StoredCurve]] = {run_id: [] for run_id in runs}
         for curve in found:

@@ -163,31 +163,33 @@ class Poller:
         return len(rows)
 
     async def _find_new(self, number: int, new: int) -> list[Row] | None:
-        cache = self._live.cache
-        known: Counter[Row] | None = None
-        last_ms, since = 0, None
-        if cache.has(number):
-            last_ms = cache.stats(number).last_time
-            recent = self._recent.get(number)
-            if cache.is_raw(number):
-                curve = cache.curve(number)
-                known = Counter(
-                    map(comparable, zip(curve.steps.tolist(), curve.times.tolist(), curve.values.tolist(), strict=True))
-                )
-            else:
-                known = recent.rows if recent else None
-                since = last_ms - OVERLAP_MS
         if new > _MAX_NEW:
             return None
+        cache = self._live.cache
+        self._live.tick()
+        shown = cache.has(number)
+        since = cache.stats(number).last_time - OVERLAP_MS if shown and not cache.is_raw(number) else None
         key = self._live.series.key(number)
         where = {"runs": [key.run_id], **key._asdict(), "from_ms": since}
         del where["run_id"]
         sql, parameters = raw_points(where, 2 * _MAX_NEW)
         table = await self._store.query(sql, parameters)
         found = list(zip(table["step"].to_pylist(), table["ms"].to_pylist(), table["value"].to_pylist(), strict=True))
-        if len(found) == new and not cache.has(number):
-            return found
-        return pick_new(found, known, last_ms, new)
+        # Our own rows that the store has must be in the cache before the two are compared.
+        self._live.tick()
+        if not cache.has(number):
+            return found if len(found) == new else None
+        return pick_new(found, self._known(number), cache.stats(number).last_time, new)
+
+    def _known(self, number: int) -> Counter[Row] | None:
+        """The rows of a series that we have, as far as they are kept one by one."""
+        cache = self._live.cache
+        if not cache.is_raw(number):
+            recent = self._recent.get(number)
+            return recent.rows if recent else None
+        curve = cache.curve(number)
+        rows = zip(curve.steps.tolist(), curve.times.tolist(), curve.values.tolist(), strict=True)
+        return Counter(map(comparable, rows))
 
     async def _sync_counts(self) -> None:
         """Runs that stay outside the cache are counted too, so that only later rows are strangers."""

@@ -1,0 +1,113 @@
+"""Loading a run while points come in: cache = store + what the store has not got yet, whatever the order of things."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from strata.clock import ManualClock
+from strata.observatory.broadcaster import Broadcaster
+from strata.observatory.cache import SeriesCache
+from strata.observatory.history import History
+from strata.observatory.ingest.batch import decode, to_columns
+from strata.observatory.ingest.points import from_json
+from strata.observatory.live import LiveView
+from strata.observatory.runs import RunBook
+from strata.observatory.series import SeriesTable
+from strata.observatory.snapshot import SnapshotBuilder
+from strata.observatory.spool import Progress, Spool
+from strata.observatory.store.writer import StoreWriter
+
+
+class MemoryStore:
+    """Answers the two questions of a load from a list of (metric, step); one bucket per row."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, int]] = []
+        self.ready = True
+
+    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        metrics = sorted({metric for metric, _ in self.rows})
+        key: dict[str, Any] = {"run_id": "r1", "host": "", "rank": 0, "device": 65535, "unit": ""}
+        if "series_rollup" in sql:
+            counts = {metric: sum(name == metric for name, _ in self.rows) for metric in metrics}
+            return pa.Table.from_pylist([{**key, "metric": metric, "points": counts[metric]} for metric in metrics])
+        names = ("smin", "smax", "tmin", "tmax", "sfirst", "tfirst", "slast", "tlast")
+        rows = [
+            {
+                **key,
+                "metric": metric,
+                "n": 1,
+                "bad": 0,
+                "vmin": 1.0,
+                "vmax": 1.0,
+                "vlast": 1.0,
+                **dict.fromkeys(names, step),
+            }
+            for metric, step in sorted(self.rows)
+        ]
+        return pa.Table.from_pylist(rows)
+
+    async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
+        raise NotImplementedError
+
+    async def wait_ready(self) -> None: ...
+
+
+class World:
+    """A live view over a spool and a store; the writer is moved by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        clock = ManualClock()
+        self.series, self.cache, runs = SeriesTable(), SeriesCache(max_series=10), RunBook(clock)
+        snapshots = SnapshotBuilder(self.series, self.cache, runs)
+        self.live = LiveView(self.series, self.cache, runs, Broadcaster(lambda _: b"", clock), snapshots)
+        self.spool, self.store = Spool(folder), MemoryStore()
+        self.spool.open()
+        writer = StoreWriter(self.spool, self.store, self.series)
+        self.history = History(self.store, writer, self.spool, self.series, self.cache)
+        self.step = 0
+
+    def accept(self, metric: str = "loss") -> None:
+        self.step += 1
+        message = from_json("r1", {"points": [{"metric": metric, "step": self.step, "value": 1.0}]}, 1_000 + self.step)
+        end = self.spool.append([(self.spool.digest(""), message.SerializeToString())])[0]
+        self.live.take(to_columns(message), end)
+
+    def write(self) -> None:
+        """The store gets everything up to now."""
+        stored = {step for _, step in self.store.rows}
+        for record in self.spool.read(0, limit=self.spool.end, max_bytes=1 << 30):
+            columns = decode(record.payload)
+            step = int(columns.steps[0])
+            if step not in stored:
+                self.store.rows.append((columns.heads[0].key.metric, step))
+        self.spool.save(Progress(consumed=self.spool.end, pending=self.spool.end))
+
+    def totals(self) -> dict[str, int]:
+        self.live.tick()
+        numbers = self.series.of_run("r1")
+        return {self.series.key(n).metric: self.cache.stats(n).total_points for n in numbers if self.cache.has(n)}
+
+
+@pytest.mark.parametrize("ticked", [True, False])
+@pytest.mark.parametrize("written", [True, False])
+async def test_a_load_neither_loses_nor_doubles(tmp_path: Path, ticked: bool, written: bool) -> None:
+    """Every combination of shown or pending with stored or not."""
+    world = World(tmp_path)
+    world.accept()
+    world.live.tick()
+    world.write()
+    world.accept()
+    world.accept("lr")
+    if ticked:
+        world.live.tick()
+    if written:
+        world.write()
+    await world.history.load(world.live, ["r1"])
+    assert world.totals() == {"loss": 2, "lr": 1}
+    world.accept()
+    assert world.totals() == {"loss": 3, "lr": 1}
+    world.spool.close()
