@@ -114,11 +114,19 @@ class HostSampler:
                 usage = pb.ResourceUsage(cpu_percent=leader.cpu_percent(), memory_used_bytes=leader.memory_info().rss)
                 io = leader.io_counters()
                 usage.disk_read_bytes, usage.disk_write_bytes = io.read_bytes, io.write_bytes
-            for child in leader.children(recursive=True):
+            for child in _children(pid):
                 with contextlib.suppress(psutil.Error):
-                    usage.memory_used_bytes += child.memory_info().rss
+                    usage.memory_used_bytes += psutil.Process(child).memory_info().rss
         except psutil.Error:
             self._processes.pop(pid, None)
             return None
         usage.gpu_usage.extend(self._gpus.sample())
         return usage
+
+
+def _children(pid: int) -> list[int]:
+    """Straight from the kernel: psutil would look at every process of the machine, once per rank and second."""
+    try:
+        return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -78,6 +79,14 @@ class Ranks:
                 self._watch(record)
             else:
                 self._end(record, self._noted_exit(record), "it ended while no agent watched")
+
+    def tidy(self, max_age_s: float) -> None:
+        """Removes the output of tasks that are long over: the observatory has it."""
+        known = {record.task_id for record in self.records()}
+        folder = self._folder / "logs"
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if path.name not in known and time.time() - path.stat().st_mtime > max_age_s:
+                shutil.rmtree(path, ignore_errors=True)
 
     def _noted_exit(self, record: RankRecord) -> int | None:
         """Only a parent learns an exit code. A rank with the SDK leaves a note when it has finished its work."""

@@ -25,6 +25,7 @@ from strata.network import is_loopback, write_endpoint
 __all__ = ["run"]
 
 _STOP_TIMEOUT_S = 5.0
+_KEEP_LOGS_S = 7 * 24 * 3600.0
 
 
 def run(settings: Settings, *, launcher: str = "local", telemetry: str | None = None) -> None:
@@ -56,6 +57,7 @@ async def _serve(settings: Settings, folder: Path, launcher: str, telemetry: str
     ready = settings.data_dir / "agent.json"
     ready.unlink(missing_ok=True)  # an agent that was killed left its own behind
     ranks.adopt()
+    ranks.tidy(_KEEP_LOGS_S)
     try:
         await agent.run(lambda: _write_ready(ready, config))
     finally:

@@ -16,6 +16,10 @@ __all__ = ["BUILTIN_ENTRYPOINTS", "desired_process", "incarnation_of", "pick_por
 # "python" stands for the interpreter of the agent that starts it.
 BUILTIN_ENTRYPOINTS: Mapping[str, Sequence[str]] = {"training": ("python", "-m", "strata.worker.trainer")}
 DEFAULT_GRACE_S = 30.0
+_DEFAULTS = {
+    "OMP_NUM_THREADS": "1",  # as torchrun does: ranks share the cores
+    "PYTHONUNBUFFERED": "1",  # a rank that is killed must not take its last lines with it
+}
 
 
 def worker_id_of(task_id: str, rank: int) -> str:
@@ -42,7 +46,7 @@ def desired_process(
         world_size=task.spec.worker_count,
         local_rank=local_rank,
         argv=argv,
-        env={**_environment(task, rank, local_rank, dataset), **task.spec.env},
+        env={**_DEFAULTS, **task.spec.env, **_environment(task, rank, local_rank, dataset)},
         working_dir=task.spec.working_dir,
         grace_s=_grace_s(task),
         stop=task.status is not TaskStatus.RUNNING,
@@ -77,8 +81,6 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
         "LOCAL_WORLD_SIZE": str(course.placement.count(course.placement[rank])),
         "MASTER_ADDR": course.master_addr,
         "MASTER_PORT": str(course.master_port),
-        "OMP_NUM_THREADS": "1",  # as torchrun does: ranks share the cores
-        "PYTHONUNBUFFERED": "1",  # a rank that is killed must not take its last lines with it
     }
     if dataset is not None:
         source = {

@@ -26,6 +26,7 @@ __all__ = ["Scheduler"]
 _log = logging.getLogger(__name__)
 
 _TICK_S = 0.25
+_WATCH_S = 0.5
 _WAKING = (e.TaskSubmitted, e.TaskChanged, e.AgentJoined, e.AgentLost, e.MembersLost)
 
 Push = Callable[[ag.DesiredState], None]
@@ -49,7 +50,9 @@ class Scheduler:
         self._entrypoints = entrypoints
         self._agents: dict[str, Push] = {}
         self._sent: dict[str, bytes] = {}
+        self._stale = True  # something changed that agents may have to hear of
         self._version = 0
+        self._watched_at = 0.0
         self._processes: dict[tuple[str, int, int], _Process] = {}
         self._progress = ProgressWatch()
         self._wake = asyncio.Event()
@@ -58,6 +61,8 @@ class Scheduler:
     def _on_event(self, event: e.Event) -> None:
         if isinstance(event, _WAKING):
             self._wake.set()
+        if isinstance(event, e.TaskChanged):
+            self._stale = True
 
     # --- agents
 
@@ -65,6 +70,7 @@ class Scheduler:
         """From now on this agent hears what should run on its host. A newer stream of the same agent replaces it."""
         self._agents[agent_id] = push
         self._sent.pop(agent_id, None)
+        self._stale = True
         self._wake.set()
 
     def detach(self, agent_id: str, push: Push) -> None:
@@ -78,9 +84,13 @@ class Scheduler:
         if known is not None and not known.running:
             return  # what has ended stays ended, as it was first told
         end = None if report.running else _end_of(report)
-        self._processes[key] = _Process(agent_id, report.running, end)
         task = self._state.tasks.tasks.get(report.task_id)
-        if task is not None and task.attempt == report.attempt and not task.status.final:
+        over = task is None or task.status.final
+        if over and end is not None:
+            self._processes.pop(key, None)
+        else:
+            self._processes[key] = _Process(agent_id, report.running, end)
+        if task is not None and not over and task.attempt == report.attempt:
             self._follow(task, report, hostname, agent_id, end)
         await self._coordinator.settled()
         self._wake.set()
@@ -133,16 +143,19 @@ class Scheduler:
 
     async def step(self) -> None:
         """One round: decide, journal, tell."""
+        now = self._coordinator.now().monotonic
+        look = now - self._watched_at >= _WATCH_S
         for task in [task for task in self._state.tasks.tasks.values() if not task.status.final]:
             decision = self._decide(task)
             if decision is not None:
                 self._carry_out(task, decision)
-            self._watch(task)
+            if look:
+                self._watched_at = now
+                self._watch(task)
         self._place_queued()
         self._keep_finished()
         await self._coordinator.settled()
-        for agent_id in list(self._agents):
-            self._tell(agent_id)
+        self._tell()
 
     def _decide(self, task: Task) -> p.Decision | None:
         now = self._coordinator.now()
@@ -285,23 +298,28 @@ class Scheduler:
 
     # --- telling
 
-    def _tell(self, agent_id: str) -> None:
-        """Sends what should run on a host when that has changed since it was last told."""
-        processes = [
-            desired_process(task, rank, self._entrypoints, self._state.datasets.specs.get(task.spec.dataset_id))
-            for task in self._state.tasks.tasks.values()
-            if not task.status.final
-            for rank, place in enumerate(task.course.placement)
-            if place == agent_id
-        ]
-        desired = ag.DesiredState(processes=processes)
-        content = desired.SerializeToString(deterministic=True)
-        if self._sent.get(agent_id) == content:
+    def _tell(self) -> None:
+        """Sends what should run on a host to every agent for which that has changed since it was last told."""
+        if not self._stale:
             return
-        self._sent[agent_id] = content
-        self._version += 1
-        desired.version = (self._state.term << 32) + self._version
-        self._agents[agent_id](desired)
+        self._stale = False
+        wanted: dict[str, list[ag.DesiredProcess]] = {agent_id: [] for agent_id in self._agents}
+        for task in self._state.tasks.tasks.values():
+            if task.status.final:
+                continue
+            dataset = self._state.datasets.specs.get(task.spec.dataset_id)
+            for rank, agent_id in enumerate(task.course.placement):
+                if agent_id in wanted:
+                    wanted[agent_id].append(desired_process(task, rank, self._entrypoints, dataset))
+        for agent_id, processes in wanted.items():
+            desired = ag.DesiredState(processes=processes)
+            content = desired.SerializeToString(deterministic=True)
+            if self._sent.get(agent_id) == content:
+                continue
+            self._sent[agent_id] = content
+            self._version += 1
+            desired.version = (self._state.term << 32) + self._version
+            self._agents[agent_id](desired)
 
 
 def _end_of(report: ag.ProcessReport) -> p.RankEnd:
