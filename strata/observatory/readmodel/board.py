@@ -34,6 +34,7 @@ class ClusterBoard:
         self._status = status
         self._bodies: dict[str, bytes] = {}
         self._stale: set[str] = set(COLLECTIONS)
+        self._told: Any = None
 
     def load(self, seq: int, state: Record) -> None:
         self.cluster.load(seq, state)
@@ -63,9 +64,9 @@ class ClusterBoard:
             self.cluster.dirty.add("coordinator")
 
     def body(self, name: str) -> bytes:
-        """The JSON of one collection."""
+        """The JSON of one collection. The coordinator's tells the time, so it is never an old one."""
         self._collect()
-        if name in self._stale or name not in self._bodies:
+        if name == "coordinator" or name in self._stale or name not in self._bodies:
             self._bodies[name] = encode(self._view(name))
             self._stale.discard(name)
         return self._bodies[name]
@@ -89,6 +90,10 @@ class ClusterBoard:
 
     def publish(self) -> None:
         """On each tick: collections that changed, each whole, in one event."""
+        problem = self._status().get("metric_store_problem")
+        if problem != self._told:  # of the observatory's own making: no event of the coordinator announces it
+            self._told = problem
+            self.cluster.dirty.add("coordinator")
         changed = self.cluster.dirty & set(COLLECTIONS)
         self._collect()
         parts = []

@@ -30,7 +30,7 @@ def _worker(cluster: Cluster, worker: Record) -> Record:
         "id": worker["worker_id"],
         "ip": worker["metadata"].get("ip") or worker["hostname"],
         "port": worker["port"],
-        "status": "failed" if lost else _STATUS.get(state, "idle"),
+        "status": "failed" if lost else _status(cluster, worker, state),
         "state": "lost" if lost else state,
         "member_state": worker["state"] if lost else vitals.get("member_state", worker["state"]),
         "gpu_count": worker["gpu_count"],
@@ -49,6 +49,14 @@ def _worker(cluster: Cluster, worker: Record) -> Record:
         "generation": cluster.generations.get(worker["task_id"]),
         "agent_id": worker["agent_id"] or None,
     }
+
+
+def _status(cluster: Cluster, worker: Record, state: str) -> str:
+    """Who starts anew in a later attempt recovers until it trains: its task is not idle, it is being repaired."""
+    attempt = cluster.tasks.get(worker["task_id"], {}).get("attempt", 0)
+    if attempt > 1 and state in ("unknown", "initializing"):
+        return "recovering"
+    return _STATUS.get(state, "idle")
 
 
 def tasks(cluster: Cluster) -> list[Record]:

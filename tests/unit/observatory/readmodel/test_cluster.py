@@ -108,6 +108,20 @@ def test_tasks_follow_their_status() -> None:
     assert shown["config"] == {"lr": 1}
 
 
+def test_workers_of_a_later_attempt_recover_until_they_train() -> None:
+    submitted = ev.TaskSubmitted(
+        task_id="t1", request_id="", name="n", type="training", dataset_id="", worker_count=1,
+        config_json="{}", entrypoint=(), env={}, launcher="local", max_restarts=3, working_dir="", at=1.0,
+    )  # fmt: skip
+    cluster = told(
+        Cluster(), submitted, ev.TaskChanged(task_id="t1", status="running", attempt=2, reason="", at=2.0),
+        joined("w0", 0, 1),
+    )  # fmt: skip
+    assert views.workers(cluster)[0]["status"] == "recovering"
+    cluster.set_vitals({"w0": {"state": "training", "member_state": "ready"}}, [], {})
+    assert views.workers(cluster)[0]["status"] == "active"
+
+
 def test_unknown_kinds_are_passed_over() -> None:
     cluster = Cluster()
     cluster.apply(9, "SomethingNewer", {"a": 1})
@@ -132,3 +146,19 @@ async def test_the_board_publishes_changed_collections_and_keeps_the_last_state(
     assert not board.status()["connected"]
     assert board.status()["problem"] == "connection refused"
     assert b'"w0"' in board.body("workers")
+
+
+async def test_the_coordinators_record_is_never_an_old_one() -> None:
+    clock = ManualClock()
+    own: dict[str, str | None] = {"metric_store_problem": "starting"}
+    stream = Broadcaster(lambda _: b"{}", clock)
+    board = ClusterBoard(stream, clock, lambda: dict(own))
+    board.cluster.started_at = clock.wall()
+    board.set_vitals({}, [], {})
+    board.publish()
+    clock.advance(60.0)
+    assert json.loads(board.body("coordinator"))["uptime"] == 60
+    before = stream.last_seq
+    own["metric_store_problem"] = None
+    board.publish()
+    assert stream.last_seq == before + 1
