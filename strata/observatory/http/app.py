@@ -11,7 +11,6 @@ from strata.observatory.http.export import export_router
 from strata.observatory.http.history import history_router
 from strata.observatory.http.logs import logs_router
 from strata.observatory.http.middleware import GuardMiddleware
-from strata.observatory.http.pages import PageMiddleware
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.runs import runs_router
 from strata.observatory.http.static import static_router
@@ -44,6 +43,5 @@ def create_app(parts: Parts) -> FastAPI:
     for make in _ROUTERS:
         app.include_router(make(parts))
     app.include_router(static_router())
-    app.add_middleware(PageMiddleware)
     app.add_middleware(GuardMiddleware, guard=parts.guard)
     return app
