@@ -16,7 +16,7 @@ __all__ = ["SnapshotBuilder", "series_head"]
 MAX_POINTS = 2000
 _MIN_POINTS = 16
 # Measured on noisy series: steps, times, value, min, max and bad of one point.
-_BYTES_PER_POINT = 70
+_BYTES_PER_POINT = 85
 _ACTIVE_SHARE = 0.75
 
 
