@@ -51,6 +51,9 @@ export function Banner() {
       </Line>
     );
   }
+  if (coordinator?.metric_store_problem === "starting") {
+    return <Line tone="warn">The metric store is starting. Live charts go on; older points follow in a moment.</Line>;
+  }
   if (coordinator?.metric_store_problem) {
     return (
       <Line tone="warn">

@@ -3,7 +3,9 @@ import { useState } from "react";
 import { Popover } from "@/components/ui/popover";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { useShownRuns } from "@/hooks/runs";
+import { isRunning } from "@/lib/runs";
 import { displayName, toggleRun, useCatalog } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
 import { useView } from "@/stores/view";
 
 const LIST_LIMIT = 200;
@@ -11,6 +13,7 @@ const LIST_LIMIT = 200;
 function RunList() {
   const runs = useCatalog((state) => state.runs);
   const shown = useShownRuns();
+  const tasks = useCluster((state) => state.tasks);
   const [filter, setFilter] = useState("");
   const needle = filter.toLowerCase();
   const found = runs.filter((run) => `${run.run_id} ${run.name ?? ""}`.toLowerCase().includes(needle));
@@ -31,7 +34,7 @@ function RunList() {
               <input type="checkbox" checked={shown.includes(run.run_id)} onChange={() => toggleRun(run.run_id)} />
               <RunSwatch run={run.run_id} />
               <span className="truncate">{displayName(run)}</span>
-              <span className="ml-auto text-2xs text-faint">{run.is_active ? "running" : "finished"}</span>
+              <span className="ml-auto text-2xs text-faint">{isRunning(run, tasks) ? "running" : "finished"}</span>
             </label>
           </li>
         ))}

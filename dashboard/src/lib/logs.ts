@@ -26,6 +26,28 @@ export function plainText(message: string): string {
   return text.includes("\r") ? (text.trimEnd().split("\r").at(-1) ?? text) : text;
 }
 
+const ID_TAIL = 11;
+
+/** The end of an id tells workers apart, its beginning is the task's name. */
+export function shortId(id: string): string {
+  return id.length <= ID_TAIL + 3 ? id : `…${id.slice(-ID_TAIL)}`;
+}
+
+const LEVEL_WORDS: Record<string, LogLevel> = {
+  DEBUG: "debug",
+  INFO: "info",
+  WARNING: "warn",
+  ERROR: "error",
+  CRITICAL: "error",
+};
+
+/** Python's loggers begin a line with its level, which has a column of its own here. */
+export function messageOf(line: Pick<LogEntry, "level" | "message">): string {
+  const text = plainText(line.message);
+  const [word = ""] = text.split(/[\s:]/, 1);
+  return LEVEL_WORDS[word] === line.level ? text.slice(word.length).replace(/^[\s:]+/, "") : text;
+}
+
 const WEIGHTS: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 };
 
 /** Unknown levels count as info: a foreign logger's words must not hide its lines. */

@@ -2,8 +2,8 @@
 import type { Barrier, Worker } from "@/api/wire";
 import { formatAge, toMs } from "./format";
 
-/** Heartbeats come each second from agents, each few seconds from plain workers; the coordinator gives up at 30 s. */
-export const LATE_MS = 5_000;
+/** Late is worth a look, not yet a failure: the coordinator gives a worker up at 30 s and then says so itself. */
+export const LATE_MS = 10_000;
 
 export function heartbeatAt(worker: Worker): number | null {
   return toMs(worker.last_heartbeat, worker.last_heartbeat_ms);
@@ -12,6 +12,12 @@ export function heartbeatAt(worker: Worker): number | null {
 export function isLate(worker: Worker, now: number): boolean {
   const at = heartbeatAt(worker);
   return at !== null && now - at > LATE_MS;
+}
+
+/** A worker that listens on no port has none; ":0" would be an address that does not exist. */
+export function whereIs(worker: Worker): string {
+  const host = worker.host ?? worker.ip;
+  return worker.port > 0 ? `${host}:${worker.port}` : host;
 }
 
 /** The busier of GPU and CPU, in percent; null when nothing was reported. */

@@ -1,6 +1,7 @@
 /** The coordinator's state as last told: whole collections, replaced when they change. */
 import { create } from "zustand";
 import type { Barrier, Checkpoint, ClusterState, Dataset, Status, SystemMetrics, Task, Worker } from "@/api/wire";
+import { toMs } from "@/lib/format";
 
 export interface Cluster {
   /** False until the first answer. */
@@ -38,6 +39,12 @@ export function applyState(state: ClusterState, except: ReadonlySet<string> = ne
   }
   if (change.workers) change.workers = [...change.workers].sort(byTaskAndRank);
   useCluster.setState(change);
+}
+
+/** In seconds. The record is sent when something changes, so the time since then is ours to add. */
+export function upFor(coordinator: Status, now: number): number | null {
+  const start = toMs(coordinator.started_at, coordinator.started_at_ms);
+  return start === null || !coordinator.connected ? coordinator.uptime : Math.max(0, (now - start) / 1000);
 }
 
 /** Ranks repeat from task to task, so the ranks of a task stand together. */

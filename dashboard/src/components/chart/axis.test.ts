@@ -46,6 +46,7 @@ test("spikes are never cut off, zero stays the floor of what is never negative",
   expect(low).toBe(0);
   expect(high).toBeGreaterThan(9);
   expect(yRange(plot([5, 5]), 0, 1, false)).toEqual([4.5, 5.5]);
+  expect(yRange(plot([0.02, 0.019999999999999997]), 0, 1, false)[1]).toBeCloseTo(0.022);
   expect(yRange(plot([]), 0, 1, true)).toEqual([0.1, 1]);
 });
 

@@ -73,7 +73,8 @@ export function yRange(plot: Plot, from: number, to: number, log: boolean): [num
   }
   if (low > high) return log ? [0.1, 1] : [0, 1];
   if (log) return [low / 1.15, high * 1.15];
-  if (low === high) return padFlat(low);
+  // Means of one constant differ in their last bit; blown up to the whole axis that would look like a jump.
+  if (high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high))) return padFlat(low);
   const pad = (high - low) * 0.07;
   // A metric that never goes below zero keeps zero as its floor when it comes near it.
   const floor = low >= 0 && low - pad < 0 ? 0 : low - pad;

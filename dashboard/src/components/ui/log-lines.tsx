@@ -1,7 +1,7 @@
 import type { LogEntry } from "@/api/wire";
 import { cx } from "@/lib/cx";
 import { formatClock, toMs } from "@/lib/format";
-import { plainText } from "@/lib/logs";
+import { messageOf, shortId } from "@/lib/logs";
 import { PageLink } from "./page-link";
 
 export const LEVEL_COLORS: Record<string, string> = {
@@ -32,8 +32,10 @@ export function LogLines({ lines, showWorker = true }: { lines: readonly LogEntr
             {formatClock(toMs(line.timestamp, line.timestamp_ms))}
           </PageLink>
           <span className={cx("w-9 shrink-0 uppercase", LEVEL_COLORS[line.level])}>{line.level}</span>
-          {showWorker && <span className="w-20 shrink-0 truncate text-muted">{line.worker_id ?? line.source}</span>}
-          <span className="min-w-0 break-words whitespace-pre-wrap">{plainText(line.message)}</span>
+          {showWorker && (
+            <span className="w-24 shrink-0 truncate text-muted">{shortId(line.worker_id ?? line.source)}</span>
+          )}
+          <span className="min-w-0 break-words whitespace-pre-wrap">{messageOf(line)}</span>
         </li>
       ))}
     </ol>

@@ -40,7 +40,7 @@ export function WorkerGrid({ workers }: { workers: readonly Worker[] }) {
               className={cx(
                 "relative block overflow-hidden rounded-md border bg-sunken hover:border-fg",
                 dense ? "h-7" : "h-14 px-2 py-1.5",
-                late || tone === "bad" ? "border-bad" : "border-line-strong",
+                tone === "bad" ? "border-bad" : late ? "border-warn" : "border-line-strong",
                 tone === "bad" && "hatch",
               )}
             >

@@ -32,7 +32,7 @@ export default function AlertsPage() {
   return (
     <Page
       title="Alerts"
-      note={`${alerts.length} events`}
+      note={alerts.length === 1 ? "1 event" : `${alerts.length} events`}
       actions={
         <>
           <Segmented<Severity | "all"> label="Severity" value={severity} options={LEVELS} onChange={setSeverity} />

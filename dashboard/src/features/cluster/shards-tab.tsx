@@ -33,15 +33,16 @@ function OwnerRow({
   const samples = shards.reduce((sum, shard) => sum + shard.end_index - shard.start_index, 0);
   const progress = mean(shards.map((shard) => shard.progress));
   return (
-    <li className="grid grid-cols-[minmax(0,120px)_64px_90px_minmax(0,1fr)_44px] items-center gap-3 py-1 text-xs max-sm:grid-cols-[minmax(0,1fr)_64px_minmax(0,1fr)_40px]">
+    <li className="grid grid-cols-[minmax(0,250px)_64px_90px_minmax(0,1fr)_44px] items-center gap-3 py-1 text-xs max-sm:grid-cols-[minmax(0,1fr)_64px_minmax(0,1fr)_40px]">
       <span className="flex min-w-0 items-center gap-2">
         <span
           aria-hidden="true"
           className="size-2 shrink-0 rounded-[2px]"
           style={{ background: styleAt(index)[theme] }}
         />
-        <PageLink page="cluster" id={owner} className="truncate hover:underline">
-          {owner}
+        <PageLink page="cluster" id={owner} title={owner} className="truncate hover:underline">
+          {worker ? `rank ${worker.rank ?? "–"}` : owner}
+          {worker && <span className="ml-2 text-faint max-sm:hidden">{owner}</span>}
         </PageLink>
       </span>
       <span className="text-right whitespace-nowrap">{shards.length} shards</span>

@@ -5,7 +5,7 @@ import { Meter } from "@/components/ui/meter";
 import { PageLink } from "@/components/ui/page-link";
 import { StatusLabel } from "@/components/ui/status";
 import { formatAge, formatBytes, formatCount, formatDuration, UNKNOWN } from "@/lib/format";
-import { heartbeatAt, isLate, shardCount } from "@/lib/workers";
+import { heartbeatAt, isLate, shardCount, whereIs } from "@/lib/workers";
 
 export function WorkerResources({ worker }: { worker: Worker }) {
   const { resources } = worker;
@@ -42,12 +42,12 @@ export function WorkerState({ worker, now }: { worker: Worker; now: number }) {
         ...(worker.reason ? ([["Reason", worker.reason]] as const) : []),
         [
           "Heartbeat",
-          <span key="h" className={late ? "font-medium text-bad" : ""}>
+          <span key="h" className={late ? "font-medium text-warn" : ""}>
             {formatAge(heartbeatAt(worker), now)}
           </span>,
         ],
         ["Rank", worker.rank ?? UNKNOWN],
-        ["Host", `${worker.host ?? UNKNOWN} · ${worker.ip}:${worker.port}`],
+        ["Host", whereIs(worker)],
         ["Step time", formatDuration(worker.step_time_s)],
         ...(worker.section ? ([["Doing", worker.section]] as const) : []),
         ["Epoch / step", `${formatCount(worker.current_epoch)} / ${formatCount(worker.current_step)}`],

@@ -10,7 +10,7 @@ import { type Column, Table } from "@/components/ui/table";
 import { WorkerGrid } from "@/components/ui/worker-grid";
 import { useNow } from "@/hooks/now";
 import { formatAge, formatBytes, formatCount, UNKNOWN } from "@/lib/format";
-import { countText, heartbeatAt, isLate, loadOf, shardCount } from "@/lib/workers";
+import { countText, heartbeatAt, isLate, loadOf, shardCount, whereIs } from "@/lib/workers";
 import { useCluster } from "@/stores/cluster";
 
 function columns(now: number): Column<Worker>[] {
@@ -26,13 +26,13 @@ function columns(now: number): Column<Worker>[] {
       ),
     },
     { key: "status", title: "Status", cell: (row) => <StatusLabel status={row.status} /> },
-    { key: "host", title: "Host", from: "md", cell: (row) => `${row.host ?? row.ip}:${row.port}` },
+    { key: "host", title: "Host", from: "md", cell: (row) => whereIs(row) },
     {
       key: "beat",
       title: "Heartbeat",
       right: true,
       cell: (row) => (
-        <span className={isLate(row, now) ? "font-medium text-bad" : ""}>{formatAge(heartbeatAt(row), now)}</span>
+        <span className={isLate(row, now) ? "font-medium text-warn" : ""}>{formatAge(heartbeatAt(row), now)}</span>
       ),
     },
     {

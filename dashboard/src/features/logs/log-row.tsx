@@ -3,7 +3,7 @@ import { LEVEL_COLORS } from "@/components/ui/log-lines";
 import { styleAt } from "@/lib/colors";
 import { cx } from "@/lib/cx";
 import { formatClock } from "@/lib/format";
-import { plainText, timeOf } from "@/lib/logs";
+import { messageOf, shortId, timeOf } from "@/lib/logs";
 import { useTheme } from "@/stores/theme";
 
 interface Props {
@@ -33,10 +33,8 @@ export function LogRow({ line, selected, onSelect }: Props) {
         <span className="max-md:hidden">{formatClock(timeOf(line), true).slice(8)}</span>
       </span>
       <span className={cx("w-10 shrink-0 font-medium uppercase", LEVEL_COLORS[line.level])}>{line.level}</span>
-      <span className="w-24 shrink-0 truncate text-muted max-md:hidden">{line.worker_id ?? line.source}</span>
-      <span className={cx("truncate whitespace-pre", line.level === "debug" && "text-muted")}>
-        {plainText(line.message)}
-      </span>
+      <span className="w-24 shrink-0 truncate text-muted max-md:hidden">{shortId(line.worker_id ?? line.source)}</span>
+      <span className={cx("truncate whitespace-pre", line.level === "debug" && "text-muted")}>{messageOf(line)}</span>
     </button>
   );
 }

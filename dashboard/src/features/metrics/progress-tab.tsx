@@ -7,6 +7,7 @@ import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
 import { useShownRuns } from "@/hooks/runs";
 import { formatCompact, formatCount, formatDuration, formatPercent, toMs } from "@/lib/format";
+import { isRunning } from "@/lib/runs";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import type { MetricEntry } from "./use-metrics";
@@ -42,10 +43,11 @@ export function ProgressTab({ metrics }: { metrics: readonly MetricEntry[] }) {
     <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,420px),1fr))] gap-3">
       {runs.map((run) => {
         const task = tasks.find((one) => one.id === run.task_id);
-        const end = run.is_active ? now : (toMs(run.last_event_time, run.last_event_time_ms) ?? now);
+        const running = isRunning(run, tasks);
+        const end = running ? now : (toMs(run.last_event_time, run.last_event_time_ms) ?? now);
         const spent = (end - (toMs(run.start_time, run.start_time_ms) ?? end)) / 1000;
         const done = task?.progress ?? null;
-        const left = run.is_active && done !== null && done > 0.5 ? (spent * (100 - done)) / done : null;
+        const left = running && done !== null && done > 0.5 ? (spent * (100 - done)) / done : null;
         const milestones = metrics.flatMap(({ name }) => {
           const value = last(run.run_id, name);
           return value === null ? [] : [{ name, value }];

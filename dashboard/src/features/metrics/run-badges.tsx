@@ -2,7 +2,9 @@ import { Button } from "@/components/ui/button";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { useShownRuns } from "@/hooks/runs";
 import { cx } from "@/lib/cx";
+import { isRunning } from "@/lib/runs";
 import { displayName, toggleRun, useCatalog } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
 import { useView } from "@/stores/view";
 
 /** More than this many go into the picker of the top bar; those on show always have a badge. */
@@ -11,12 +13,14 @@ const BADGES = 12;
 export function RunBadges() {
   const runs = useCatalog((state) => state.runs);
   const shown = useShownRuns();
+  const tasks = useCluster((state) => state.tasks);
   const { set } = useView.getState();
   const few = runs.length <= BADGES ? runs : runs.filter((run) => shown.includes(run.run_id)).slice(0, BADGES);
   return (
     <fieldset aria-label="Runs" className="flex min-w-0 flex-wrap items-center gap-1.5">
       {few.map((run) => {
         const on = shown.includes(run.run_id);
+        const running = isRunning(run, tasks);
         return (
           <button
             key={run.run_id}
@@ -35,9 +39,9 @@ export function RunBadges() {
             <span className={cx("truncate", !on && "line-through decoration-1")}>{displayName(run)}</span>
             <span
               aria-hidden="true"
-              className={cx("size-1.5 shrink-0 rounded-full", run.is_active ? "bg-ok" : "border border-idle")}
+              className={cx("size-1.5 shrink-0 rounded-full", running ? "bg-ok" : "border border-idle")}
             />
-            <span className="sr-only">{run.is_active ? "running" : "finished"}</span>
+            <span className="sr-only">{running ? "running" : "finished"}</span>
           </button>
         );
       })}

@@ -5,12 +5,13 @@ import { Page } from "@/components/ui/page";
 import { Panel } from "@/components/ui/panel";
 import { WorkerGrid } from "@/components/ui/worker-grid";
 import { useMetricNames } from "@/hooks/metric-names";
+import { useNow } from "@/hooks/now";
 import { useLeadRun } from "@/hooks/runs";
 import { formatDuration } from "@/lib/format";
 import { headlines } from "@/lib/metric-tabs";
 import { countText } from "@/lib/workers";
 import { useCatalog } from "@/stores/catalog";
-import { useCluster } from "@/stores/cluster";
+import { upFor, useCluster } from "@/stores/cluster";
 import { useLink } from "@/stores/link";
 import { RunHeader } from "./run-header";
 import { LastCheckpoint, NewestEvents } from "./side-panels";
@@ -53,8 +54,9 @@ export default function OverviewPage() {
   const { runs, loaded } = useCatalog();
   const offline = useLink((link) => link.state !== "live" && link.lastEventAt === null);
   const coordinator = useCluster((state) => state.coordinator);
+  const now = useNow(1000);
   const note = coordinator?.connected
-    ? `${coordinator.address} · up ${formatDuration(coordinator.uptime)} · ${coordinator.storage_backend ?? "storage unknown"} · version ${coordinator.version}`
+    ? `${coordinator.address} · up ${formatDuration(upFor(coordinator, now))} · ${coordinator.storage_backend ?? "storage unknown"} · version ${coordinator.version}`
     : undefined;
   return (
     <Page title="Overview" note={note}>

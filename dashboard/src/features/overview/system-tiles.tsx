@@ -23,8 +23,8 @@ function Tile({ tile }: { tile: (typeof TILES)[number] }) {
     <div data-testid={tile.key} className="min-w-0 rounded-lg border border-line bg-surface px-3 pt-2.5 pb-2">
       <p className="truncate text-2xs text-faint">{tile.label}</p>
       <p className="text-lg leading-7 font-semibold tracking-tight">
-        {formatValue(round(value))}
-        <span className="ml-1 text-xs font-normal text-muted">{value === null ? tile.empty : tile.unit}</span>
+        {value !== null && <span className="mr-1">{formatValue(round(value))}</span>}
+        <span className="text-xs font-normal text-muted">{value === null ? tile.empty : tile.unit}</span>
       </p>
       <Sparkline label={`${tile.label}, last minutes`} read={read} subscribe={systemHistory.subscribe} height={36} />
     </div>

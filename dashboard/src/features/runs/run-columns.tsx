@@ -6,7 +6,9 @@ import { RunSwatch } from "@/components/ui/run-swatch";
 import { StatusLabel } from "@/components/ui/status";
 import type { Column } from "@/components/ui/table";
 import { formatAge, formatCompact, formatCount, formatDateTime, formatDuration, formatValue } from "@/lib/format";
+import { runStatus } from "@/lib/runs";
 import { toggleRun } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
 import type { RunRow } from "./run-rows";
 
 interface Options {
@@ -44,7 +46,7 @@ export function runColumns({ now, shown, onEdit, onDelete }: Options): Column<Ru
     {
       key: "status",
       title: "Status",
-      cell: ({ run }) => <StatusLabel status={run.is_active ? "running" : "finished"} />,
+      cell: ({ run }) => <StatusLabel status={runStatus(run, useCluster.getState().tasks)} />,
     },
     {
       key: "start",

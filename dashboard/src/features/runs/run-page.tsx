@@ -11,8 +11,10 @@ import { useMetricNames } from "@/hooks/metric-names";
 import { useNow } from "@/hooks/now";
 import { formatCount, formatDateTime, formatDuration, formatValue, UNKNOWN } from "@/lib/format";
 import { headlines } from "@/lib/metric-tabs";
+import { runStatus } from "@/lib/runs";
 import { useAlerts } from "@/stores/alerts";
 import { displayName, useCatalog } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
 import { ConfigDiff } from "./config-diff";
 import { toRow } from "./run-rows";
 
@@ -50,7 +52,7 @@ export function RunPage({ id }: { id: string }) {
   return (
     <Page
       title={displayName(run)}
-      note={run.name ? id : undefined}
+      note={run.name && run.name !== id ? id : undefined}
       actions={
         <>
           {back}
@@ -65,7 +67,7 @@ export function RunPage({ id }: { id: string }) {
         <Panel title="State">
           <Facts
             rows={[
-              ["Status", <StatusLabel key="s" status={run.is_active ? "running" : "finished"} />],
+              ["Status", <StatusLabel key="s" status={runStatus(run, useCluster.getState().tasks)} />],
               ["Started", formatDateTime(row.start)],
               ["Time", formatDuration(row.seconds)],
               ["Step", formatCount(run.latest_step)],

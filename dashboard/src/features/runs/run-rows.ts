@@ -2,7 +2,9 @@
 import type { RunInfo } from "@/api/wire";
 import { seriesStore } from "@/data/series-store";
 import { toMs } from "@/lib/format";
+import { isRunning } from "@/lib/runs";
 import { displayName } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
 
 export interface RunRow {
   run: RunInfo;
@@ -16,7 +18,7 @@ export interface RunRow {
 
 export function toRow(run: RunInfo, now: number): RunRow {
   const start = toMs(run.start_time, run.start_time_ms);
-  const end = run.is_active ? now : toMs(run.last_event_time, run.last_event_time_ms);
+  const end = isRunning(run, useCluster.getState().tasks) ? now : toMs(run.last_event_time, run.last_event_time_ms);
   const series = lossSeries(run.run_id);
   let best: number | null = null;
   for (const value of series?.min ?? []) if (value !== null && (best === null || value < best)) best = value;

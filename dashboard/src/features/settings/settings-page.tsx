@@ -8,12 +8,13 @@ import { logRing } from "@/data/log-ring";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
 import { formatBytes, formatCount, formatDateTime, formatDuration, toMs, UNKNOWN } from "@/lib/format";
-import { useCluster } from "@/stores/cluster";
+import { upFor, useCluster } from "@/stores/cluster";
 import { useLink } from "@/stores/link";
 import { useTheme } from "@/stores/theme";
 import { RulesPanel } from "./rules-panel";
 
 function ServerPanel() {
+  const now = useNow(1000);
   const coordinator = useCluster((state) => state.coordinator);
   return (
     <Panel title="Server">
@@ -22,7 +23,7 @@ function ServerPanel() {
           rows={[
             ["Coordinator", `${coordinator.address} · ${coordinator.connected ? "connected" : "not reachable"}`],
             ["Version", coordinator.version],
-            ["Up for", formatDuration(coordinator.uptime)],
+            ["Up for", formatDuration(upFor(coordinator, now))],
             ["Started", formatDateTime(toMs(coordinator.started_at, coordinator.started_at_ms))],
             ["Checkpoint storage", coordinator.storage_backend ?? UNKNOWN],
             [

@@ -14,11 +14,14 @@ import { EMPTY_FORM, readForm, type TaskForm } from "./task-form";
 export function CreateDialog({ onClose }: { onClose(): void }) {
   const datasets = useCluster((state) => state.datasets);
   const [, navigate] = useLocation();
-  const [form, setForm] = useState<TaskForm>({ ...EMPTY_FORM, dataset: datasets[0]?.id ?? "" });
+  const [form, setForm] = useState<TaskForm>(EMPTY_FORM);
   const [tried, setTried] = useState(false);
   const [busy, setBusy] = useState(false);
   const [refusal, setRefusal] = useState<string | null>(null);
-  const read = readForm(form);
+  // Until one is chosen it is the first, also when the list arrives after the dialog was opened.
+  const [chosen, choose] = useState<string | null>(null);
+  const dataset = chosen ?? datasets[0]?.id ?? "";
+  const read = readForm({ ...form, dataset });
   const errors = tried && "errors" in read ? read.errors : {};
   const change = (part: Partial<TaskForm>) => setForm((old) => ({ ...old, ...part }));
 
@@ -56,7 +59,7 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
             error={errors.dataset}
           >
             {(props) => (
-              <Select {...props} value={form.dataset} onChange={(event) => change({ dataset: event.target.value })}>
+              <Select {...props} value={dataset} onChange={(event) => choose(event.target.value)}>
                 <option value="">choose…</option>
                 {datasets.map((one) => (
                   <option key={one.id} value={one.id}>
