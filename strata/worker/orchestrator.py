@@ -62,9 +62,20 @@ class TrainingOrchestrator:
         )
         return bool(self._beat().acknowledged)
 
+    async def register_worker_async(
+        self, worker_id: str, hostname: str = "", port: int = 0, *, gpu_count: int = 0
+    ) -> Membership:
+        return await asyncio.to_thread(self.register_worker, worker_id, hostname, port, gpu_count=gpu_count)
+
+    async def heartbeat_async(self, current_step: int = 0, current_epoch: int = 0) -> bool:
+        return await asyncio.to_thread(self.heartbeat, current_step, current_epoch)
+
     def get_shard(self, dataset_id: str, epoch: int = 0) -> list[ShardAssignment]:
         """This worker's shards of the epoch, in the order to read them."""
         return self._workers.shards(self.member, dataset_id, epoch)
+
+    async def get_shard_async(self, dataset_id: str, epoch: int = 0) -> list[ShardAssignment]:
+        return await asyncio.to_thread(self.get_shard, dataset_id, epoch)
 
     def barrier(
         self, barrier_id: str, step: int = 0, *, expected: int = 0, timeout_s: float | None = None
