@@ -20,9 +20,7 @@ from strata.errors import (
     CoordinatorUnavailable,
     DeadlineExceeded,
     InvalidArgument,
-    InvalidConfig,
     StorageFull,
-    UnsupportedState,
 )
 from strata.storage.local import LocalStore
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
@@ -364,39 +362,3 @@ def test_the_store_is_asked_once_whether_it_keeps_create_once(tmp_path: Path) ->
         manager.save(b"x", step=1)
         assert manager.conditional_writes is True
         assert LocalStore(tmp_path).get(commit_key(1))
-
-
-@pytest.mark.parametrize(
-    ("options", "shown"),
-    [
-        ({"keep_count": 0}, "keep_count is 0"),
-        ({"on_busy": "panic"}, "panic"),
-        ({"rank": 2, "world_size": 2}, "rank is 2"),
-        ({"world_size": 2}, "no coordinator"),
-        ({"memory": 3}, "memory"),
-        ({"deadline_s": 0}, "deadline_s is 0"),
-        ({"staging_buffers": 0}, "staging_buffers is 0"),
-        ({"on_error": "ignore"}, "ignore"),
-        ({"memory_budget_bytes": 0}, "memory_budget_bytes is 0"),
-    ],
-)
-def test_bad_options_name_the_value(tmp_path: Path, options: dict[str, Any], shown: str) -> None:
-    with pytest.raises(InvalidConfig, match=shown):
-        CheckpointManager(tmp_path, **options)
-
-
-def test_bad_calls_are_refused_before_anything_is_written(tmp_path: Path) -> None:
-    manager = CheckpointManager(tmp_path / "p")
-    with pytest.raises(InvalidArgument, match="step is -1"):
-        manager.save(b"x", step=-1)
-    with pytest.raises(InvalidArgument, match="epoch is -1"):
-        manager.save(b"x", step=1, epoch=-1)
-    with pytest.raises(UnsupportedState, match="'fn'"):
-        manager.save_async({"fn": len}, step=1)
-    with pytest.raises(UnsupportedState, match="data_state"):
-        manager.save(b"x", step=1, data_state=object())
-    manager.close()
-    manager.close()
-    with pytest.raises(InvalidArgument, match="closed"):
-        manager.save(b"x", step=1)
-    assert not (tmp_path / "p").exists()
