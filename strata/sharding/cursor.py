@@ -6,7 +6,7 @@ row for each open one. Both are plain JSON and hold no topology: any world size 
 
 import base64
 import zlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,20 +86,35 @@ class QueueCursor:
     def finished(self) -> bool:
         return bool(self._done.all())
 
-    def claim(self, worker: str) -> tuple[int, int] | None:
-        """(shard, row to start from) for a worker, or None when no shard is free. Released shards go first."""
+    @property
+    def holders(self) -> Mapping[int, str]:
+        """Who holds which open shard."""
+        return self._holders
+
+    def row(self, shard: int) -> int:
+        """How many rows of a shard are committed."""
+        return int(self.sizes[shard]) if self._done[shard] else self._rows.get(shard, 0)
+
+    def free(self, blocked: Container[int] = ()) -> int | None:
+        """The next shard that nobody holds, or None; released ones go first. Changes nothing that counts."""
         for shard in sorted(self._rows):
-            if shard not in self._holders:
-                self._holders[shard] = worker
-                return shard, self._rows[shard]
+            if shard not in self._holders and shard not in blocked:
+                return shard
         while self._next < len(self._done):
-            shard = self._next
+            if not self._done[self._next] and self._next not in self._rows:
+                return self._next
             self._next += 1
-            if not self._done[shard] and shard not in self._rows:
-                self._holders[shard] = worker
-                self._rows[shard] = 0
-                return shard, 0
         return None
+
+    def take(self, worker: str, shard: int) -> int:
+        """Lends a free shard; the row to start from."""
+        self._holders[shard] = worker
+        return self._rows.setdefault(shard, 0)
+
+    def claim(self, worker: str) -> tuple[int, int] | None:
+        """(shard, row to start from) for a worker, or None when no shard is free."""
+        shard = self.free()
+        return None if shard is None else (shard, self.take(worker, shard))
 
     def commit(self, worker: str, shard: int, row: int) -> None:
         """Rows of `shard` before `row` are in the committed model. Only the holder may say so, and never go back."""
@@ -108,10 +123,21 @@ class QueueCursor:
             raise Fenced(f"worker {worker!r} does not hold shard {shard}: {holder or 'nobody'} does")
         if not self._rows[shard] <= row <= int(self.sizes[shard]):
             raise InvalidArgument(f"row {row} of shard {shard} is outside {self._rows[shard]}…{int(self.sizes[shard])}")
+        self.settle(shard, row)
+
+    def settle(self, shard: int, row: int) -> None:
+        """Moves the committed row, whoever holds the shard; never back."""
+        if self._done[shard] or row < self._rows.get(shard, 0):
+            return
         self._rows[shard] = row
         if row == int(self.sizes[shard]):
             self._done[shard] = True
-            del self._rows[shard], self._holders[shard]
+            del self._rows[shard]
+            self._holders.pop(shard, None)
+
+    def drop(self, shard: int) -> None:
+        """Takes one shard back from its holder."""
+        self._holders.pop(shard, None)
 
     def release(self, worker: str) -> list[int]:
         """Takes back what a dead or leaving worker held."""

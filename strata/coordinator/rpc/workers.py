@@ -7,6 +7,7 @@ import grpc
 
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, answered, fail
+from strata.coordinator.rpc.queues import QueueCalls
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Verdict, Vote
 from strata.coordinator.state.barriers import outcome_for
@@ -15,7 +16,6 @@ from strata.coordinator.state.replies import JoinReply, RecoverReply, ShardsRepl
 from strata.errors import InvalidArgument, Refused, StrataError, UnknownDataset
 from strata.protocol import convert
 from strata.protocol.generated import coordinator_pb2 as pb
-from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
 
 __all__ = ["WorkersService"]
 
@@ -30,7 +30,7 @@ _VERDICTS = {
 }
 
 
-class WorkersService(pb_grpc.CoordinatorServicer):
+class WorkersService(QueueCalls):
     """Implements `coordinator.Coordinator`."""
 
     def __init__(self, coordinator: Coordinator) -> None:

@@ -15,6 +15,7 @@ from strata.coordinator.state.checkpoints import Checkpoints
 from strata.coordinator.state.datasets import Datasets
 from strata.coordinator.state.membership import Caller, Membership
 from strata.coordinator.state.now import Now
+from strata.coordinator.state.queues import Queues
 from strata.coordinator.state.replies import BarrierReply, JoinReply, RecoverReply, ShardsReply
 from strata.coordinator.state.tasks import Tasks, check_runnable
 from strata.errors import InvalidArgument, UnknownWorker
@@ -59,6 +60,7 @@ class ClusterState:
         self.datasets = Datasets(self.membership)
         self.barriers = Barriers(self.membership, config.barrier_timeout_s)
         self.checkpoints = Checkpoints(self.membership)
+        self.queues = Queues(self.membership, self.datasets, self.checkpoints)
         self.tasks = Tasks()
         self._handlers: dict[type[c.Command], Callable[[Any, Now, Applied], None]] = {
             c.Start: self._start,
@@ -80,6 +82,7 @@ class ClusterState:
             c.ChangeTask: self._change_task,
             c.StopTask: self._stop_task,
             c.Tick: self._tick,
+            **self.queues.handlers(self._emit),
         }
 
     def apply(self, command: c.Command, now: Now) -> Applied:
@@ -92,8 +95,7 @@ class ClusterState:
 
     def _start(self, command: c.Start, now: Now, applied: Applied) -> None:
         cluster_id = self.cluster_id or command.cluster_id
-        started = e.ClusterStarted(cluster_id=cluster_id, term=self.term + 1, started_at=now.wall)
-        self._emit(applied, started, now)
+        self._emit(applied, e.ClusterStarted(cluster_id=cluster_id, term=self.term + 1, started_at=now.wall), now)
 
     def _register_worker(self, command: c.RegisterWorker, now: Now, applied: Applied) -> None:
         spec = command.spec
@@ -324,6 +326,8 @@ class ClusterState:
 
     def evolve(self, event: e.Event, now: Now) -> None:
         """Makes one event true. The only place where durable state changes, live and on replay."""
+        if self.queues.evolve(event):
+            return
         match event:
             case e.WorkerJoined():
                 self.membership.on_joined(event, now)
@@ -375,6 +379,7 @@ class ClusterState:
             "datasets": self.datasets.dump(),
             "barriers": self.barriers.dump(),
             "checkpoints": self.checkpoints.dump(),
+            "queues": self.queues.dump(),
             "tasks": self.tasks.dump(),
         }
 
@@ -390,4 +395,5 @@ class ClusterState:
         self.datasets.load(dumped["datasets"])
         self.barriers.load(dumped["barriers"], now)
         self.checkpoints.load(dumped["checkpoints"], now)
+        self.queues.load(dumped.get("queues", []))  # older snapshots know no queues
         self.tasks.load(dumped["tasks"])

@@ -7,6 +7,7 @@ from strata.coordinator.state.attempts import Vote
 from strata.coordinator.state.membership import Caller
 from strata.types.barriers import BarrierArrival
 from strata.types.datasets import DatasetSpec
+from strata.types.queues import LeaseProgress
 from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus
 from strata.types.workers import AgentSpec, WorkerSpec
 
@@ -16,8 +17,10 @@ __all__ = [
     "AttachAgent",
     "BeginCheckpoint",
     "ChangeTask",
+    "ClaimShard",
     "Command",
     "CommitCheckpoint",
+    "CommitShards",
     "DeregisterWorker",
     "GetShards",
     "LoseAgent",
@@ -26,6 +29,7 @@ __all__ = [
     "Recover",
     "RegisterDataset",
     "RegisterWorker",
+    "RestoreQueue",
     "Start",
     "StopTask",
     "SubmitTask",
@@ -90,6 +94,36 @@ class GetShards(Command):
     dataset_id: str
     epoch: int
     first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimShard(Command):
+    """Queue mode: a worker is free. `held` names all its leases, and how far it has read them."""
+
+    caller: Caller
+    dataset_id: str
+    epoch: int
+    held: tuple[LeaseProgress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitShards(Command):
+    """Queue mode: these rows count; with a `step`, when the checkpoint of that step is committed."""
+
+    caller: Caller
+    dataset_id: str
+    epoch: int
+    progress: tuple[LeaseProgress, ...]
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreQueue(Command):
+    """Queue mode: the group goes on from the checkpoint of this step; -1 = it has none."""
+
+    caller: Caller
+    dataset_id: str
+    step: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

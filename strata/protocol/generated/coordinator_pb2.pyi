@@ -1080,3 +1080,237 @@ class RecoveryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecoveryResponse: _TypeAlias = RecoveryResponse  # noqa: Y015
+
+@_typing.final
+class LeaseProgress(_message.Message):
+    """Rows of a lease before `row`, counted in the epoch's order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEASE_ID_FIELD_NUMBER: _builtins.int
+    ROW_FIELD_NUMBER: _builtins.int
+    lease_id: _builtins.int
+    row: _builtins.int
+    def __init__(
+        self,
+        *,
+        lease_id: _builtins.int = ...,
+        row: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease_id", b"lease_id", "row", b"row"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LeaseProgress: _TypeAlias = LeaseProgress  # noqa: Y015
+
+@_typing.final
+class QueueClaim(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    DATASET_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    worker_id: _builtins.str
+    dataset_id: _builtins.str
+    epoch: _builtins.int
+    incarnation: _builtins.str
+    generation: _builtins.int
+    @_builtins.property
+    def held(self) -> _containers.RepeatedCompositeFieldContainer[Global___LeaseProgress]:
+        """all its leases and how far it has read them; one it does not name is lent again"""
+
+    def __init__(
+        self,
+        *,
+        worker_id: _builtins.str = ...,
+        dataset_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        held: _abc.Iterable[Global___LeaseProgress] | None = ...,
+        incarnation: _builtins.str = ...,
+        generation: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "epoch", b"epoch", "generation", b"generation", "held", b"held", "incarnation", b"incarnation", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueClaim: _TypeAlias = QueueClaim  # noqa: Y015
+
+@_typing.final
+class QueueGrant(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Status:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[QueueGrant._Status.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        UNKNOWN: QueueGrant._Status.ValueType  # 0
+        LEASED: QueueGrant._Status.ValueType  # 1
+        """read the shard of `lease`"""
+        WAIT: QueueGrant._Status.ValueType  # 2
+        """others still read; ask again"""
+        DRAINED: QueueGrant._Status.ValueType  # 3
+        """all is read, not all is committed: commit, then ask again"""
+        FINISHED: QueueGrant._Status.ValueType  # 4
+        """every sample of the epoch is committed"""
+
+    class Status(_Status, metaclass=_StatusEnumTypeWrapper): ...
+    UNKNOWN: QueueGrant.Status.ValueType  # 0
+    LEASED: QueueGrant.Status.ValueType  # 1
+    """read the shard of `lease`"""
+    WAIT: QueueGrant.Status.ValueType  # 2
+    """others still read; ask again"""
+    DRAINED: QueueGrant.Status.ValueType  # 3
+    """all is read, not all is committed: commit, then ask again"""
+    FINISHED: QueueGrant.Status.ValueType  # 4
+    """every sample of the epoch is committed"""
+
+    STATUS_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    LEASE_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    NUM_COMMITTED_FIELD_NUMBER: _builtins.int
+    NUM_SAMPLES_FIELD_NUMBER: _builtins.int
+    status: Global___QueueGrant.Status.ValueType
+    epoch: _builtins.int
+    num_committed: _builtins.int
+    num_samples: _builtins.int
+    @_builtins.property
+    def lease(self) -> Global___QueueLease: ...
+    @_builtins.property
+    def held(self) -> _containers.RepeatedCompositeFieldContainer[Global___LeaseProgress]:
+        """all leases of the worker and their committed rows"""
+
+    def __init__(
+        self,
+        *,
+        status: Global___QueueGrant.Status.ValueType = ...,
+        epoch: _builtins.int = ...,
+        lease: Global___QueueLease | None = ...,
+        held: _abc.Iterable[Global___LeaseProgress] | None = ...,
+        num_committed: _builtins.int = ...,
+        num_samples: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "held", b"held", "lease", b"lease", "num_committed", b"num_committed", "num_samples", b"num_samples", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueGrant: _TypeAlias = QueueGrant  # noqa: Y015
+
+@_typing.final
+class QueueLease(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEASE_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    SHARD_ID_FIELD_NUMBER: _builtins.int
+    START_INDEX_FIELD_NUMBER: _builtins.int
+    NUM_ROWS_FIELD_NUMBER: _builtins.int
+    ROW_FIELD_NUMBER: _builtins.int
+    lease_id: _builtins.int
+    epoch: _builtins.int
+    shard_id: _builtins.int
+    start_index: _builtins.int
+    num_rows: _builtins.int
+    row: _builtins.int
+    """where to begin"""
+    def __init__(
+        self,
+        *,
+        lease_id: _builtins.int = ...,
+        epoch: _builtins.int = ...,
+        shard_id: _builtins.int = ...,
+        start_index: _builtins.int = ...,
+        num_rows: _builtins.int = ...,
+        row: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "lease_id", b"lease_id", "num_rows", b"num_rows", "row", b"row", "shard_id", b"shard_id", "start_index", b"start_index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueLease: _TypeAlias = QueueLease  # noqa: Y015
+
+@_typing.final
+class QueueCommit(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    DATASET_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    worker_id: _builtins.str
+    dataset_id: _builtins.str
+    epoch: _builtins.int
+    step: _builtins.int
+    """set: the rows count when the checkpoint of this step is committed; else now"""
+    incarnation: _builtins.str
+    generation: _builtins.int
+    @_builtins.property
+    def progress(self) -> _containers.RepeatedCompositeFieldContainer[Global___LeaseProgress]: ...
+    def __init__(
+        self,
+        *,
+        worker_id: _builtins.str = ...,
+        dataset_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        progress: _abc.Iterable[Global___LeaseProgress] | None = ...,
+        step: _builtins.int | None = ...,
+        incarnation: _builtins.str = ...,
+        generation: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_step", b"_step", "step", b"step"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_step", b"_step", "dataset_id", b"dataset_id", "epoch", b"epoch", "generation", b"generation", "incarnation", b"incarnation", "progress", b"progress", "step", b"step", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__step: _TypeAlias = _typing.Literal["step"]  # noqa: Y015
+    _WhichOneofArgType__step: _TypeAlias = _typing.Literal["_step", b"_step"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step) -> _WhichOneofReturnType__step | None: ...
+
+Global___QueueCommit: _TypeAlias = QueueCommit  # noqa: Y015
+
+@_typing.final
+class QueueRestore(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    DATASET_ID_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    worker_id: _builtins.str
+    dataset_id: _builtins.str
+    step: _builtins.int
+    """-1 = the group has no checkpoint"""
+    incarnation: _builtins.str
+    generation: _builtins.int
+    def __init__(
+        self,
+        *,
+        worker_id: _builtins.str = ...,
+        dataset_id: _builtins.str = ...,
+        step: _builtins.int = ...,
+        incarnation: _builtins.str = ...,
+        generation: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "generation", b"generation", "incarnation", b"incarnation", "step", b"step", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueRestore: _TypeAlias = QueueRestore  # noqa: Y015

@@ -109,6 +109,21 @@ class CoordinatorStub:
                 request_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAbort.SerializeToString,
                 response_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAck.FromString,
                 _registered_method=True)
+        self.ClaimShard = channel.unary_unary(
+                '/coordinator.Coordinator/ClaimShard',
+                request_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueClaim.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueGrant.FromString,
+                _registered_method=True)
+        self.CommitShards = channel.unary_unary(
+                '/coordinator.Coordinator/CommitShards',
+                request_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueCommit.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueGrant.FromString,
+                _registered_method=True)
+        self.RestoreQueue = channel.unary_unary(
+                '/coordinator.Coordinator/RestoreQueue',
+                request_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueRestore.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueGrant.FromString,
+                _registered_method=True)
 
 
 class CoordinatorServicer:
@@ -208,6 +223,26 @@ class CoordinatorServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ClaimShard(self, request, context):
+        """Queue mode, for workers of uneven speed: shards are lent to whoever is free, and rows count when they are committed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CommitShards(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreQueue(self, request, context):
+        """The group goes on from a checkpoint: commits after it are undone, every lease is void.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CoordinatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -285,6 +320,21 @@ def add_CoordinatorServicer_to_server(servicer, server):
                     servicer.AbortCheckpoint,
                     request_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAbort.FromString,
                     response_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAck.SerializeToString,
+            ),
+            'ClaimShard': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClaimShard,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueClaim.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueGrant.SerializeToString,
+            ),
+            'CommitShards': grpc.unary_unary_rpc_method_handler(
+                    servicer.CommitShards,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueCommit.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueGrant.SerializeToString,
+            ),
+            'RestoreQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreQueue,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueRestore.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueGrant.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -692,6 +742,87 @@ class Coordinator:
             '/coordinator.Coordinator/AbortCheckpoint',
             strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAbort.SerializeToString,
             strata_dot_protocol_dot_generated_dot_coordinator__pb2.CheckpointAck.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClaimShard(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/coordinator.Coordinator/ClaimShard',
+            strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueClaim.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueGrant.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CommitShards(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/coordinator.Coordinator/CommitShards',
+            strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueCommit.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueGrant.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/coordinator.Coordinator/RestoreQueue',
+            strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueRestore.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_coordinator__pb2.QueueGrant.FromString,
             options,
             channel_credentials,
             insecure,

@@ -52,6 +52,11 @@ class CoordinatorStub:
     CommitCheckpoint: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointInfo, _coordinator_pb2.CheckpointAck]
     AbortCheckpoint: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointAbort, _coordinator_pb2.CheckpointAck]
     """A rank that cannot go on says so, so that nobody waits for the deadline."""
+    ClaimShard: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.QueueClaim, _coordinator_pb2.QueueGrant]
+    """Queue mode, for workers of uneven speed: shards are lent to whoever is free, and rows count when they are committed."""
+    CommitShards: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.QueueCommit, _coordinator_pb2.QueueGrant]
+    RestoreQueue: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.QueueRestore, _coordinator_pb2.QueueGrant]
+    """The group goes on from a checkpoint: commits after it are undone, every lease is void."""
 
 @_typing.type_check_only
 class CoordinatorAsyncStub(CoordinatorStub):
@@ -75,6 +80,11 @@ class CoordinatorAsyncStub(CoordinatorStub):
     CommitCheckpoint: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointInfo, _coordinator_pb2.CheckpointAck]  # type: ignore[assignment]
     AbortCheckpoint: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointAbort, _coordinator_pb2.CheckpointAck]  # type: ignore[assignment]
     """A rank that cannot go on says so, so that nobody waits for the deadline."""
+    ClaimShard: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.QueueClaim, _coordinator_pb2.QueueGrant]  # type: ignore[assignment]
+    """Queue mode, for workers of uneven speed: shards are lent to whoever is free, and rows count when they are committed."""
+    CommitShards: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.QueueCommit, _coordinator_pb2.QueueGrant]  # type: ignore[assignment]
+    RestoreQueue: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.QueueRestore, _coordinator_pb2.QueueGrant]  # type: ignore[assignment]
+    """The group goes on from a checkpoint: commits after it are undone, every lease is void."""
 
 class CoordinatorServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -185,5 +195,28 @@ class CoordinatorServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_coordinator_pb2.CheckpointAck, _abc.Awaitable[_coordinator_pb2.CheckpointAck]]:
         """A rank that cannot go on says so, so that nobody waits for the deadline."""
+
+    @_abc_1.abstractmethod
+    def ClaimShard(
+        self,
+        request: _coordinator_pb2.QueueClaim,
+        context: _ServicerContext,
+    ) -> _typing.Union[_coordinator_pb2.QueueGrant, _abc.Awaitable[_coordinator_pb2.QueueGrant]]:
+        """Queue mode, for workers of uneven speed: shards are lent to whoever is free, and rows count when they are committed."""
+
+    @_abc_1.abstractmethod
+    def CommitShards(
+        self,
+        request: _coordinator_pb2.QueueCommit,
+        context: _ServicerContext,
+    ) -> _typing.Union[_coordinator_pb2.QueueGrant, _abc.Awaitable[_coordinator_pb2.QueueGrant]]: ...
+
+    @_abc_1.abstractmethod
+    def RestoreQueue(
+        self,
+        request: _coordinator_pb2.QueueRestore,
+        context: _ServicerContext,
+    ) -> _typing.Union[_coordinator_pb2.QueueGrant, _abc.Awaitable[_coordinator_pb2.QueueGrant]]:
+        """The group goes on from a checkpoint: commits after it are undone, every lease is void."""
 
 def add_CoordinatorServicer_to_server(servicer: CoordinatorServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,286 @@
+"""Queue mode: shards of an epoch lent to whoever is free in a group. Pure; decisions are events, refusals are typed.
+
+Rows count when they are committed, never when they are read. What a dead worker held goes back from its committed row;
+a checkpoint that commits takes along what was staged for it; a group that goes back to one undoes what came after.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from strata.coordinator.state import commands as c
+from strata.coordinator.state.checkpoints import Checkpoints
+from strata.coordinator.state.datasets import Datasets
+from strata.coordinator.state.membership import Caller, Membership, Worker
+from strata.coordinator.state.now import Now
+from strata.errors import Conflict, Fenced, InvalidArgument, Refused
+from strata.sharding.queue import START, QueueOrder, ShardQueue
+from strata.types import events as e
+from strata.types.datasets import DatasetSpec
+from strata.types.queues import LeaseProgress, QueueGrant, QueueStatus
+from strata.types.tasks import TaskStatus
+from strata.types.workers import check_count
+
+__all__ = ["Queues"]
+
+_Key = tuple[str, str]  # group, dataset
+_Handler = Callable[[Any, Now, Any], None]
+
+
+class _Answer(Protocol):
+    """What a command leaves behind: cluster.Applied."""
+
+    reply: Any
+
+
+class Queues:
+    """The queues of all groups. `evolve` is the only place where they change."""
+
+    def __init__(self, membership: Membership, datasets: Datasets, checkpoints: Checkpoints) -> None:
+        self._membership = membership
+        self._datasets = datasets
+        self._checkpoints = checkpoints
+        self.queues: dict[_Key, ShardQueue] = {}
+
+    def handlers(self, emit: Callable[[Any, e.Event, Now], None]) -> dict[type[c.Command], _Handler]:
+        """How the cluster's state carries out the commands of queue mode; `emit` makes an event true."""
+
+        def claim(command: c.ClaimShard, now: Now, applied: _Answer) -> None:
+            worker = self._authorized(command.caller, now)
+            applied.reply = self._claim(command, worker, lambda event: emit(applied, event, now))
+
+        def commit(command: c.CommitShards, now: Now, applied: _Answer) -> None:
+            worker = self._authorized(command.caller, now)
+            for event in self._plan_commit(command, worker):
+                emit(applied, event, now)
+            applied.reply = self._standing(worker, command.dataset_id)
+
+        def restore(command: c.RestoreQueue, now: Now, applied: _Answer) -> None:
+            worker = self._authorized(command.caller, now)
+            for event in self._plan_restore(command, worker):
+                emit(applied, event, now)
+            applied.reply = self._standing(worker, command.dataset_id)
+
+        return {c.ClaimShard: claim, c.CommitShards: commit, c.RestoreQueue: restore}
+
+    def _authorized(self, caller: Caller, now: Now) -> Worker:
+        worker = self._membership.authorize(caller, now)
+        worker.seen_at = now.monotonic  # whoever asks for work is alive
+        return worker
+
+    # --- deciding
+
+    def _claim(self, command: c.ClaimShard, worker: Worker, emit: Callable[[e.Event], None]) -> QueueGrant:
+        check_count("epoch", command.epoch)
+        key = (worker.task_id, command.dataset_id)
+        spec = self._datasets.spec(command.dataset_id)
+        queue = self.queues.get(key)
+        if queue is not None and command.epoch < queue.epoch:
+            return QueueGrant(status=QueueStatus.FINISHED, epoch=command.epoch, num_samples=spec.total_samples)
+        if queue is not None:
+            queue.check_held(worker.worker_id, command.held)
+        elif command.held:
+            raise Fenced(f"fenced: the queue of dataset {command.dataset_id!r} has lent nothing")
+        if queue is None or command.epoch > queue.epoch:
+            if queue is not None and not queue.finished:
+                return self._grant(queue, worker, QueueStatus.DRAINED if queue.drained else QueueStatus.WAIT)
+            if queue is not None and command.epoch > queue.epoch + 1:
+                raise InvalidArgument(f"epoch {command.epoch} cannot follow epoch {queue.epoch}, which was lent last")
+            emit(self._opened(worker, command.dataset_id, command.epoch))
+            queue = self.queues[key]
+        queue.note_consumed(command.held)
+        return self._lend(queue, key, worker, command.held, emit)
+
+    def _lend(
+        self,
+        queue: ShardQueue,
+        key: _Key,
+        worker: Worker,
+        known: Sequence[LeaseProgress],
+        emit: Callable[[e.Event], None],
+    ) -> QueueGrant:
+        named = {item.lease_id for item in known}
+        unheard = [lease for lease in queue.held_by(worker.worker_id) if lease.lease_id not in named]
+        if unheard:  # the answer that lent it was lost on the way
+            return self._grant(queue, worker, QueueStatus.LEASED, unheard[0].lease_id)
+        place = queue.free_place(self._undecided(worker.task_id))
+        if place is not None:
+            lease_id = queue.next_id
+            emit(
+                e.QueueLeased(
+                    task_id=key[0], dataset_id=key[1], worker_id=worker.worker_id, place=place, lease_id=lease_id
+                )
+            )
+            return self._grant(queue, worker, QueueStatus.LEASED, lease_id)
+        if ended := queue.unread(known):
+            emit(e.QueueEnded(task_id=key[0], dataset_id=key[1], lease_ids=tuple(ended)))
+        if queue.finished:
+            return self._grant(queue, worker, QueueStatus.FINISHED)
+        return self._grant(queue, worker, QueueStatus.DRAINED if queue.drained else QueueStatus.WAIT)
+
+    def _opened(self, worker: Worker, dataset_id: str, epoch: int) -> e.QueueOpened:
+        fence = self._membership.group_of(worker).fence
+        return e.QueueOpened(task_id=worker.task_id, dataset_id=dataset_id, epoch=epoch, fence=fence)
+
+    def _undecided(self, task_id: str) -> set[int]:
+        """Steps of checkpoints that may still be committed."""
+        attempts = self._checkpoints.attempts.values()
+        return {attempt.step for attempt in attempts if attempt.task_id == task_id and attempt.open}
+
+    def _standing(self, worker: Worker, dataset_id: str) -> QueueGrant:
+        """Where a worker stands when it has asked for nothing new."""
+        queue = self.queues.get((worker.task_id, dataset_id))
+        if queue is None:
+            return QueueGrant(status=QueueStatus.WAIT, epoch=0)
+        return self._grant(queue, worker, QueueStatus.FINISHED if queue.finished else QueueStatus.WAIT)
+
+    def _grant(self, queue: ShardQueue, worker: Worker, status: QueueStatus, lease_id: int = 0) -> QueueGrant:
+        leases = {lease.lease_id: lease for lease in queue.held_by(worker.worker_id)}
+        return QueueGrant(
+            status=status,
+            epoch=queue.epoch,
+            lease=queue.describe(leases[lease_id]) if lease_id else None,
+            held=queue.progress_of(worker.worker_id),
+            num_committed=queue.num_committed,
+            num_samples=queue.num_samples,
+        )
+
+    def _plan_commit(self, command: c.CommitShards, worker: Worker) -> Sequence[e.Event]:
+        self._datasets.spec(command.dataset_id)
+        check_count("epoch", command.epoch)
+        queue = self.queues.get((worker.task_id, command.dataset_id))
+        progress = command.progress
+        if command.step is None and queue is not None and queue.was_just_committed(worker.worker_id, progress):
+            return []
+        if queue is not None:
+            queue.check_held(worker.worker_id, progress)
+        elif progress:
+            raise Fenced(f"fenced: the queue of dataset {command.dataset_id!r} has lent nothing")
+        leases, rows = tuple(item.lease_id for item in progress), tuple(item.row for item in progress)
+        if len(set(leases)) != len(leases):
+            raise InvalidArgument(f"a lease is named twice: {leases}")
+        if command.step is not None:
+            staged = e.QueueStaged(
+                task_id=worker.task_id,
+                dataset_id=command.dataset_id,
+                worker_id=worker.worker_id,
+                step=check_count("step", command.step),
+                fence=self._membership.group_of(worker).fence,
+                lease_ids=leases,
+                rows=rows,
+            )
+            # A checkpoint before the first sample is a place to go back to, as well.
+            return [staged] if queue is not None else [self._opened(worker, command.dataset_id, command.epoch), staged]
+        if not progress:
+            return []
+        return [
+            e.QueueCommitted(
+                task_id=worker.task_id,
+                dataset_id=command.dataset_id,
+                worker_id=worker.worker_id,
+                lease_ids=leases,
+                rows=rows,
+            )
+        ]
+
+    def _plan_restore(self, command: c.RestoreQueue, worker: Worker) -> list[e.QueueRestored]:
+        """Every rank may ask; the first one after a change of membership does it for all."""
+        self._datasets.spec(command.dataset_id)
+        if command.step < START:
+            raise InvalidArgument(f"step is {command.step}, it must be {START} or more")
+        queue = self.queues.get((worker.task_id, command.dataset_id))
+        fence = self._membership.group_of(worker).fence
+        if queue is None:
+            if command.step != START:
+                raise Refused(f"the queue of dataset {command.dataset_id!r} has no position for step {command.step}")
+            return []
+        if queue.restored is not None and queue.restored[0] == fence:
+            if queue.restored[1] == command.step:
+                return []
+            raise Conflict(
+                f"another rank went back to step {queue.restored[1]}, {worker.label} wants step {command.step}",
+                hint="All ranks of a generation must go on from the same checkpoint.",
+            )
+        queue.check_restore(command.step)
+        return [e.QueueRestored(task_id=worker.task_id, dataset_id=command.dataset_id, step=command.step, fence=fence)]
+
+    # --- evolving
+
+    def evolve(self, event: e.Event) -> bool:
+        """Makes an event true; says whether it concerned queues alone."""
+        match event:
+            case e.MembersLost():
+                for queue in self._of_group(event.task_id):
+                    for worker_id in event.worker_ids:
+                        queue.release(worker_id)
+                return False
+            case e.CheckpointCommitted():
+                for queue in self._of_group(event.task_id):
+                    if event.attempt:
+                        queue.settle(event.step)
+                    else:
+                        queue.settle_alone(event.step, event.worker_id)
+                return False
+            case e.TaskChanged():
+                if TaskStatus(event.status).final:
+                    self.queues = {key: queue for key, queue in self.queues.items() if key[0] != event.task_id}
+                return False
+            case e.QueueOpened():
+                self._open(event)
+            case e.QueueLeased():
+                self._queue(event).lend(event.worker_id, event.place, event.lease_id)
+            case e.QueueEnded():
+                self._queue(event).note_read(event.lease_ids)
+            case e.QueueCommitted():
+                self._queue(event).commit(event.worker_id, _progress(event))
+            case e.QueueStaged():
+                self._queue(event).stage(event.worker_id, event.step, event.fence, _progress(event))
+            case e.QueueRestored():
+                self._queue(event).restore(event.step, event.fence)
+            case _:
+                return False
+        return True
+
+    def _queue(
+        self, event: e.QueueLeased | e.QueueEnded | e.QueueCommitted | e.QueueStaged | e.QueueRestored
+    ) -> ShardQueue:
+        return self.queues[event.task_id, event.dataset_id]
+
+    def _of_group(self, task_id: str) -> list[ShardQueue]:
+        return [queue for key, queue in self.queues.items() if key[0] == task_id]
+
+    def _open(self, event: e.QueueOpened) -> None:
+        key = (event.task_id, event.dataset_id)
+        if key in self.queues:
+            self.queues[key].open_epoch(event.epoch)
+            return
+        self.queues[key] = queue = ShardQueue(_order(self._datasets.spec(event.dataset_id)), event.epoch)
+        queue.restored = (
+            event.fence,
+            START,
+        )  # a rank that comes late with no checkpoint must not void the first leases
+
+    # --- snapshots
+
+    def dump(self) -> list[dict[str, Any]]:
+        return [
+            {"task_id": task_id, "dataset_id": dataset_id, "queue": queue.dump()}
+            for (task_id, dataset_id), queue in self.queues.items()
+        ]
+
+    def load(self, dumped: list[dict[str, Any]]) -> None:
+        for item in dumped:
+            order = _order(self._datasets.spec(item["dataset_id"]))
+            self.queues[item["task_id"], item["dataset_id"]] = ShardQueue.load(order, item["queue"])
+
+
+def _order(spec: DatasetSpec) -> QueueOrder:
+    sizes = np.full(spec.num_shards, spec.shard_size, dtype=np.int64)
+    sizes[-1] = spec.total_samples - spec.shard_size * (spec.num_shards - 1)
+    return QueueOrder(dataset=spec.dataset_id, seed=spec.seed, shuffle=spec.shuffle, sizes=sizes)
+
+
+def _progress(event: e.QueueCommitted | e.QueueStaged) -> list[LeaseProgress]:
+    pairs = zip(event.lease_ids, event.rows, strict=True)
+    return [LeaseProgress(lease_id=lease_id, row=row) for lease_id, row in pairs]
