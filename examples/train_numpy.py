@@ -70,7 +70,9 @@ def main() -> None:
                 run.log({"loss": loss, "lr": options.lr}, step=step)
                 run.progress(step, epoch=epoch, percent=100 * step / (len(loader) * options.epochs))
                 if step % 20 == 0 or stop:
-                    state = {"weights": weights, "cursor": loader.state_dict()} if run.rank == 0 else {"rank": run.rank}
+                    state = {"step": np.array(step)}
+                    if run.rank == 0:
+                        state |= {"weights": weights, "cursor": loader.state_dict()}
                     checkpoints.save(state, step=step, epoch=epoch)
                 if stop:
                     print(f"rank {run.rank}: asked to stop at step {step}, which is saved")
