@@ -15,6 +15,7 @@ __all__ = ["Capture"]
 
 _STREAMS = ("stdout", "stderr")
 _MAX_BATCH_LINES = 2_000
+_MAX_LAST_READS = 256
 
 
 class Capture:
@@ -34,7 +35,7 @@ class Capture:
     def finish(self, record: RankRecord) -> str:
         """A rank has ended: what it printed last is passed on, and its last words are returned."""
         tails = self._of(record)
-        while True:
+        for _ in range(_MAX_LAST_READS):  # a child of its own that lives on may write for ever
             self._pass_on(record, final=True)
             if not any(tail.behind for tail in tails.values()):
                 break

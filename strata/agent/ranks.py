@@ -134,9 +134,12 @@ class Ranks:
             _check_port(item)
             self._launcher.prepare(spec)
             record.handle = self._launcher.start(spec)
-        except InvalidArgument as error:
+        except (
+            InvalidArgument,
+            ValueError,
+        ) as error:  # ValueError: a NUL byte in an argument, '=' in a variable's name
             record.unstarted = True
-            self._end(record, None, error.message)
+            self._end(record, None, str(error))
             return
         except OSError as error:  # the meeting port is taken: another attempt gets another one
             record.stopped = True

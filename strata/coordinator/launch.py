@@ -38,7 +38,9 @@ def desired_process(
     unsaved work is void."""
     placement = task.course.placement
     local_rank = placement[:rank].count(placement[rank])
-    argv = task.spec.entrypoint or tuple(entrypoints[task.spec.type])
+    # A type that strata.toml no longer knows must fail its task with a sentence, not the coordinator.
+    unknown = (f"<entrypoint of task type {task.spec.type!r}>",)
+    argv = task.spec.entrypoint or tuple(entrypoints.get(task.spec.type, unknown))
     return ag.DesiredProcess(
         task_id=task.task_id,
         attempt=task.attempt,

@@ -128,6 +128,15 @@ def _kill(host: _Host, handle: str) -> None:
     eventually("it is gone", lambda: host.ranks.poll(handle))
 
 
+@pytest.mark.parametrize("argument", ["a\0b", "\0"])
+async def test_arguments_that_no_system_takes_fail_the_rank_and_not_the_agent(host: _Host, argument: str) -> None:
+    item = _item("pass")
+    item.argv.append(argument)
+    host.want(1, item)
+    (record,) = host.ranks.records()
+    assert (record.unstarted, record.message) == (True, "embedded null byte")
+
+
 async def test_the_next_agent_adopts_what_runs_and_notes_what_ended(tmp_path: Path) -> None:
     before = _Host(tmp_path)
     before.want(1, _item(_SLEEP), _item(_SLEEP, rank=1), _item(_SLEEP, rank=2))
