@@ -43,8 +43,8 @@ __all__ = ["CoordinatorServer", "run"]
 
 _log = logging.getLogger(__name__)
 
-# A thousand streams are many objects that live long: with Python's defaults the collector walked them so often that it
-# took a fifth of the CPU of a barrier arrival (measured at 300 streams: 178 µs, with these 145 µs).
+# A thousand streams are many objects that live long, and Python's defaults walk them often. CPU of a barrier arrival at
+# 300 streams, two runs each on a busy machine: 168 and 188 µs with the defaults, 147 and 143 µs with these.
 _GC_THRESHOLDS = (50_000, 20, 100)
 _MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 _OPTIONS = (
