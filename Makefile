@@ -13,18 +13,19 @@ ARGS ?=
 NAME ?=
 TORCH := torch==2.13.0 torchdata==0.11.0
 BROWSER_PACKAGES := chromium fonts-dejavu-core
+LAUNCHER_PACKAGES := openssh-server openssh-client slurm-wlm munge
 
-.PHONY: help setup run test check proto tree bench fresh test-torch dashboard browser constraints clean
+.PHONY: help setup run test check proto tree bench fresh test-launchers test-torch screenshots dashboard browser constraints clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: setup ## set everything up, then the demo with its dashboard (ARGS="--kill")
 	@exec $(BIN)/strata demo $(ARGS)
 
 test: setup $(MODULES) browser ## set everything up, then every test: dashboard, Python, browser (ARGS="-k name")
 	@cd dashboard && npm test
-	@$(BIN)/pytest -m "not torch" $(ARGS)
+	@$(BIN)/pytest -m "not torch and not launchers" $(ARGS)
 
 check: $(VENV)/.installed $(MODULES) ## lint, format, types, layers, generated stubs; changes nothing
 	@$(BIN)/ruff check .
@@ -50,6 +51,18 @@ fresh: ## rehearse the README's two commands: new clone, empty HOME, nothing ins
 test-torch: setup ## install torch, then the tests that need it
 	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt $(TORCH)
 	@$(BIN)/pytest -m torch $(ARGS) || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
+
+# Whole clusters of others: their servers come from apt, Ray from PyPI.
+test-launchers: setup ## install sshd, Slurm and Ray, then train through each of them
+	@command -v sshd >/dev/null && command -v slurmctld >/dev/null && command -v munged >/dev/null || { \
+	  [ "$$(id -u)" -eq 0 ] || { echo "test: run: sudo apt-get install -y --no-install-recommends $(LAUNCHER_PACKAGES)" >&2; exit 1; }; \
+	  export DEBIAN_FRONTEND=noninteractive; apt-get -qq -o DPkg::Lock::Timeout=300 update; \
+	  apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $(LAUNCHER_PACKAGES) >/dev/null; }
+	@$(BIN)/pip show -q ray 2>/dev/null || $(BIN)/pip install -q -c constraints.txt "ray[default]"
+	@$(BIN)/pytest -m launchers $(ARGS)
+
+screenshots: setup browser ## pictures of every page into docs/img, from a real training job
+	@$(BIN)/python scripts/screenshots.py $(ARGS)
 
 # What is installed and built. pip runs again when its inputs change, the dashboard when its sources' hash does.
 setup: $(VENV)/.installed dashboard

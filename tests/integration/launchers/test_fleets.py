@@ -25,6 +25,8 @@ from tests.support.nodes import Nodes, wait_for, write_dataset
 from tests.support.slurm import slurm
 from tests.support.sshd import sshd
 
+pytestmark = pytest.mark.launchers
+
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Nodes]:
