@@ -11,6 +11,8 @@ from strata.data.manifest import Manifest, build_manifest
 from strata.data.peek import peek
 from strata.data.plan import DatasetSource, LanePlan, PlanSource, StaticPlan, set_plan_source
 from strata.data.preview import Preview
+from strata.data.queue import LocalQueue, QueueSource, set_queue_source
+from strata.data.queue_loader import QueueConfig, QueueLoader
 from strata.data.stats import LoaderStats
 
 __all__ = [
@@ -20,13 +22,18 @@ __all__ = [
     "Loader",
     "LoaderConfig",
     "LoaderStats",
+    "LocalQueue",
     "Manifest",
     "PlanSource",
     "Preview",
+    "QueueConfig",
+    "QueueLoader",
+    "QueueSource",
     "StaticPlan",
     "build_manifest",
     "describe_dataset",
     "peek",
     "read_range",
     "set_plan_source",
+    "set_queue_source",
 ]

@@ -92,7 +92,7 @@ class BlockSource:
         """The rows of a window in this epoch's order, without those that were skipped."""
         parts, whole = [], True
         for shard, first, length in _pieces(window):
-            block = self._shared(shard) if length < self.manifest.sizes[shard] else self.read(shard)
+            block = self.shared(shard) if length < self.manifest.sizes[shard] else self.read(shard)
             part, complete = _cut(block, first, length)
             whole &= complete
             if num_rows(part):
@@ -110,12 +110,13 @@ class BlockSource:
         """Single samples by reference, in the order given: for previews and padding."""
         parts: list[Columns] = []
         for shard, row in zip(shards.tolist(), rows.tolist(), strict=True):
-            part, _ = _cut(self._shared(shard), row, 1)
+            part, _ = _cut(self.shared(shard), row, 1)
             if num_rows(part):
                 parts.append(part)
         return join(parts) if parts else {}
 
-    def _shared(self, shard: int) -> Block:
+    def shared(self, shard: int) -> Block:
+        """As `read`, but the last few blocks are kept: for readers that take parts of one."""
         with self._lock:
             if shard in self._kept:
                 self._kept.move_to_end(shard)

@@ -21,6 +21,7 @@ __all__ = ["START", "Lease", "QueueOrder", "ShardQueue"]
 
 START = -1  # the step of a job that has no checkpoint
 _KEEP = 8  # checkpoints to which a queue can go back
+_KEEP_CLOSED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ class ShardQueue:
         self._last_id = 0
         self._staged: dict[int, _Staged] = {}
         self._marks: dict[int, dict[str, Any]] = {}  # step of a checkpoint → the cursor in it
-        self._repeats: dict[str, tuple[LeaseProgress, ...]] = {}  # worker → its last commit
+        self._closed: dict[int, str] = {}  # leases whose every row is committed → who held them; the last few
         self.restored: tuple[int, int] | None = None  # (fence, step) of the last way back
         self.open_epoch(epoch)
 
@@ -139,13 +140,11 @@ class ShardQueue:
             LeaseProgress(lease_id=lease.lease_id, row=self.committed_row(lease)) for lease in self.held_by(worker)
         )
 
-    def was_just_committed(self, worker: str, progress: Sequence[LeaseProgress]) -> bool:
-        """The same call again: its first answer was lost."""
-        return self._repeats.get(worker) == tuple(progress)
-
-    def check_held(self, worker: str, progress: Sequence[LeaseProgress]) -> None:
-        """Refuses leases that are not this worker's any more, and rows outside of them."""
-        for item in progress:
+    def check_held(self, worker: str, progress: Sequence[LeaseProgress]) -> list[LeaseProgress]:
+        """Refuses leases that are not this worker's any more, and rows outside of them. Leaves out those that are
+        committed to the end: the worker may not have heard of it yet."""
+        open_ = [item for item in progress if self._closed.get(item.lease_id) != worker]
+        for item in open_:
             lease = self._leases.get(item.lease_id)
             if lease is None or lease.worker != worker:
                 raise Fenced(
@@ -155,6 +154,7 @@ class ShardQueue:
             low, high = self.committed_row(lease), int(self._cursor.sizes[lease.place])
             if not low <= item.row <= high:
                 raise InvalidArgument(f"row {item.row} of lease {item.lease_id} is outside {low}…{high}")
+        return open_
 
     def check_restore(self, step: int) -> None:
         if self._image_of(step) is None:
@@ -194,8 +194,7 @@ class ShardQueue:
     def commit(self, worker: str, progress: Sequence[LeaseProgress]) -> None:
         for item in progress:
             self._cursor.commit(worker, self._leases[item.lease_id].place, item.row)
-        self._repeats[worker] = tuple(progress)
-        self._forget_done()
+        self._close_done()
 
     def stage(self, worker: str, step: int, fence: int, progress: Sequence[LeaseProgress]) -> None:
         """These rows are part of the checkpoint of `step`. A later word of the worker replaces its earlier one; after
@@ -216,7 +215,7 @@ class ShardQueue:
         if staged is not None and staged.base["epoch"] == self.epoch:
             for worker, rows in staged.rows.items():
                 self._settle_rows(worker, rows)
-        self._forget_done()
+        self._close_done()
         self._mark(step)
 
     def settle_alone(self, step: int, worker: str) -> None:
@@ -224,14 +223,14 @@ class ShardQueue:
         staged = self._staged.get(step)
         if staged is not None and staged.base["epoch"] == self.epoch and worker in staged.rows:
             self._settle_rows(worker, staged.rows.pop(worker))
-            self._forget_done()
+            self._close_done()
 
     def restore(self, step: int, fence: int) -> None:
         """Back to the checkpoint of `step`: commits above it are undone, every lease is void."""
         image = self._image_of(step)
         assert image is not None, "check_restore comes first"
         self._leases.clear()
-        self._repeats.clear()
+        self._closed.clear()
         self._set_cursor(self._load_cursor(image))
         self._marks = {known: mark for known, mark in self._marks.items() if known <= step}
         if step != START:
@@ -243,7 +242,7 @@ class ShardQueue:
         for lease in self.held_by(worker):
             del self._leases[lease.lease_id]
         self._cursor.release(worker)
-        self._repeats.pop(worker, None)
+        self._closed = {number: holder for number, holder in self._closed.items() if holder != worker}
 
     def _settle_rows(self, worker: str, rows: Mapping[int, int]) -> None:
         for place, row in rows.items():
@@ -253,9 +252,12 @@ class ShardQueue:
                 self._leases = {number: lease for number, lease in self._leases.items() if lease.place != place}
             self._cursor.settle(place, row)
 
-    def _forget_done(self) -> None:
-        held = self._cursor.holders
-        self._leases = {number: lease for number, lease in self._leases.items() if lease.place in held}
+    def _close_done(self) -> None:
+        for lease in [lease for lease in self._leases.values() if lease.place not in self._cursor.holders]:
+            del self._leases[lease.lease_id]
+            self._closed[lease.lease_id] = lease.worker
+        for old in sorted(self._closed)[:-_KEEP_CLOSED]:
+            del self._closed[old]
 
     def _mark(self, step: int) -> None:
         self._marks[step] = self._cursor.to_dict()
@@ -298,6 +300,7 @@ class ShardQueue:
         """Goes to a position that `state` gave; every lease is void."""
         cursor = QueueCursor.from_dict(state, self.order.sizes[self.order.shards(int(state.get("epoch", 0)))])
         self._leases.clear()
+        self._closed.clear()
         self._marks.clear()
         self._staged.clear()
         self._set_cursor(cursor)
@@ -313,9 +316,7 @@ class ShardQueue:
                 [step, item.fence, item.base, [[who, list(rows.items())] for who, rows in item.rows.items()]]
                 for step, item in self._staged.items()
             ],
-            "repeats": [
-                [worker, [[item.lease_id, item.row] for item in progress]] for worker, progress in self._repeats.items()
-            ],
+            "closed": list(self._closed.items()),
             "restored": self.restored,
         }
 
@@ -330,7 +331,6 @@ class ShardQueue:
         for step, fence, base, rows in dumped["staged"]:
             by_worker = {who: dict(pairs) for who, pairs in rows}
             queue._staged[step] = _Staged(fence=fence, base=base, rows=by_worker)
-        for worker, items in dumped["repeats"]:
-            queue._repeats[worker] = tuple(LeaseProgress(lease_id=number, row=row) for number, row in items)
+        queue._closed = dict(dumped["closed"])
         queue.restored = tuple(dumped["restored"]) if dumped["restored"] else None
         return queue

@@ -18,7 +18,9 @@ from typing import Any, Self, Unpack
 from strata.checkpoint.manager import CheckpointManager
 from strata.checkpoint.options import CheckpointOptions
 from strata.client.checkpoints import CheckpointsClient
+from strata.client.queues import QueuesClient
 from strata.data.plan import set_plan_source
+from strata.data.queue import set_queue_source
 from strata.errors import StrataError
 from strata.types.barriers import BarrierPolicy, BarrierResult
 from strata.types.names import check_name
@@ -180,6 +182,8 @@ def init(
         merged = {**place.config, **(config or {})}
         _current = Run(place, session, project=project, name=name or place.run_id, config=merged)
         set_plan_source(WorkerPlan(place))
+        gang = bool(place.task_id)
+        set_queue_source(QueuesClient(session.channel, session.member, gang=gang) if session else None)
         atexit.register(_finish_at_exit, _current)
         return _current
 

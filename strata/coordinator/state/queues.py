@@ -78,10 +78,7 @@ class Queues:
         queue = self.queues.get(key)
         if queue is not None and command.epoch < queue.epoch:
             return QueueGrant(status=QueueStatus.FINISHED, epoch=command.epoch, num_samples=spec.total_samples)
-        if queue is not None:
-            queue.check_held(worker.worker_id, command.held)
-        elif command.held:
-            raise Fenced(f"fenced: the queue of dataset {command.dataset_id!r} has lent nothing")
+        held = self._held(queue, worker, command.held)
         if queue is None or command.epoch > queue.epoch:
             if queue is not None and not queue.finished:
                 return self._grant(queue, worker, QueueStatus.DRAINED if queue.drained else QueueStatus.WAIT)
@@ -89,8 +86,8 @@ class Queues:
                 raise InvalidArgument(f"epoch {command.epoch} cannot follow epoch {queue.epoch}, which was lent last")
             emit(self._opened(worker, command.dataset_id, command.epoch))
             queue = self.queues[key]
-        queue.note_consumed(command.held)
-        return self._lend(queue, key, worker, command.held, emit)
+        queue.note_consumed(held)
+        return self._lend(queue, key, worker, held, emit)
 
     def _lend(
         self,
@@ -118,6 +115,16 @@ class Queues:
         if queue.finished:
             return self._grant(queue, worker, QueueStatus.FINISHED)
         return self._grant(queue, worker, QueueStatus.DRAINED if queue.drained else QueueStatus.WAIT)
+
+    def _held(
+        self, queue: ShardQueue | None, worker: Worker, progress: Sequence[LeaseProgress]
+    ) -> Sequence[LeaseProgress]:
+        """What of it is still open; refuses what is not this worker's."""
+        if queue is not None:
+            return queue.check_held(worker.worker_id, progress)
+        if progress:
+            raise Fenced(f"fenced: worker {worker.worker_id} holds no lease, the queue has lent nothing")
+        return ()
 
     def _opened(self, worker: Worker, dataset_id: str, epoch: int) -> e.QueueOpened:
         fence = self._membership.group_of(worker).fence
@@ -150,13 +157,7 @@ class Queues:
         self._datasets.spec(command.dataset_id)
         check_count("epoch", command.epoch)
         queue = self.queues.get((worker.task_id, command.dataset_id))
-        progress = command.progress
-        if command.step is None and queue is not None and queue.was_just_committed(worker.worker_id, progress):
-            return []
-        if queue is not None:
-            queue.check_held(worker.worker_id, progress)
-        elif progress:
-            raise Fenced(f"fenced: the queue of dataset {command.dataset_id!r} has lent nothing")
+        progress = self._held(queue, worker, command.progress)
         leases, rows = tuple(item.lease_id for item in progress), tuple(item.row for item in progress)
         if len(set(leases)) != len(leases):
             raise InvalidArgument(f"a lease is named twice: {leases}")
