@@ -1,0 +1,84 @@
+"""What breaks is seen, in words, and heals without a lost point."""
+
+import os
+import re
+import signal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.site import Site
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.browser
+
+HELD = "run => window.__strata.series(run, 'loss')"
+
+
+def test_a_killed_worker_is_seen_and_comes_back(page: Page, site: Site) -> None:
+    """About 10 s: the whole gang is started anew from its last checkpoint."""
+    attempt = site.status()["attempt"]
+    site.open(page, "/")
+    expect(page.locator("main [data-status=active], main [data-status=checkpointing]")).to_have_count(4)
+    victim = site.active()[2]["id"]
+    os.kill(site.pid_of(victim), signal.SIGKILL)
+    expect(page.locator("main [data-status=recovering], main [data-status=failed]").first).to_be_visible()
+    event = page.locator("section", has=page.get_by_role("heading", name="Newest events")).get_by_text(
+        f"worker {victim} is lost"
+    )
+    expect(event.first).to_be_visible()
+    expect(page.get_by_text(re.compile(f"attempt {attempt + 1}, resumes from step")).first).to_be_visible()
+    expect(page.locator("main [data-status=active], main [data-status=checkpointing]")).to_have_count(4, timeout=60_000)
+    assert site.status()["attempt"] == attempt + 1
+    eventually("training again", lambda: len(site.active()) == 4, within_s=60)
+
+    page.get_by_role("link", name=re.compile("^Alerts")).click()
+    page.get_by_role("button", name=re.compile(f"worker {victim} is lost")).first.click()
+    trail = page.get_by_role("dialog")
+    expect(trail.get_by_role("region", name="Values per rank")).to_be_visible()
+    expect(trail).to_contain_text("Last good checkpoint")
+    expect(trail).to_contain_text("was killed by signal 9")
+
+
+def test_one_cause_is_told_once(page: Page, site: Site) -> None:
+    """A killed worker takes its gang down: that is one event, not one per rank."""
+    told = site.get("/api/alerts")
+    told = told["alerts"] if isinstance(told, dict) else told
+    lost = [one["message"] for one in told if one["kind"] == "worker_lost"]
+    assert len(lost) == len(set(lost)) <= site.status()["attempt"] - 1
+    site.open(page, "/ui/alerts")
+    expect(page.locator("main li").filter(has_text="worker lost")).to_have_count(len(lost))
+
+
+def test_observatory_killed_no_point_is_lost(page: Page, site: Site, console_errors: list[str]) -> None:
+    """About 10 s: the supervisor starts it again, the page reconnects, workers hand over what they kept meanwhile."""
+    site.open(page, "/ui/metrics?q=^loss$")
+    expect(page.locator("article[data-metric=loss] canvas")).to_be_visible()
+    pid = site.cluster.pid_of("observatory")
+    assert pid is not None
+    first = page.evaluate(HELD, site.task)["steps"][-1]
+    os.kill(pid, signal.SIGKILL)
+    pill = page.get_by_test_id("connection")
+    expect(pill).to_have_attribute("data-state", "disconnected")
+    expect(pill).to_contain_text("Disconnected")
+    expect(page.locator("main [data-stale]")).to_have_css("opacity", "0.6")
+    expect(page.get_by_role("status").filter(has_text="Training is not affected")).to_be_visible()
+
+    expect(pill).to_have_attribute("data-state", "live", timeout=60_000)
+    expect(page.locator("main [data-stale]")).to_have_count(0)
+    page.wait_for_function(
+        "([run, step]) => (window.__strata.series(run, 'loss')?.steps.at(-1) ?? 0) > step + 150",
+        arg=[site.task, first],
+        timeout=60_000,
+    )
+    held = page.evaluate(HELD, site.task)
+    assert held["total"] == len(held["steps"]), "so few points that none is merged with another"
+    last = held["steps"][-1]
+    truth = site.series("loss", from_step=first, to_step=last)
+    assert truth["steps"] == list(range(first, last + 1)), "the server itself has every step"
+    missing = "([run, steps]) => steps.every((step) => window.__strata.series(run, 'loss').steps.includes(step))"
+    page.wait_for_function(missing, arg=[site.task, truth["steps"]], timeout=20_000)
+    held = page.evaluate(HELD, site.task)
+    shown = dict(zip(held["steps"], held["values"], strict=True))
+    assert [shown[step] for step in truth["steps"]] == pytest.approx(truth["values"])
+    console_errors.clear()  # the browser reports every connection that was refused meanwhile
