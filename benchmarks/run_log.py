@@ -9,7 +9,7 @@ BENCHMARK = Benchmark(
     packages=("grpcio", "protobuf"),
     cases=(
         Case(
-            name="200,000 calls with two metrics each, no server",
+            name="50,000 calls with two metrics each, no server",
             variants=(
                 ours(Script(SCRIPTS / "strata_log.py")),
                 peer("wandb", Script(SCRIPTS / "wandb_log.py", requires=("wandb==0.31.0",))),

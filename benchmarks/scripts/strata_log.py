@@ -1,4 +1,4 @@
-"""200,000 calls of `run.log` with no server: the points end in the offline folder."""
+"""50,000 calls of `run.log` with no server: the points end in the offline folder."""
 
 import os
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 import strata
 from benchmarks.measure import report, stopwatch
 
-CALLS = 200_000
+CALLS = 50_000
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The same 200,000 calls with wandb in its offline mode."""
+"""The same 50,000 calls with wandb in its offline mode."""
 
 import os
 import tempfile
@@ -7,7 +7,7 @@ import wandb
 
 from benchmarks.measure import report, stopwatch
 
-CALLS = 200_000
+CALLS = 50_000
 
 
 def main() -> None:
