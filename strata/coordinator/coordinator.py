@@ -8,6 +8,7 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from strata.clock import Clock
 from strata.coordinator.feed import Feed
@@ -24,11 +25,19 @@ from strata.errors import Fenced, Unavailable
 from strata.types import events as e
 from strata.types.barriers import BarrierArrival, BarrierKey
 
-__all__ = ["Coordinator"]
+__all__ = ["Coordinator", "Waiter"]
 
 _log = logging.getLogger(__name__)
 
 _SNAPSHOT_EVERY = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """A member at a barrier: its place (barrier, round, member) and, in time, the outcome."""
+
+    place: tuple[BarrierKey, int, str]
+    outcome: "asyncio.Future[Outcome]"
 
 
 class Coordinator:
@@ -215,29 +224,55 @@ class Coordinator:
 
     async def wait_barrier(self, arrival: BarrierArrival) -> Outcome:
         """Arrives and waits for the outcome. A waiter that is cancelled withdraws its arrival."""
-        reply = self.apply(c.Arrive(arrival=arrival)).reply
-        assert isinstance(reply, BarrierReply)
-        outcome = reply.outcome
-        if outcome is None:
-            outcome = await self._await_outcome((reply.key, reply.round, arrival.worker_id))
-        else:
-            await self.settled()
-        self.state.barriers.collected(reply.key, arrival.worker_id)
-        return outcome
-
-    async def _await_outcome(self, place: tuple[BarrierKey, int, str]) -> Outcome:
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        waiters = self._barriers.setdefault(place, [])
-        waiters.append(future)
+        waiter = self.arrive(arrival)
         try:
-            return await future
+            return await waiter.outcome
         except asyncio.CancelledError:
-            # A retry of the same member may wait beside the call that is given up: only the last one withdraws.
-            waiters.remove(future)
-            if not waiters:
-                self._barriers.pop(place, None)
-                self.state.barriers.withdraw(*place)
+            self.give_up(waiter)
             raise
+        finally:
+            self.state.barriers.collected(waiter.place[0], arrival.worker_id)
+
+    def arrive(self, arrival: BarrierArrival) -> "Waiter":
+        """Arrives; the outcome is in the waiter's future once it is durable. Costs no task, which counts when a
+        thousand members arrive."""
+        applied = self.apply(c.Arrive(arrival=arrival))
+        reply = applied.reply
+        assert isinstance(reply, BarrierReply)
+        loop = asyncio.get_running_loop()
+        waiter = Waiter((reply.key, reply.round, arrival.worker_id), loop.create_future())
+        if reply.outcome is not None and self._durable >= self._seq:
+            waiter.outcome.set_result(reply.outcome)
+        elif reply.outcome is None or applied.events:
+            self._barriers.setdefault(waiter.place, []).append(waiter.outcome)
+        else:  # decided by another call, whose events are on their way to the disk
+            self._waiting.append((self._seq, self._then(waiter, reply.outcome)))
+        return waiter
+
+    def _then(self, waiter: "Waiter", outcome: Outcome) -> "asyncio.Future[None]":
+        """Done when what was decided so far is durable; gives the waiter its outcome then."""
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def give(done: "asyncio.Future[None]") -> None:
+            if waiter.outcome.done() or done.cancelled():
+                return
+            error = done.exception()
+            if error is not None:
+                waiter.outcome.set_exception(error)
+            else:
+                waiter.outcome.set_result(outcome)
+
+        durable.add_done_callback(give)
+        return durable
+
+    def give_up(self, waiter: "Waiter") -> None:
+        """A retry of the same member may wait beside the call that is given up: only the last one withdraws."""
+        waiters = self._barriers.get(waiter.place, [])
+        if waiter.outcome in waiters:
+            waiters.remove(waiter.outcome)
+            if not waiters:
+                del self._barriers[waiter.place]
+                self.state.barriers.withdraw(*waiter.place)
 
     async def wait_attempt(self, attempt: str, worker: Worker) -> Attempt:
         """Returns when the attempt is decided, or when it is this worker's turn to write COMMIT.json."""

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 
 import grpc
 
-from strata.coordinator.coordinator import Coordinator
+from strata.coordinator.coordinator import Coordinator, Waiter
 from strata.coordinator.rpc.answer import Context, check_token, fail
 from strata.coordinator.scheduler import Scheduler
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.barriers import outcome_for
+from strata.coordinator.state.barriers import Outcome, outcome_for
 from strata.coordinator.state.membership import Caller
 from strata.errors import BarrierFailed, InvalidArgument, StrataError
 from strata.protocol import convert
@@ -56,7 +56,7 @@ class _Session:
         self._state = coordinator.state
         self._hello = hello
         self._outbox: asyncio.Queue[ag.CoordinatorMessage] = asyncio.Queue(_OUTBOX)
-        self._barriers: set[asyncio.Task[None]] = set()
+        self._waiters: set[Waiter] = set()
 
     async def run(self, context: Context) -> None:
         await self._coordinator.ask(c.AttachAgent(spec=convert.from_agent_hello(self._hello)))
@@ -73,8 +73,8 @@ class _Session:
         finally:
             self._scheduler.detach(self._hello.agent_id, self._push)
             sender.cancel()
-            for task in self._barriers:
-                task.cancel()
+            for waiter in self._waiters:
+                self._coordinator.give_up(waiter)
 
     def _push(self, desired: ag.DesiredState) -> None:
         self._outbox.put_nowait(ag.CoordinatorMessage(desired=desired))
@@ -90,9 +90,7 @@ class _Session:
             case "process":
                 await self._on_process(message.process)
             case "barrier":
-                task = asyncio.create_task(self._on_barrier(message.barrier))
-                self._barriers.add(task)
-                task.add_done_callback(self._barriers.discard)
+                self._on_barrier(message.barrier)
             case "goodbye":
                 reason = message.goodbye.reason or "left"
                 await self._coordinator.ask(c.LoseAgent(agent_id=self._hello.agent_id, reason=reason, left=True))
@@ -125,13 +123,31 @@ class _Session:
         self._coordinator.meter.count("Attach.process")
         await self._scheduler.report(self._hello.agent_id, self._hello.hostname, process)
 
-    async def _on_barrier(self, request: pb.BarrierRequest) -> None:
+    def _on_barrier(self, request: pb.BarrierRequest) -> None:
+        """A callback instead of a task per arrival: a release of a thousand members is a thousand messages, no more."""
         self._coordinator.meter.count("Attach.barrier")
+        try:
+            waiter = self._coordinator.arrive(convert.from_barrier_request(request))
+        except StrataError as error:
+            self._answer(request, error)
+            return
+        self._waiters.add(waiter)
+
+        def on_outcome(outcome: "asyncio.Future[Outcome]") -> None:
+            self._waiters.discard(waiter)
+            if outcome.cancelled():
+                return
+            self._coordinator.state.barriers.collected(waiter.place[0], request.worker_id)
+            self._answer(request, outcome.exception() or outcome.result())
+
+        waiter.outcome.add_done_callback(on_outcome)
+
+    def _answer(self, request: pb.BarrierRequest, outcome: "Outcome | BaseException") -> None:
         result = ag.BarrierResult(worker_id=request.worker_id, request_id=request.request_id)
         try:
-            arrival = convert.from_barrier_request(request)
-            outcome = await self._coordinator.wait_barrier(arrival)
-            result.response.CopyFrom(convert.to_barrier_response(outcome_for(outcome, arrival.worker_id)))
+            if isinstance(outcome, BaseException):
+                raise outcome
+            result.response.CopyFrom(convert.to_barrier_response(outcome_for(outcome, request.worker_id)))
         except StrataError as error:
             result.error_code, result.error_message = error.code, error.message
             if isinstance(error, BarrierFailed):
