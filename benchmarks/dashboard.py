@@ -1,0 +1,293 @@
+"""The metrics page in Debian's chromium, on a real observatory fed over POST: opening, toggling, following, soaking.
+
+1,000 metric names, 20 runs of 100,000 points each (500 names × 200 points). Then 20 charts × 10 runs are fed four times
+a second. STRATA_BENCH_SOAK_S=600 is the ten-minute soak; 60 s without it.
+"""
+
+import gzip
+import json
+import math
+import os
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, ours, peer
+from tests.support.cluster import Cluster
+from tests.support.waiting import eventually
+
+__all__ = ["BENCHMARK"]
+
+RUNS, NAMES, NAMES_PER_RUN, POINTS = 20, 1_000, 500, 200
+CHARTS, FED_RUNS, EVERY_S = 20, 10, 0.25
+SETTLE_S, STEADY_S = 5.0, 30.0
+"""What a page does while it opens is the other case's; a hundred deltas come in STEADY_S."""
+SOAK_S = float(os.environ.get("STRATA_BENCH_SOAK_S", "60"))
+WINDOW = {"width": 1440, "height": 1900}
+START_S = 120.0
+
+INTERACTIVE = """() => {
+  const values = [...document.querySelectorAll("article [data-testid=latest]")];
+  return values.filter((one) => /\\d/.test(one.textContent)).length >= 6;
+}"""
+# Runs before the page's own code: when deltas arrive, long tasks, and whether React touched a chart card.
+WATCH = """() => {
+  const log = (window.__bench = { deltas: [], painted: [], longest: 0, long: 0, grid: 0 });
+  const add = EventSource.prototype.addEventListener;
+  EventSource.prototype.addEventListener = function (type, listener, options) {
+    const timed = (event) => {
+      if (type === "delta") log.deltas.push(performance.now());
+      listener.call(this, event);
+    };
+    return add.call(this, type, timed, options);
+  };
+  new PerformanceObserver((list) => {
+    for (const task of list.getEntries()) {
+      log.longest = Math.max(log.longest, task.duration);
+      log.long += 1;
+    }
+  }).observe({ type: "longtask" });
+}"""
+# After each frame is painted: how many charts were drawn so far. React gives a host element a new props object whenever
+# it renders the component that owns it, so a changed object on a card is a commit in the grid.
+FOLLOW = """() => {
+  const log = window.__bench;
+  Object.assign(log, { deltas: [], painted: [], longest: 0, long: 0, grid: 0 });
+  const channel = new MessageChannel();
+  channel.port1.onmessage = () => log.painted.push([performance.now(), window.__strata.counters().draws]);
+  const cards = [...document.querySelectorAll("article[data-metric]")];
+  const key = Object.keys(cards[0]).find((name) => name.startsWith("__reactProps$"));
+  let props = cards.map((card) => card[key]);
+  const frame = () => {
+    channel.port2.postMessage(0);
+    const now = cards.map((card) => card[key]);
+    log.grid += now.filter((one, i) => one !== props[i]).length;
+    props = now;
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+  return cards.length;
+}"""
+TOGGLE = """() => new Promise((done) => {
+  const start = performance.now();
+  document.querySelector("button[data-run]").click();
+  const channel = new MessageChannel();
+  channel.port1.onmessage = () => done(performance.now() - start);
+  requestAnimationFrame(() => channel.port2.postMessage(0));
+})"""
+
+
+def post(url: str, run: str, points: list[dict[str, Any]]) -> None:
+    body = json.dumps({"points": points}).encode()
+    request = Request(f"{url}/api/runs/{run}/points", data=body, headers={"content-type": "application/json"})  # noqa: S310  # our own loopback server
+    with urlopen(request, timeout=60) as answer:  # noqa: S310  # the same
+        assert json.load(answer)["accepted"] == len(points)
+
+
+def names_of(run: int) -> list[str]:
+    """Even runs log the first half of the names, odd ones the second; the first twenty are everybody's."""
+    half = NAMES_PER_RUN * (run % 2)
+    shared = [f"bench/{number:04d}" for number in range(CHARTS)]
+    return shared + [f"bench/{number:04d}" for number in range(max(half, CHARTS), half + NAMES_PER_RUN)]
+
+
+def fill(url: str) -> None:
+    for run in range(RUNS):
+        names = names_of(run)[:NAMES_PER_RUN]
+        for first in range(0, POINTS, 25):
+            points = [
+                {"metric": name, "step": step, "value": math.sin(step / 20 + number) + run}
+                for step in range(first, first + 25)
+                for number, name in enumerate(names)
+            ]
+            post(url, f"run-{run:02d}", points)
+
+
+class Feeder(threading.Thread):
+    """Four times a second one new point for each of the shown charts in each of the fed runs."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(daemon=True)
+        self._url = url
+        self._ended = threading.Event()
+        self._step = POINTS
+
+    def run(self) -> None:
+        due = time.monotonic()
+        while not self._ended.wait(max(0.0, due - time.monotonic())):
+            due += EVERY_S
+            for run in range(FED_RUNS):
+                points = [
+                    {"metric": f"bench/{number:04d}", "step": self._step, "value": math.sin(self._step / 20 + run)}
+                    for number in range(CHARTS)
+                ]
+                post(self._url, f"run-{run:02d}", points)
+            self._step += 1
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+@contextmanager
+def chromium_page() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    binary = os.environ.get("STRATA_CHROMIUM") or shutil.which("chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=binary, args=["--enable-precise-memory-info"])
+        page = browser.new_context(viewport=WINDOW, color_scheme="light").new_page()  # type: ignore[arg-type]  # a plain dict
+        page.add_init_script(f"({WATCH})()")
+        yield page
+        browser.close()
+
+
+def opened(page: Any, url: str) -> dict[str, float]:
+    """From the navigation to six cards with their newest value, then to the first click that is answered."""
+    scripts: list[int] = []
+    page.on(
+        "response",
+        lambda one: scripts.append(len(gzip.compress(one.body()))) if one.request.resource_type == "script" else None,
+    )
+    page.goto(f"{url}/ui/metrics", wait_until="commit")
+    page.wait_for_function(INTERACTIVE, polling="raf", timeout=60_000)
+    interactive = page.evaluate("performance.now()") / 1000
+    return {"interactive_s": interactive, "js_gzip_bytes": float(sum(scripts))}
+
+
+def toggled(page: Any) -> float:
+    page.wait_for_function("document.querySelectorAll('button[data-run]').length > 0")
+    return statistics.median(float(page.evaluate(TOGGLE)) for _ in range(8))
+
+
+def followed(page: Any, seconds: float) -> dict[str, float]:
+    """From the arrival of a delta to the painted frame in which every visible chart was drawn once more."""
+    page.wait_for_timeout(SETTLE_S * 1000)
+    cards = page.evaluate(FOLLOW)
+    assert cards == CHARTS, f"{cards} charts are on the page, {CHARTS} are wanted"
+    page.wait_for_timeout(seconds * 1000)
+    log = page.evaluate("window.__bench")
+    latencies = []
+    for at in log["deltas"][:-4]:
+        before = max((draws for when, draws in log["painted"] if when <= at), default=None)
+        if before is None:
+            continue
+        done = next((when for when, draws in log["painted"] if when > at and draws >= before + CHARTS), None)
+        if done is not None:
+            latencies.append(done - at)
+    assert len(latencies) >= 40, f"only {len(latencies)} deltas were followed"
+    return {
+        "deltas": float(len(log["deltas"])),
+        "painted_p50_ms": statistics.median(latencies),
+        "painted_p95_ms": statistics.quantiles(latencies, n=20)[-1],
+        "longest_task_ms": float(log["longest"]),
+        "long_tasks": float(log["long"]),
+        "react_commits_in_grid": float(log["grid"]),
+    }
+
+
+def heap_bytes(page: Any) -> float:
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    used = float(session.send("Runtime.getHeapUsage")["usedSize"])
+    session.detach()
+    return used
+
+
+def live_charts(url: str, page: Any) -> None:
+    runs = ",".join(f"run-{run:02d}" for run in range(FED_RUNS))
+    page.goto(f"{url}/ui/metrics?q=^bench/00[01]&runs={runs}")
+    page.wait_for_function(INTERACTIVE, timeout=60_000)
+
+
+def build(stack: ExitStack) -> tuple[Variant, ...]:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="strata-page-")))
+    cluster = stack.enter_context(Cluster(folder, "--no-agent"))
+    url = cluster.endpoints["http"]
+    eventually("the store", lambda: cluster.get("/api/status")["metric_store_problem"] is None, within_s=START_S)
+    fill(url)
+    eventually("the runs", lambda: len(cluster.get("/runs")) == RUNS, within_s=START_S)
+
+    def measure() -> dict[str, float]:
+        with chromium_page() as page:
+            figures = opened(page, url)
+        with chromium_page() as page:
+            live_charts(url, page)
+            figures["toggle_ms"] = toggled(page)
+        return figures
+
+    return (
+        ours(measure),
+        peer(
+            "tensorboard",
+            Script(
+                SCRIPTS / "tensorboard_page.py",
+                requires=("tensorboard==2.20.0", "tensorboardX==2.6.5", "setuptools<81", "playwright==1.65.0"),
+                args=(str(RUNS), str(NAMES_PER_RUN), str(POINTS)),
+            ),
+        ),
+    )
+
+
+def follow(stack: ExitStack) -> tuple[Variant, ...]:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="strata-page-")))
+    cluster = stack.enter_context(Cluster(folder, "--no-agent"))
+    url = cluster.endpoints["http"]
+    eventually("the store", lambda: cluster.get("/api/status")["metric_store_problem"] is None, within_s=START_S)
+    fill(url)
+
+    def measure() -> dict[str, float]:
+        feeder = Feeder(url)
+        feeder.start()
+        try:
+            with chromium_page() as page:
+                live_charts(url, page)
+                figures = followed(page, STEADY_S)
+                before = heap_bytes(page)
+                page.wait_for_timeout(SOAK_S * 1000)
+                figures["heap_growth_bytes"] = max(0.0, heap_bytes(page) - before)
+                figures["soak_s"] = SOAK_S
+                return figures
+        finally:
+            feeder.end()
+
+    return (ours(measure),)
+
+
+BENCHMARK = Benchmark(
+    name="dashboard",
+    packages=("playwright",),
+    cases=(
+        Case(
+            name="open the metrics page: 1,000 names, 20 runs × 100,000 points; toggle a run",
+            variants=build,
+            targets=(
+                Target(metric="interactive_s", versus=None, at_most=1.5),
+                Target(metric="interactive_s", versus="tensorboard", at_most=1.0),
+                Target(metric="toggle_ms", versus=None, at_most=50.0),
+                Target(metric="js_gzip_bytes", versus=None, at_most=200_000.0),
+            ),
+            repeats=5,
+            warmups=1,
+        ),
+        Case(
+            name="follow 20 charts × 10 runs at 4 deltas/s",
+            variants=follow,
+            targets=(
+                Target(metric="painted_p95_ms", versus=None, at_most=250.0),
+                Target(metric="longest_task_ms", versus=None, at_most=50.0),
+                Target(metric="react_commits_in_grid", versus=None, at_most=0.0),
+                Target(metric="heap_growth_bytes", versus=None, at_most=20e6),
+            ),
+            repeats=1,
+            warmups=0,
+        ),
+    ),
+)
