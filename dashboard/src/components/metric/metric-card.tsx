@@ -1,5 +1,5 @@
 import { Maximize2, Pin, PinOff } from "lucide-react";
-import { useCallback, useRef, useState } from "react";
+import { memo, useCallback, useRef, useState } from "react";
 import { Chart } from "@/components/chart/chart";
 import type { ChartInput } from "@/components/chart/input";
 import type { MetricChart } from "@/components/chart/metric-chart";
@@ -35,8 +35,11 @@ function holeOf(metric: string, input: ChartInput, only: Props["only"]): Hole {
   return input.view.zoom ? "zoomed" : { age: formatAge(newest, Date.now()) };
 }
 
-/** A metric with its newest value and its chart. Points change the DOM through refs: no React commit per delta. */
-export function MetricCard({ metric, height = 172, only, bare = false }: Props) {
+/**
+ * A metric with its newest value and its chart. Points change the DOM through refs: no React commit per delta.
+ * Memoised, because the page above renders with every new list of runs and a chart reads the stores by itself.
+ */
+export const MetricCard = memo(function MetricCard({ metric, height = 172, only, bare = false }: Props) {
   const value = useRef<HTMLSpanElement>(null);
   const unit = useRef<HTMLSpanElement>(null);
   const chart = useRef<MetricChart | null>(null);
@@ -111,7 +114,7 @@ export function MetricCard({ metric, height = 172, only, bare = false }: Props) 
       {hole !== null && <HoleNote hole={hole} />}
     </article>
   );
-}
+});
 
 function HoleNote({ hole }: { hole: Exclude<Hole, null> }) {
   return (
