@@ -15,6 +15,7 @@ _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
+_S32, _S48 = np.uint64(32), np.uint64(48)
 
 
 def mix64(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -52,5 +53,15 @@ def derive_key(*parts: int | str) -> int:
 
 
 def hash_order(count: int, key: int) -> NDArray[np.int64]:
-    """The numbers 0…count-1 in the order of their keyed hash (ties, which do not happen in practice, by number)."""
-    return np.argsort(hash_ints(np.arange(count, dtype=np.uint64), key), kind="stable").astype(np.int64, copy=False)
+    """The numbers 0…count-1 in the order of their keyed hash, which is a bijection: there are no ties.
+
+    NumPy sorts 16-bit numbers by radix, 12 times faster than 64-bit ones: two such passes over the high 32 bits leave
+    only the few pairs that agree in them, and timsort is quick where little is out of order.
+    """
+    hashes = hash_ints(np.arange(count, dtype=np.uint64), key)
+    order = np.argsort((hashes >> _S32).astype(np.uint16), kind="stable")
+    order = order[np.argsort((hashes >> _S48).astype(np.uint16)[order], kind="stable")]
+    ordered = hashes[order]
+    if (ordered[1:] < ordered[:-1]).any():
+        order = order[np.argsort(ordered, kind="stable")]
+    return order.astype(np.int64, copy=False)

@@ -4,6 +4,7 @@ The shards, in hash order, are cut once into `num_lanes` streams of equal length
 pieces of a lane and shuffles inside a window of them. Everything is computed on demand from (sizes, OrderSpec, epoch).
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from strata.errors import InvalidArgument
 from strata.sharding.hashing import derive_key, hash_order
-from strata.sharding.permutation import Permutation
+from strata.sharding.permutation import Permutation, permute_many
 
-__all__ = ["Lane", "LaneLayout", "OrderSpec", "Window"]
+__all__ = ["Lane", "LaneLayout", "OrderSpec", "Window", "locate_many"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +58,11 @@ class Window:
     def permutation(self) -> NDArray[np.int64]:
         return np.arange(self.stop - self.start, dtype=np.int64) if self.shuffle is None else self.shuffle.all()
 
-    def locate(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(index into `shards`, row of that shard) for lane positions inside this window."""
-        local = positions - self.start
-        if self.shuffle is not None:
-            local = self.shuffle(local)
+    def place(self, local: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(shards, rows) of places in the pieces laid end to end."""
         ends = np.cumsum(self.length)
         piece = np.searchsorted(ends, local, side="right")
-        return piece, self.first[piece] + local - (ends - self.length)[piece]
+        return self.shards[piece], self.first[piece] + local - (ends - self.length)[piece]
 
 
 class Lane:
@@ -82,7 +80,8 @@ class Lane:
         # steps: readers get an even load, and the first batch needs half the pieces.
         head = 1 + number % spec.window
         count = len(self._shards)
-        self._piece_bounds = np.unique(np.concatenate(([0], np.arange(head, count, spec.window), [count])))
+        self._piece_bounds = np.concatenate(([0], np.arange(head, count, spec.window), [count] if count else []))
+        self._piece_bounds = self._piece_bounds.astype(np.int64)
         self._bounds = np.concatenate(([0], np.cumsum(self._length)))[self._piece_bounds]
         self._open: Window | None = None
 
@@ -112,18 +111,37 @@ class Lane:
 
     def locate(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(shards, rows) of lane positions start…stop-1, by random access: nothing before `start` is computed."""
-        shards, rows = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        shards, rows, _ = locate_many([self], start, stop)
+        return shards, rows
+
+    def spans(self, start: int, stop: int) -> Iterator[tuple[Window, int, int]]:
+        """The windows that hold lane positions start…stop-1, and which of them each."""
         stop = min(stop, self.num_samples)
         while start < stop:
             if self._open is None or not self._open.start <= start < self._open.stop:
                 self._open = self.window(self.window_at(start))
-            window = self._open
-            upto = min(stop, window.stop)
-            piece, row = window.locate(np.arange(start, upto, dtype=np.int64))
-            shards.append(window.shards[piece])
-            rows.append(row)
+            upto = min(stop, self._open.stop)
+            yield self._open, start, upto
             start = upto
-        return np.concatenate(shards), np.concatenate(rows)
+
+
+def locate_many(
+    lanes: Sequence[Lane], start: int, stop: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(shards, rows, place in `lanes`) of positions start…stop-1 of each lane, lane by lane, shuffled in one pass."""
+    nothing = np.empty(0, dtype=np.int64)
+    spans = [(place, *span) for place, lane in enumerate(lanes) for span in lane.spans(start, stop)]
+    if not spans:
+        return nothing, nothing, nothing
+    counts = [upto - low for _, _, low, upto in spans]
+    local = np.concatenate([np.arange(low - window.start, upto - window.start) for _, window, low, upto in spans])
+    shuffles = [window.shuffle for _, window, _, _ in spans if window.shuffle is not None]
+    if shuffles:
+        local = permute_many(shuffles, counts, local)
+    parts = np.split(local, np.cumsum(counts)[:-1])
+    placed = [window.place(part) for (_, window, _, _), part in zip(spans, parts, strict=True)]
+    owners = np.repeat(np.array([place for place, _, _, _ in spans], dtype=np.int64), counts)
+    return np.concatenate([shards for shards, _ in placed]), np.concatenate([rows for _, rows in placed]), owners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strata.errors import InvalidArgument
-from strata.sharding.lanes import Lane, LaneLayout, OrderSpec
+from strata.sharding.lanes import Lane, LaneLayout, OrderSpec, locate_many
 
 __all__ = ["EpochOrder", "SampleRefs", "Tail", "default_lanes"]
 
@@ -117,19 +117,25 @@ class EpochOrder:
         """The batch that starts when every lane has given `offset` samples. Nothing before it is computed."""
         if not self.steps_from(offset):
             raise InvalidArgument(f"no batch starts at lane offset {offset}: the epoch ends before")
-        shards: list[NDArray[np.int64]] = []
-        rows: list[NDArray[np.int64]] = []
-        numbers: list[NDArray[np.int64]] = []
-        padded = 0
-        for number in sorted(range(self.spec.num_lanes) if lanes is None else lanes):
-            parts = [self.lane(number, epoch).locate(offset, offset + self.per_lane)]
-            if pads := self.pads(number, offset):
-                parts.append(self.padding(epoch, pads))
-                padded += len(pads)
-            shards.extend(part[0] for part in parts)
-            rows.extend(part[1] for part in parts)
-            numbers.append(np.full(sum(len(part[0]) for part in parts), number, dtype=np.int64))
-        return SampleRefs(shards=_joined(shards), rows=_joined(rows), lanes=_joined(numbers), num_padded=padded)
+        wanted = sorted(range(self.spec.num_lanes) if lanes is None else lanes)
+        shards, rows, places = locate_many(
+            [self.lane(number, epoch) for number in wanted], offset, offset + self.per_lane
+        )
+        numbers = np.array(wanted, dtype=np.int64)[places]
+        pads = {number: pads for number in wanted if (pads := self.pads(number, offset))}
+        if not pads:
+            return SampleRefs(shards=shards, rows=rows, lanes=numbers)
+        for number, missing in pads.items():
+            more_shards, more_rows = self.padding(epoch, missing)
+            shards, rows = np.concatenate([shards, more_shards]), np.concatenate([rows, more_rows])
+            numbers = np.concatenate([numbers, np.full(len(missing), number, dtype=np.int64)])
+        by_lane = np.argsort(numbers, kind="stable")
+        return SampleRefs(
+            shards=shards[by_lane],
+            rows=rows[by_lane],
+            lanes=numbers[by_lane],
+            num_padded=sum(len(missing) for missing in pads.values()),
+        )
 
     def pads(self, number: int, offset: int) -> range:
         """Which samples of the epoch's first batch fill up this lane's share; empty unless the tail is padded here."""
@@ -141,15 +147,11 @@ class EpochOrder:
 
     def padding(self, epoch: int, pads: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The samples that `pads` stands for: the epoch's first batch, again from its start when it is too short."""
-        first = [self.lane(number, epoch).locate(0, self.per_lane) for number in range(self.spec.num_lanes)]
-        shards, rows = _joined([part[0] for part in first]), _joined([part[1] for part in first])
+        lanes = [self.lane(number, epoch) for number in range(self.spec.num_lanes)]
+        shards, rows, _ = locate_many(lanes, 0, self.per_lane)
         chosen = np.arange(pads.start, pads.stop) % len(shards)
         return shards[chosen], rows[chosen]
 
     def _missing(self, number: int, offset: int) -> int:
         left = max(self.layout.lane_length(number) - offset, 0)
         return max(self.per_lane - left, 0)
-
-
-def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

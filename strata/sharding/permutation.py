@@ -5,18 +5,19 @@ Below SMALL the whole permutation is an argsort of hashes: at such sizes a Feist
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strata.sharding.hashing import derive_key, hash_order, mix64
 
-__all__ = ["ROUNDS", "SMALL", "Permutation"]
+__all__ = ["ROUNDS", "SMALL", "Permutation", "permute_many"]
 
 ROUNDS = 8
 SMALL = 1024
 _S32 = np.uint64(32)
+_Radix = np.uint64 | NDArray[np.uint64]
 
 
 class Permutation:
@@ -64,34 +65,73 @@ class Permutation:
         return found.astype(np.int64)
 
     def _forward(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        left, right = np.divmod(values, np.uint64(self._right))
-        for number in range(0, ROUNDS, 2):
-            left = _add(left, _scaled(right, self._rounds[number], self._left), self._left)
-            right = _add(right, _scaled(left, self._rounds[number + 1], self._right), self._right)
-        return left * np.uint64(self._right) + right
+        return _feistel(values, np.uint64(self._left), np.uint64(self._right), self._rounds)
 
     def _backward(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
         left, right = np.divmod(values, np.uint64(self._right))
+        radix_left, radix_right = np.uint64(self._left), np.uint64(self._right)
         for number in range(ROUNDS - 2, -1, -2):
-            right = _subtract(right, _scaled(left, self._rounds[number + 1], self._right), self._right)
-            left = _subtract(left, _scaled(right, self._rounds[number], self._left), self._left)
-        return left * np.uint64(self._right) + right
+            right = _subtract(right, _scaled(left, self._rounds[number + 1], radix_right), radix_right)
+            left = _subtract(left, _scaled(right, self._rounds[number], radix_left), radix_left)
+        return left * radix_right + right
 
 
-def _scaled(half: NDArray[np.uint64], key: np.uint64, radix: int) -> NDArray[np.uint64]:
+def permute_many(
+    permutations: Sequence[Permutation], counts: Sequence[int], positions: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The first `counts[0]` positions through the first permutation, and so on: one pass of NumPy for all of them,
+    where a call for each costs more than its few positions."""
+    found = np.empty(len(positions), dtype=np.int64)
+    owner = np.repeat(np.arange(len(permutations)), counts)
+    large = np.array([permutation._table is None for permutation in permutations], dtype=bool)
+    start = 0
+    for permutation, count in zip(permutations, counts, strict=True):
+        if permutation._table is not None:
+            found[start : start + count] = permutation._table[positions[start : start + count]]
+        start += count
+    chosen = np.flatnonzero(large[owner])
+    if not chosen.size:
+        return found
+    owner = owner[chosen]
+    lefts = np.array([permutation._left for permutation in permutations], dtype=np.uint64)[owner]
+    rights = np.array([permutation._right for permutation in permutations], dtype=np.uint64)[owner]
+    sizes = np.array([permutation.size for permutation in permutations], dtype=np.uint64)[owner]
+    rounds = np.stack([permutation._rounds for permutation in permutations], axis=1)[:, owner]
+    values = _feistel(positions[chosen].astype(np.uint64), lefts, rights, rounds)
+    outside = np.flatnonzero(values >= sizes)
+    while outside.size:
+        again = _feistel(values[outside], lefts[outside], rights[outside], rounds[:, outside])
+        values[outside] = again
+        outside = outside[again >= sizes[outside]]
+    found[chosen] = values.astype(np.int64)
+    return found
+
+
+def _feistel(
+    values: NDArray[np.uint64], radix_left: _Radix, radix_right: _Radix, rounds: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    """All rounds forward. Radices and round keys are one for all values, or one for each."""
+    left, right = np.divmod(values, radix_right)
+    for number in range(0, ROUNDS, 2):
+        left = _add(left, _scaled(right, rounds[number], radix_left), radix_left)
+        right = _add(right, _scaled(left, rounds[number + 1], radix_right), radix_right)
+    return left * radix_right + right
+
+
+def _scaled(half: NDArray[np.uint64], key: _Radix, radix: _Radix) -> NDArray[np.uint64]:
     """A hash of `half` in 0…radix-1, by multiplication of the high 32 bits: radix < 2³¹, and no slow modulo."""
     mixed = mix64(half ^ key)
     mixed >>= _S32
-    mixed *= np.uint64(radix)
+    mixed *= radix
     mixed >>= _S32
     return mixed
 
 
-def _add(half: NDArray[np.uint64], other: NDArray[np.uint64], radix: int) -> NDArray[np.uint64]:
+def _add(half: NDArray[np.uint64], other: NDArray[np.uint64], radix: _Radix) -> NDArray[np.uint64]:
     other += half
-    other -= (other >= np.uint64(radix)) * np.uint64(radix)
+    other -= (other >= radix) * radix
     return other
 
 
-def _subtract(half: NDArray[np.uint64], other: NDArray[np.uint64], radix: int) -> NDArray[np.uint64]:
-    return _add(half, np.uint64(radix) - other, radix)
+def _subtract(half: NDArray[np.uint64], other: NDArray[np.uint64], radix: np.uint64) -> NDArray[np.uint64]:
+    return _add(half, radix - other, radix)

@@ -1,6 +1,7 @@
 """Hashes are part of the stored format: these numbers may never change."""
 
 import numpy as np
+import pytest
 
 from strata.sharding.hashing import derive_key, hash_ints, hash_name, hash_order, mix64
 
@@ -29,3 +30,12 @@ def test_golden_vectors() -> None:
 def test_parts_of_a_key_do_not_run_together() -> None:
     keys = {derive_key("ab", "c"), derive_key("a", "bc"), derive_key("abc"), derive_key(1), derive_key("1")}
     assert len(keys) == 5
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 1563, 300_000])
+def test_the_order_is_that_of_the_hashes(count: int) -> None:
+    """300,000 have pairs that agree in their high 32 bits: the quick passes alone do not put them in order."""
+    hashes = hash_ints(np.arange(count, dtype=np.uint64), 7)
+    high = np.sort(hashes >> np.uint64(32))
+    assert (count < 300_000) or (high[1:] == high[:-1]).any()
+    assert np.array_equal(hash_order(count, 7), np.argsort(hashes, kind="stable"))

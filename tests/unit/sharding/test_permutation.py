@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.sharding.permutation import Permutation
+from strata.sharding.permutation import SMALL, Permutation, permute_many
 
 
 def test_golden_vectors() -> None:
@@ -51,3 +51,13 @@ def test_every_value_is_equally_likely_at_every_position() -> None:
     """Chi-square of where position 0 lands, 64 cells, 4,000 keys: the 99.99 % quantile for 63 degrees is about 113."""
     cells = np.bincount([int(Permutation(2048, key)(np.array([0]))[0]) // 32 for key in range(4000)], minlength=64)
     assert float(((cells - 62.5) ** 2 / 62.5).sum()) < 113
+
+
+def test_many_at_once_are_the_same_as_one_by_one() -> None:
+    sizes = [1, 5, SMALL - 1, SMALL, SMALL + 1, 10_007, 80_000, 10**9, 1 << 40]
+    permutations = [Permutation(size, 3 + size) for size in sizes]
+    positions = [np.unique(np.linspace(0, size - 1, 200).astype(np.int64)) for size in sizes]
+    counts = [len(part) for part in positions]
+    found = permute_many(permutations, counts, np.concatenate(positions))
+    one_by_one = [permutation(part) for permutation, part in zip(permutations, positions, strict=True)]
+    assert np.array_equal(found, np.concatenate(one_by_one))
