@@ -82,7 +82,7 @@ class _Open:
 class QueueLoader:
     """`for batch in QueueLoader("my-dataset", 32, QueueConfig(auto_commit=True)): …` reads until the epoch is over.
 
-    In a task the dataset is one that is registered at the coordinator; alone, files. Write `while loader.epoch < epochs:
+    In a task the dataset is a registered one; alone, files. Write `while loader.epoch < epochs:
     for batch in loader: …`: an iteration ends with the epoch, or before, when it is time to commit. Not thread-safe.
     """
 
