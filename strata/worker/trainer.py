@@ -214,8 +214,18 @@ def _first_look(loader: Loader) -> Columns:
     return join(batches)
 
 
+class _Lines(logging.Formatter):
+    """The agent takes the level from the line's first word; what says nothing is info."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return text if record.levelno == logging.INFO else f"{record.levelname} {text}"
+
+
 def main() -> int:
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stdout)
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(_Lines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     try:
         run = init()
         Trainer(run, TrainingConfig.of(dict(run.config))).train()
