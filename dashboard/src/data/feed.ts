@@ -108,7 +108,7 @@ class Feed {
     if (this.#stopped) return;
     if (board.status === "fulfilled") applyState(board.value, this.#written);
     else await this.#askStatus();
-    if (logs.status === "fulfilled") logRing.push(oldestFirst(logs.value));
+    if (logs.status === "fulfilled") logRing.merge(oldestFirst(logs.value));
     if (alerts.status === "fulfilled") addAlerts(alerts.value);
     if (runs.status === "fulfilled" && !useCatalog.getState().loaded) setRuns(runs.value);
   }

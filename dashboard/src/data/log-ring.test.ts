@@ -67,3 +67,12 @@ test("listeners hear of news, not of repeats", () => {
   ring.push([line(1)]);
   expect(heard).toHaveBeenCalledTimes(1);
 });
+
+test("a backlog that answers after live lines have come takes its place before them", () => {
+  const ring = new LogRing(100);
+  ring.push([line(7), line(8)]);
+  expect(ring.merge([line(1), line(2), line(7)])).toBe(2);
+  expect(all(ring)).toEqual(["log_1", "log_2", "log_7", "log_8"]);
+  ring.merge([line(9)]);
+  expect(all(ring).at(-1)).toBe("log_9");
+});

@@ -1,5 +1,6 @@
 /** The newest log lines, bounded. A line keeps its sequence number for life, so views can hold numbers, not lines. */
 import type { LogEntry } from "@/api/wire";
+import { timeOf } from "@/lib/logs";
 
 type Listener = () => void;
 
@@ -45,13 +46,21 @@ export class LogRing {
     return added;
   }
 
+  /** Takes a backlog that was asked for: live lines may have come before its answer, so each goes to its own time. */
+  merge(lines: readonly LogEntry[]): number {
+    const fresh = lines.filter((line) => !this.#ids.has(line.id));
+    const newest = this.at(this.#next - 1);
+    if (!newest || fresh.every((line) => timeOf(line) >= timeOf(newest))) return this.push(fresh);
+    const all = [...this.#kept(), ...fresh].sort((a, b) => timeOf(a) - timeOf(b));
+    this.#restart();
+    for (const line of all) this.#put(line);
+    this.#changed();
+    return fresh.length;
+  }
+
   /** Puts older lines before the oldest one, as far as there is room. The sequence numbers start anew. */
   prepend(lines: readonly LogEntry[]): number {
-    const kept: LogEntry[] = [];
-    for (let seq = this.#first; seq < this.#next; seq += 1) {
-      const line = this.at(seq);
-      if (line) kept.push(line);
-    }
+    const kept = this.#kept();
     const room = this.capacity - kept.length;
     const fresh = room > 0 ? lines.filter((line) => !this.#ids.has(line.id)).slice(-room) : [];
     if (fresh.length === 0) return 0;
@@ -77,6 +86,15 @@ export class LogRing {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
+
+  #kept(): LogEntry[] {
+    const kept: LogEntry[] = [];
+    for (let seq = this.#first; seq < this.#next; seq += 1) {
+      const line = this.at(seq);
+      if (line) kept.push(line);
+    }
+    return kept;
+  }
 
   #restart(): void {
     this.#lines.length = 0;

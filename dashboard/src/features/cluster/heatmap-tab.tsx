@@ -72,16 +72,16 @@ export function HeatmapTab() {
         <HeatCanvas heat={heat} metric={metric} run={run.run_id} />
       </div>
       <p className="mt-3 text-xs">{describeHeat(heat)}</p>
-      <Legend />
+      <Legend time={/time|latency|_ms$|_s$/.test(metric)} />
     </Panel>
   );
 }
 
-function Legend() {
+function Legend({ time }: { time: boolean }) {
   const dark = useTheme((state) => state.theme) === "dark";
   return (
     <p className="mt-2 flex items-center gap-1.5 text-2xs text-muted">
-      0.5× faster
+      0.5× {time ? "faster" : "lower"}
       {[0.5, 0.7, 0.85, 1, 1.2, 1.5, 2].map((ratio) => (
         <span
           key={ratio}
@@ -90,7 +90,7 @@ function Legend() {
           style={{ background: heatColor(ratio, dark) }}
         />
       ))}
-      2× slower. Click a cell for what happened at that step.
+      2× {time ? "slower" : "higher"}. Click a cell for what happened at that step.
     </p>
   );
 }
