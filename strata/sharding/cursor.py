@@ -73,18 +73,24 @@ class QueueCursor:
     def __init__(self, sizes: NDArray[np.int64], epoch: int = 0) -> None:
         self.epoch = epoch
         self.sizes = sizes
-        self._done = np.asarray(sizes) == 0
+        self._set_done(np.asarray(sizes) == 0)
         self._rows: dict[int, int] = {}
         self._holders: dict[int, str] = {}
         self._next = 0
 
+    def _set_done(self, done: NDArray[np.bool_]) -> None:
+        """Counted once: asking how far a queue of a million shards is must not walk over all of them."""
+        self._done = done
+        self._rows_done = int(self.sizes[done].sum())
+        self._num_left = len(done) - int(np.count_nonzero(done))
+
     @property
     def num_committed(self) -> int:
-        return int(self.sizes[self._done].sum()) + sum(self._rows.values())
+        return self._rows_done + sum(self._rows.values())
 
     @property
     def finished(self) -> bool:
-        return bool(self._done.all())
+        return self._num_left == 0
 
     @property
     def holders(self) -> Mapping[int, str]:
@@ -132,6 +138,8 @@ class QueueCursor:
         self._rows[shard] = row
         if row == int(self.sizes[shard]):
             self._done[shard] = True
+            self._rows_done += row
+            self._num_left -= 1
             del self._rows[shard]
             self._holders.pop(shard, None)
 
@@ -166,7 +174,7 @@ class QueueCursor:
             )
         cursor = cls(sizes, int(state["epoch"]))
         bits = np.frombuffer(zlib.decompress(base64.b64decode(state["done"])), dtype=np.uint8)
-        cursor._done = np.unpackbits(bits, count=len(sizes)).astype(bool)
+        cursor._set_done(np.unpackbits(bits, count=len(sizes)).astype(bool))
         cursor._rows = {int(shard): int(row) for shard, row in state["open"].items()}
         opened = np.zeros(len(sizes), dtype=bool)
         opened[list(cursor._rows)] = True

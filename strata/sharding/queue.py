@@ -75,6 +75,7 @@ class ShardQueue:
     def __init__(self, order: QueueOrder, epoch: int = 0) -> None:
         self.order = order
         self._starts = np.cumsum(order.sizes) - order.sizes
+        self.num_samples = int(order.sizes.sum())
         self._first_epoch = epoch
         self._leases: dict[int, Lease] = {}
         self._last_id = 0
@@ -97,10 +98,6 @@ class ShardQueue:
     @property
     def num_committed(self) -> int:
         return self._cursor.num_committed
-
-    @property
-    def num_samples(self) -> int:
-        return int(self.order.sizes.sum())
 
     @property
     def next_id(self) -> int:
@@ -256,8 +253,8 @@ class ShardQueue:
         for lease in [lease for lease in self._leases.values() if lease.place not in self._cursor.holders]:
             del self._leases[lease.lease_id]
             self._closed[lease.lease_id] = lease.worker
-        for old in sorted(self._closed)[:-_KEEP_CLOSED]:
-            del self._closed[old]
+        while len(self._closed) > _KEEP_CLOSED:
+            del self._closed[next(iter(self._closed))]
 
     def _mark(self, step: int) -> None:
         self._marks[step] = self._cursor.to_dict()
