@@ -21,6 +21,7 @@
     ├─ PermissionDenied           known, but not allowed to do this
     ├─ Unavailable                the other side cannot be reached now; retry later
     │   ├─ CoordinatorUnavailable
+    │   ├─ PeerLost               another rank of the group is gone; all start anew from the last checkpoint
     │   ├─ ObservatoryUnavailable
     │   └─ StoreUnavailable       the metric store does not answer; what was acknowledged waits on disk
     ├─ StorageError               a checkpoint store failed
@@ -34,6 +35,7 @@
     │   └─ UnsupportedState       a value that cannot be stored safely; names its key
     ├─ DataError                  a data file cannot be read; names file and row
     ├─ TaskFailed                 a task ended badly; carries its reason
+    ├─ ProcessFailed              a process of Strata's own ended before it was ready; carries its last line
     ├─ MissingExtra               an optional library is not installed; names the extra
     └─ Internal                   a bug in Strata: please report it
 
@@ -63,7 +65,9 @@ __all__ = [
     "MissingExtra",
     "NotFound",
     "ObservatoryUnavailable",
+    "PeerLost",
     "PermissionDenied",
+    "ProcessFailed",
     "Refused",
     "StorageAccessDenied",
     "StorageConflict",
@@ -254,6 +258,12 @@ class CoordinatorUnavailable(Unavailable):
     default_hint = "Check COORDINATOR_ADDR and ensure the gRPC port (50051) is open."
 
 
+class PeerLost(Unavailable):
+    """Another rank of the group is gone. The gang will be started anew from the last checkpoint; nothing to save."""
+
+    code = "peer_lost"
+
+
 class ObservatoryUnavailable(Unavailable):
     """The HTTP API does not answer."""
 
@@ -363,6 +373,13 @@ class TaskFailed(StrataError):
     """A task ended badly; the message carries its reason."""
 
     code = "task_failed"
+
+
+class ProcessFailed(StrataError):
+    """A process that `strata up` started ended before it was ready; the message is its own last line."""
+
+    code = "process_failed"
+    grpc_status = "INTERNAL"
 
 
 class MissingExtra(StrataError):

@@ -15,20 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from strata.cli.parent import SUPERVISOR_VARIABLE
-from strata.errors import StrataError
+from strata.errors import ProcessFailed
 
-__all__ = ["Child", "ChildFailed", "Supervisor"]
+__all__ = ["Child", "Supervisor"]
 
 _POLL_S = 0.05
 _HEALTHY_S = 30.0
 _BACK_OFF_S = (0.0, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LOG_LIMIT_BYTES = 20 * 1024 * 1024
-
-
-class ChildFailed(StrataError):
-    """A child ended before it was ready; the message is the child's own last line."""
-
-    code = "child_failed"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,14 +62,14 @@ class Child:
         return False
 
     def wait_ready(self) -> None:
-        """Raises ChildFailed with what the child said if it ends, or is not ready in time."""
+        """Raises ProcessFailed with what the child said if it ends, or is not ready in time."""
         deadline = time.monotonic() + self.start_timeout_s
         while not self.ready():
             assert self.process is not None
             if self.process.poll() is not None:
-                raise ChildFailed(_last_error(self.log_file) or f"the {self.name} ended with {self.exit_text()}")
+                raise ProcessFailed(_last_error(self.log_file) or f"the {self.name} ended with {self.exit_text()}")
             if time.monotonic() > deadline:
-                raise ChildFailed(
+                raise ProcessFailed(
                     f"the {self.name} was not ready within {self.start_timeout_s:g} s", hint=f"See {self.log_file}."
                 )
             time.sleep(_POLL_S)

@@ -17,19 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strata.client.channel import known_token
-from strata.errors import Unavailable
+from strata.errors import PeerLost
 from strata.worker.environment import Place
 
-__all__ = ["Gang", "PeerLost"]
+__all__ = ["Gang"]
 
 _JOIN_TIMEOUT_S = 60.0
 _RETRY_S = 0.02
-
-
-class PeerLost(Unavailable):
-    """Another rank of the group is gone. The gang will be started anew from the last checkpoint; nothing to save."""
-
-    code = "peer_lost"
 
 
 class Gang:

@@ -18,9 +18,8 @@ from strata.data.blocks import INDEX
 from strata.data.columns import Columns, join
 from strata.data.loader import Loader
 from strata.data.plan import StaticPlan
-from strata.errors import InvalidArgument, StrataError
+from strata.errors import InvalidArgument, PeerLost, StrataError
 from strata.protocol.generated import telemetry_pb2 as tm
-from strata.worker.gang import PeerLost
 from strata.worker.model import Model, learn_scheme
 from strata.worker.run import Run, init
 from strata.worker.session import FENCED_EXIT

@@ -14,8 +14,7 @@ import numpy as np
 import strata
 from strata.data import Columns, Loader, QueueConfig, QueueLoader
 from strata.data.blocks import INDEX
-from strata.errors import CheckpointAborted
-from strata.worker.gang import PeerLost
+from strata.errors import CheckpointAborted, PeerLost
 from strata.worker.session import FENCED_EXIT
 
 BATCH, EPOCHS, EVERY = 8, 2, 4
