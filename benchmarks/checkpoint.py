@@ -34,12 +34,13 @@ BLOCK = 8 << 20
 BUCKET = "bench-checkpoints"
 TORCH = ("torch==2.13.0", "numpy==2.4.6")
 BOTO3 = ("boto3==1.44.0", "numpy==2.4.6")
-logging.getLogger("strata.checkpoint").setLevel(logging.ERROR)  # the same bytes are saved again and again on purpose
 
 
 @cache
 def state(mib: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
+    # The same bytes are saved again and again on purpose, which the manager warns of.
+    logging.getLogger("strata.checkpoint").setLevel(logging.ERROR)
     count = (mib << 20) // 4 // TENSORS
     return {f"layer.{index}": rng.standard_normal(count, dtype=np.float32) for index in range(TENSORS)}
 
