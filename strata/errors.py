@@ -83,7 +83,6 @@ __all__ = [
     "UnknownTask",
     "UnknownWorker",
     "UnsupportedState",
-    "error_types",
 ]
 
 
@@ -399,14 +398,3 @@ class Internal(StrataError):
     code = "internal"
     grpc_status = "INTERNAL"
     default_hint = "This is a bug in Strata; please report it with the log."
-
-
-def error_types() -> dict[str, type[StrataError]]:
-    """Every class of the tree by its code: how an error is rebuilt on the other side of a wire."""
-    found: dict[str, type[StrataError]] = {}
-    pending: list[type[StrataError]] = [StrataError]
-    while pending:
-        cls = pending.pop()
-        found[cls.code] = cls
-        pending.extend(cls.__subclasses__())
-    return found

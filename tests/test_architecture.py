@@ -28,7 +28,7 @@ LAYERS = (
     ("checkpoint", "data", "launchers", "client"),
     ("storage", "sharding", "protocol"),
     ("token",),
-    ("config", "lockfile", "logs", "network"),
+    ("config", "error_codes", "lockfile", "logs", "network"),
     ("types", "errors", "clock"),
 )
 WITHIN_A_ROW = {("types", "errors")}

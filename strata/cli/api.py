@@ -9,7 +9,8 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from strata.config import Settings
-from strata.errors import ObservatoryUnavailable, StrataError, error_types
+from strata.error_codes import rebuild_error
+from strata.errors import ObservatoryUnavailable, StrataError
 from strata.token import read_token
 
 __all__ = ["Api"]
@@ -65,9 +66,7 @@ def _read_endpoints(settings: Settings) -> dict[str, str]:
 def _from_answer(error: HTTPError) -> StrataError:
     try:
         said = json.load(error)["error"]
-        cls = error_types().get(said["code"], StrataError)
-        rebuilt = StrataError.__new__(cls)
-        StrataError.__init__(rebuilt, said["message"], hint=said.get("hint", ""))
-        return rebuilt
+        rebuilt = rebuild_error(said["code"], said["message"], hint=said.get("hint", ""))
+        return rebuilt or StrataError(said["message"], hint=said.get("hint", ""))
     except (ValueError, KeyError, TypeError):
         return StrataError(f"{error.url} answered {error.code} {error.reason}")

@@ -8,7 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from strata.errors import DataError, DeadlineExceeded, StrataError, error_types
+from strata.error_codes import rebuild_error
+from strata.errors import DataError, DeadlineExceeded, StrataError
 
 __all__ = ["DataFiles", "count_files", "preview_files"]
 
@@ -59,10 +60,8 @@ async def _ask(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rebuilt(error: dict[str, str]) -> StrataError:
-    cls = error_types().get(error["code"], DataError)
-    rebuilt = StrataError.__new__(cls)
-    StrataError.__init__(rebuilt, error["message"], hint=error["hint"])
-    return rebuilt
+    rebuilt = rebuild_error(error["code"], error["message"], hint=error["hint"])
+    return rebuilt or DataError(error["message"], hint=error["hint"])
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 
+from strata.error_codes import rebuild_error
 from strata.errors import (
     CoordinatorUnavailable,
     DeadlineExceeded,
@@ -18,7 +19,6 @@ from strata.errors import (
     PermissionDenied,
     StrataError,
     Unauthenticated,
-    error_types,
 )
 
 __all__ = ["CODE_KEY", "DETAIL_KEY", "from_rpc_error", "to_status", "to_text", "to_trailers"]
@@ -66,15 +66,10 @@ def to_trailers(error: StrataError) -> tuple[tuple[str, str | bytes], ...]:
 def from_rpc_error(error: grpc.RpcError, *, address: str) -> StrataError:
     """The StrataError a failed call stands for. `address` is named when nothing answered there."""
     status, text, trailers = _parts(error)
-    code = trailers.get(CODE_KEY, "")
-    cls = error_types().get(str(code))
-    if cls is None:
-        return _from_plain_status(status, text, address)
     detail = json.loads(trailers.get(DETAIL_KEY, b"{}"))
-    rebuilt = StrataError.__new__(cls)
-    StrataError.__init__(rebuilt, text, hint=detail.get("hint"))
-    rebuilt.__dict__["missing"] = tuple(detail.get("missing", ()))
-    return rebuilt
+    code = str(trailers.get(CODE_KEY, ""))
+    rebuilt = rebuild_error(code, text, hint=detail.get("hint"), missing=detail.get("missing", ()))
+    return rebuilt or _from_plain_status(status, text, address)
 
 
 def _fitting(missing: Iterable[str | int]) -> list[str | int]:

@@ -7,7 +7,8 @@ import grpc
 import pytest
 
 from strata import errors
-from strata.errors import StrataError, error_types
+from strata.error_codes import error_types
+from strata.errors import StrataError
 
 DRAWN = re.compile(r"^ *[│├└─ ]*([A-Z]\w+)", re.MULTILINE)
 

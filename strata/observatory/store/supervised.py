@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from strata.errors import DataDirInUse, StoreUnavailable, StrataError, error_types
+from strata.error_codes import rebuild_error
+from strata.errors import DataDirInUse, StoreUnavailable, StrataError
 from strata.observatory.background import cancel, spawn
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.frames import from_ipc, pack, read_frame, to_ipc
@@ -178,7 +179,5 @@ class SupervisedStore:
 
 
 def _rebuilt(error: dict[str, str]) -> StrataError:
-    cls = error_types().get(error["code"], StoreUnavailable)
-    rebuilt = StrataError.__new__(cls)
-    StrataError.__init__(rebuilt, error["message"], hint=error["hint"])
-    return rebuilt
+    rebuilt = rebuild_error(error["code"], error["message"], hint=error["hint"])
+    return rebuilt or StoreUnavailable(error["message"], hint=error["hint"])

@@ -5,6 +5,7 @@ from typing import Any
 import grpc
 import pytest
 
+from strata.error_codes import error_types
 from strata.errors import (
     BarrierBroken,
     CheckpointAborted,
@@ -15,7 +16,6 @@ from strata.errors import (
     InvalidArgument,
     MissingExtra,
     StrataError,
-    error_types,
 )
 from strata.protocol.status import from_rpc_error, to_status, to_text, to_trailers
 
