@@ -117,10 +117,12 @@ class Trainer:
     def _train_epoch(self, checkpoints: CheckpointManager) -> bool:
         """True when a stop was asked for."""
         epoch = self._loader.epoch
+        began = time.perf_counter()
         for batch in self._loader:
-            began = time.perf_counter()
             stop = self._train_step(batch, epoch)
-            self._report(batch, epoch, time.perf_counter() - began)
+            ended = time.perf_counter()
+            self._report(epoch, ended - began)
+            began = ended  # reading, saving and pausing are part of a step, or the throughput would flatter
             checkpoints.check()
             if stop:
                 checkpoints.wait()
@@ -146,22 +148,24 @@ class Trainer:
         self._run.progress(self._step, epoch=epoch, percent=100.0 * self._step / self.total_steps)
         return stop > 0  # the sum is the same everywhere: all ranks stop after the same step
 
-    def _report(self, batch: Columns, epoch: int, took_s: float) -> None:
+    def _report(self, epoch: int, took_s: float) -> None:
+        """Every rank its own step time, for the straggler view; what is true of all of them, rank 0."""
         run = self._run
-        values = {"throughput/samples_per_sec": len(next(iter(batch.values()))) / max(took_s, 1e-9)}
+        values = {"step_time": took_s}
         if run.rank == 0:
             values |= {
                 "loss": self._loss / self._rows,
                 "accuracy": self._right / self._rows,
                 "throughput/samples_per_sec": self._rows / max(took_s, 1e-9),
-                "step_time": took_s,
                 "lr": self._config.learning_rate,
                 "epoch": epoch,
                 "progress/percent": 100.0 * self._step / self.total_steps,
             }
         run.log(values, step=self._step)
         if run.session is not None:
-            run.session.status.samples_done = self._loader.stats.num_samples
+            whole = self._loader.manifest.num_samples
+            done = self._loader.position if self._loader.epoch == epoch else whole
+            run.session.status.samples_done = done // run.world_size
         now = time.monotonic()
         if now - self._previewed_at > _PREVIEW_S:
             self._previewed_at = now
