@@ -115,6 +115,24 @@ def test_bad_settings_are_one_clear_line(
     assert len(refused.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told", "advice"),
+    [
+        (("run", "--detach", "true"), "no coordinator answers at 127.0.0.1:1", "strata up"),
+        (("workers",), "no Strata answers at http://127.0.0.1:1", "Ensure the Coordinator is running"),
+    ],
+)
+def test_nobody_there_is_one_clear_line_with_advice(
+    tmp_path: Path, arguments: tuple[str, ...], told: str, advice: str
+) -> None:
+    nowhere = {"COORDINATOR_ADDR": "127.0.0.1:1", "STRATA_HTTP_PORT": "1", "STRATA_DATA_DIR": str(tmp_path)}
+    refused = strata(*arguments, **nowhere)
+    assert refused.returncode == 1
+    assert told in refused.stderr
+    assert advice in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+
+
 def _connected(cluster: Cluster) -> dict[str, Any]:
     try:
         status: dict[str, Any] = cluster.get("/api/status")
