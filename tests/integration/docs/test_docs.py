@@ -56,6 +56,13 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("document", PAGES, ids=lambda document: str(document.relative_to(ROOT)))
+def test_files_that_are_named_exist(document: Path) -> None:
+    paths = r"\b(?:tests|strata|benchmarks|examples|scripts|proto)/[\w/]+\.(?:py|proto)\b"
+    named = re.findall(paths, document.read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_every_command_of_the_readme_exists() -> None:
     named = set(re.findall(r"^strata (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE))
     known = set(get_command(app).commands)  # type: ignore[attr-defined]  # a group has them
