@@ -21,6 +21,7 @@ _INTAKE = {
     "repeated": "Batches recognised as repeated and not taken twice",
     "refused": "Batches refused",
     "dropped_points": "Points that senders dropped because their buffer was full",
+    "late_points": "Points that came for a run after it was deleted",
     "dropped_logs": "Log lines that senders dropped because their buffer was full",
 }
 _FIGURES = {

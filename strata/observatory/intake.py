@@ -5,13 +5,14 @@ Many senders share one disk sync. A batch id that was seen before is acknowledge
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from strata.clock import Clock
 from strata.errors import StrataError, Unavailable
 from strata.observatory.background import cancel, spawn
 from strata.observatory.ingest.batch import Columns, normalise, to_columns
+from strata.observatory.ingest.strip import strip_runs
 from strata.observatory.spool import Spool
 from strata.protocol.generated.telemetry_pb2 import Batch
 
@@ -33,6 +34,7 @@ class IntakeCounts:
     refused: int = 0
     dropped_points: int = 0
     dropped_logs: int = 0
+    late_points: int = 0  # of runs that were deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,14 @@ class _Waiting:
 
 
 class Intake:
-    """`sink(columns, end_offset)` gets every accepted batch, once, in the order of the spool."""
+    """`sink(columns, end_offset)` gets every accepted batch, once, in the order of the spool. What it holds of runs in
+    `deleted` is taken out first: a batch is of many runs, and the others' points must not wait for a refusal."""
 
-    def __init__(self, spool: Spool, sink: Sink, clock: Clock) -> None:
+    def __init__(self, spool: Spool, sink: Sink, clock: Clock, deleted: Set[str] = frozenset()) -> None:
         self._spool = spool
         self._sink = sink
         self._clock = clock
+        self._deleted = deleted
         self._waiting: list[_Waiting] = []
         self._in_flight: dict[bytes, asyncio.Future[None]] = {}
         self._wake = asyncio.Event()
@@ -79,6 +83,9 @@ class Intake:
         try:
             complete = normalise(message, round(self._clock.wall() * 1000))
             columns = to_columns(message)
+            if self._deleted and columns.is_of(self._deleted):
+                self.counts.late_points += strip_runs(message, self._deleted)
+                columns, raw = to_columns(message), None
             self._spool.check_room()
         except StrataError:
             self.counts.refused += 1

@@ -89,6 +89,8 @@ class LiveView:
     def take(self, columns: Columns, end: int) -> None:
         """An accepted batch; `end` is its place in the spool."""
         self._pending_end = end
+        if self.runs.deleted:  # accepted a moment before its run was deleted
+            columns = columns.without(self.runs.deleted)
         if columns.num_points:
             numbers = np.array([self.series.intern(head.key, head.unit) for head in columns.heads], np.int64)
             self._pending.append(NewPoints(numbers[columns.series], columns.steps, columns.times, columns.values))
@@ -126,6 +128,20 @@ class LiveView:
         self._partial.discard(run_id)
         self._touch(run_id)
 
+    def drop(self, run_ids: Sequence[str]) -> None:
+        """Runs that are no more: open pages are told, and what still comes of them is shown to nobody."""
+        self.tick()
+        for run_id in run_ids:
+            self._evict(run_id)
+            self.cold.discard(run_id)
+            self._partial.discard(run_id)
+            self.runs.delete(run_id)
+        self.publish_runs(deleted=run_ids)
+
+    def publish_runs(self, deleted: Sequence[str] = ()) -> None:
+        infos = [info.to_dict() for info in self.runs.all()]
+        self.stream.publish("runs_meta", {"runs": infos, "deleted": list(deleted)}, topic="metrics")
+
     def partial_runs(self) -> set[str]:
         """Runs of which the cache shows only the newest points; the loader should fetch the rest."""
         return set(self._partial)
@@ -137,6 +153,7 @@ class LiveView:
             if self.cache.num_free >= wanted:
                 return True
             self._evict(run_id)
+            _log.info("run %s left the live cache; the store still has it", run_id)
         return self.cache.num_free >= wanted
 
     def _evict(self, run_id: str) -> None:
@@ -145,7 +162,6 @@ class LiveView:
         self._snapshots.forget(numbers)
         self._touched.pop(run_id, None)
         self.cold.add(run_id)
-        _log.info("run %s left the live cache; the store still has it", run_id)
 
     def _apply(self, points: NewPoints) -> None:
         if self.cold:

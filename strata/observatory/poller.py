@@ -14,6 +14,7 @@ import numpy as np
 from strata.clock import Clock
 from strata.errors import StoreUnavailable, StrataError
 from strata.observatory.background import cancel, spawn
+from strata.observatory.edits import RunEditor
 from strata.observatory.history import History
 from strata.observatory.live import LiveView, NewPoints
 from strata.observatory.store.base import Store
@@ -37,6 +38,7 @@ class PollerConfig:
 
     clock: Clock
     interval_s: float
+    edits: RunEditor
     on_backfilled: Callable[[Store], Awaitable[None]]
 
 
@@ -101,11 +103,15 @@ class Poller:
 
     async def refresh_runs(self) -> None:
         """Also publishes them: `runs_meta` comes each 30 s even from an idle cluster."""
-        self._live.runs.from_store((await self._store.query(RUNS)).to_pylist())
+        await self._config.edits.load()
+        rows = (await self._store.query(RUNS)).to_pylist()
+        await self._config.edits.sweep({row["run_id"] for row in rows})
+        self._live.runs.from_store(rows)
         for row in await self._run_details():
             details = {name: row[name] for name in ("name", "project", "task_id", "status")}
             self._live.runs.describe(row["run_id"], details, row["config_json"])
-        self.publish_runs()
+        self._config.edits.apply()
+        self._live.publish_runs()
 
     async def _run_details(self) -> list[dict[str, Any]]:
         try:
@@ -116,10 +122,6 @@ class Poller:
         except StrataError as error:  # somebody else's server without our tables: runs have no names then
             _log.debug("no run details: %s", error.message)
             return []
-
-    def publish_runs(self) -> None:
-        infos = [info.to_dict() for info in self._live.runs.all()]
-        self._live.stream.publish("runs_meta", {"runs": infos}, topic="metrics")
 
     async def poll(self) -> int:
         """Shows what is new from others; returns how many rows that was."""
@@ -144,7 +146,7 @@ class Poller:
         if new == 0:
             return 0
         series.set_stored(number, row["points"])
-        if new < 0 or row["run_id"] in self._live.cold:
+        if new < 0 or row["run_id"] in self._live.cold or row["run_id"] in self._live.runs.deleted:
             return 0  # rows were deleted, or nobody looks at the run: its figures follow with the runs list
         rows = await self._find_new(number, new)
         if rows is None:

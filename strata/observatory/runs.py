@@ -1,7 +1,9 @@
-"""What is known of every run: figures from the rollup, brought up to date by live points, names from its owner."""
+"""What is known of every run: figures from the rollup, brought up to date by live points, names from its owner and from
+people, whose word wins. A run that was deleted stays unknown, whoever still speaks of it.
+"""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,14 +23,16 @@ class _Entry:
     series: int = 0
     details: dict[str, str] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
+    edits: dict[str, str] = field(default_factory=dict)
 
 
 class RunBook:
-    """All runs, newest first. Never forgets one that the store still has."""
+    """All runs, newest first. Never forgets one that the store still has, unless it was deleted."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
+        self.deleted: set[str] = set()
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._entries
@@ -38,6 +42,8 @@ class RunBook:
 
     def seen(self, run_id: str, first_ms: int, last_ms: int, top_step: int, points: int) -> None:
         """Live points came in; arrival counts as a sign of life even when the sender's clock is off."""
+        if run_id in self.deleted:
+            return
         entry = self._entries.setdefault(run_id, _Entry())
         entry.first_ms = first_ms if entry.first_ms is None else min(entry.first_ms, first_ms)
         entry.last_ms = last_ms if entry.last_ms is None else max(entry.last_ms, last_ms)
@@ -46,11 +52,14 @@ class RunBook:
         entry.seen_ms = round(self._clock.wall() * 1000)
 
     def set_series(self, run_id: str, count: int) -> None:
-        self._entries.setdefault(run_id, _Entry()).series = count
+        if run_id not in self.deleted:
+            self._entries.setdefault(run_id, _Entry()).series = count
 
     def from_store(self, rows: Iterable[dict[str, Any]]) -> None:
         """The rollup's figures: they include other writers, but may lag behind what is still in the spool."""
         for row in rows:
+            if row["run_id"] in self.deleted:
+                continue
             entry = self._entries.setdefault(row["run_id"], _Entry())
             entry.first_ms = min(row["first_ms"], entry.first_ms or row["first_ms"])
             entry.last_ms = max(row["last_ms"], entry.last_ms or 0)
@@ -60,6 +69,8 @@ class RunBook:
 
     def describe(self, run_id: str, details: dict[str, str], config_json: str) -> None:
         """What its owner says: name, project, task, status, configuration. Empty fields change nothing."""
+        if run_id in self.deleted:
+            return
         entry = self._entries.setdefault(run_id, _Entry())
         entry.details.update({name: value for name, value in details.items() if value})
         if config_json:
@@ -68,6 +79,15 @@ class RunBook:
             except ValueError:
                 config = {"config": config_json}
             entry.config = config if isinstance(config, dict) else {"config": config}
+
+    def edit(self, run_id: str, changes: Mapping[str, str]) -> None:
+        """What somebody wrote about it; an empty name gives its own back."""
+        if run_id in self._entries:
+            self._entries[run_id].edits.update(changes)
+
+    def delete(self, run_id: str) -> None:
+        self._entries.pop(run_id, None)
+        self.deleted.add(run_id)
 
     def info(self, run_id: str) -> RunInfo | None:
         entry = self._entries.get(run_id)
@@ -90,9 +110,10 @@ class RunBook:
             num_series=entry.series,
             num_points=entry.points,
             task_id=entry.details.get("task_id"),
-            name=entry.details.get("name"),
+            name=entry.edits.get("name") or entry.details.get("name"),
             project=entry.details.get("project"),
             status=entry.details.get("status"),
+            notes=entry.edits.get("notes") or None,
             config=entry.config,
         )
 

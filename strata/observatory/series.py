@@ -69,5 +69,10 @@ class SeriesTable:
     def set_stored(self, number: int, count: int) -> None:
         self._stored[number] = count
 
+    def forget_stored(self, run_id: str) -> None:
+        """The store holds nothing of the run any more."""
+        for number in self.of_run(run_id):
+            self._stored[number] = 0
+
     def add_stored(self, numbers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> None:
         np.add.at(self._stored, numbers, counts)

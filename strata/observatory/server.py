@@ -21,6 +21,7 @@ from strata.observatory.background import FATAL
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.cache import SeriesCache
 from strata.observatory.curves import CurveReader
+from strata.observatory.edits import RunEditor
 from strata.observatory.exposition import Exposition
 from strata.observatory.history import History
 from strata.observatory.http.app import create_app
@@ -76,13 +77,16 @@ class Observatory:
         self._spool = Spool(settings.data_dir / "spool")
         self._store = SupervisedStore(config)
         self._writer = StoreWriter(self._spool, self._store, series)
-        self._intake = Intake(self._spool, self._take, clock)
+        self._intake = Intake(self._spool, self._take, clock, runs.deleted)
         self._logs = LogBook(self._store)
         history = History(self._store, self._writer, self._spool, series, cache)
         self._board = ClusterBoard(self._broadcaster, clock, self._own_status)
         webhook = Webhook(settings.webhook_url) if settings.webhook_url else None
         self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, webhook)
-        polling = PollerConfig(clock=clock, interval_s=settings.poll_interval_sec, on_backfilled=self._alerts.load)
+        self._edits = RunEditor(self._store, self._writer, self._live, clock)
+        polling = PollerConfig(
+            clock=clock, interval_s=settings.poll_interval_sec, edits=self._edits, on_backfilled=self._alerts.load
+        )
         self._poller = Poller(self._store, self._writer, history, self._live, polling)
         self._sentinel = Sentinel(self._live, self._board, self._alerts, clock, settings.data_dir)
         self._keeper = CheckpointKeeper(self._board, self._intake.accept, self._store)
@@ -154,6 +158,7 @@ class Observatory:
             samples=self._samples,
             keeper=self._keeper,
             store=self._store,
+            edits=self._edits,
             exposition=Exposition(self._board, self._broadcaster, self._intake.counts, self._gauges),
         )
         listener = HttpListener(create_app(parts), sock)

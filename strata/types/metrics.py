@@ -55,6 +55,7 @@ class RunInfo:
     name: str | None = None
     project: str | None = None
     status: str | None = None
+    notes: str | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,6 +73,7 @@ class RunInfo:
             "name": self.name,
             "project": self.project,
             "status": self.status,
+            "notes": self.notes,
             "config": dict(self.config),
         }
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
+from strata.errors import NotFound
 from strata.observatory.http.parts import Parts
 from strata.observatory.transfer.export import Format, export_run
 from strata.types.names import check_name
@@ -23,6 +24,8 @@ def export_router(parts: Parts) -> APIRouter:
     @router.get("/api/runs/{run_id}/export")
     async def export(run_id: str, format: Format = "csv") -> FileResponse:  # noqa: A002 - the query's word
         check_name("run_id", run_id)
+        if run_id in parts.live.runs.deleted:  # a few of its rows may still wait to be removed
+            raise NotFound(f"there is no run {run_id!r}", hint="GET /runs lists them.")
         with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as file:
             target = Path(file.name)
         try:

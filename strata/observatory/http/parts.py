@@ -6,6 +6,7 @@ from strata.clock import Clock
 from strata.observatory.alerts import AlertBook
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.curves import CurveReader
+from strata.observatory.edits import RunEditor
 from strata.observatory.exposition import Exposition
 from strata.observatory.http.auth import Guard
 from strata.observatory.ingest.commands import CoordinatorCommands
@@ -36,5 +37,6 @@ class Parts:
     alerts: AlertBook
     samples: SampleBook
     keeper: CheckpointKeeper
+    edits: RunEditor
     exposition: Exposition
     store: Store

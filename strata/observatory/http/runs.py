@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 
 from strata.errors import InvalidArgument, NotFound
@@ -18,6 +19,15 @@ __all__ = ["runs_router"]
 _MAX_BODY = 32 << 20
 
 
+class ChangeRun(BaseModel):
+    """What people may write about a run; what is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = None
+    notes: str | None = None
+
+
 def runs_router(parts: Parts) -> APIRouter:
     """What there is, what it measured, and the door for more."""
     router = APIRouter(tags=["runs"])
@@ -27,6 +37,19 @@ def runs_router(parts: Parts) -> APIRouter:
     async def runs() -> Response:
         parts.live.tick()  # who has just sent points finds the run
         return json_bytes(encode([info.to_dict() for info in parts.live.runs.all()]))
+
+    @router.patch("/api/runs/{run_id}")
+    async def change(run_id: str, body: ChangeRun) -> Response:
+        changes = {name: value for name, value in body.model_dump().items() if value is not None}
+        info = await parts.edits.change(run_id, changes)
+        return json_bytes(encode(info.to_dict()))
+
+    @router.delete("/api/runs/{run_id}")
+    async def delete(run_id: str) -> Response:
+        info = parts.live.runs.info(run_id)
+        task = parts.board.cluster.tasks.get((info.task_id if info else None) or run_id)
+        rows_removed = await parts.edits.delete(run_id, task["status"] if task else None)
+        return json_bytes(encode({"success": True, "rows_removed": rows_removed}))
 
     @router.get("/metrics/{run_id}")
     @router.get("/api/metrics/{run_id}")
@@ -46,7 +69,8 @@ def runs_router(parts: Parts) -> APIRouter:
             "from_ms": _ms(from_time),
             "to_ms": _ms(to_time),
         }
-        found = await parts.curves.read(run_id, where, points)
+        gone = run_id in parts.live.runs.deleted
+        found = [] if gone else await parts.curves.read(run_id, where, points)
         if not found and run_id not in parts.live.runs:
             raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")
         return json_bytes(encode({"run_id": run_id, "series": found}))
@@ -54,6 +78,7 @@ def runs_router(parts: Parts) -> APIRouter:
     @router.post("/api/runs/{run_id}/points")
     async def add_points(run_id: str, request: Request) -> Response:
         check_name("run_id", run_id)
+        parts.edits.check_open(run_id)
         message = from_json(run_id, await _body(request), round(parts.clock.wall() * 1000))
         accepted = await parts.intake.accept(message)
         return json_bytes(encode({"accepted": accepted.points}))

@@ -4,7 +4,8 @@ NaN and Inf are data and stay; absurd names, steps and times are mistakes and ar
 """
 
 import zlib
-from dataclasses import dataclass
+from collections.abc import Set
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +59,18 @@ class Columns:
     @property
     def num_points(self) -> int:
         return len(self.values)
+
+    def is_of(self, runs: Set[str]) -> bool:
+        """Whether it holds points or a description of any of these runs."""
+        return any(head.key.run_id in runs for head in self.heads) or any(run.run_id in runs for run in self.runs)
+
+    def without(self, runs: Set[str]) -> "Columns":
+        """Its points but those of these runs."""
+        if not self.is_of(runs):
+            return self
+        kept = np.array([head.key.run_id not in runs for head in self.heads], bool)[self.series]
+        columns = {name: getattr(self, name)[kept] for name in ("series", "steps", "times", "values")}
+        return replace(self, runs=[run for run in self.runs if run.run_id not in runs], **columns)
 
 
 def decode(raw: bytes) -> Columns:

@@ -40,8 +40,8 @@ class Engine:
                 autogenerate_session_id=False,
             )
 
-    def command(self, sql: str) -> Any:
-        return self._client.command(sql)
+    def command(self, sql: str, parameters: dict[str, Any] | None = None) -> Any:
+        return self._client.command(sql, parameters=parameters)
 
     def query(self, sql: str, parameters: dict[str, Any]) -> pa.Table:
         return self._client.query_arrow(sql, parameters=parameters, settings=_READ)

@@ -131,7 +131,7 @@ def _answer(engine: Engine, request: _Request) -> bytes | memoryview:
         case "insert":
             engine.insert(header["table"], from_ipc(request.payload), header["token"])
         case "command":
-            engine.command(header["sql"])
+            engine.command(header["sql"], header["parameters"])
         case other:
             raise Internal(f"the store process knows no operation {other!r}")
     return b""

@@ -10,7 +10,7 @@ __all__ = ["RAW_ROLLUP", "TABLES", "ensure_schema", "has_points", "statements"]
 # Blocks whose ids are remembered: a retry within the last so many inserts is recognised by its token.
 _WINDOW = 1000
 
-TABLES = ("metric_points", "series_rollup", "logs", "events", "checkpoints", "runs")
+TABLES = ("metric_points", "series_rollup", "logs", "events", "checkpoints", "runs", "run_edits")
 
 _METRIC_POINTS = """
 CREATE TABLE IF NOT EXISTS {db}.metric_points
@@ -155,6 +155,20 @@ ORDER BY (run_id, event_time)
 SETTINGS non_replicated_deduplication_window = {_WINDOW}
 """
 
+# What people changed by hand, which wins over what a run says of itself: the newest value per field.
+_RUN_EDITS = f"""
+CREATE TABLE IF NOT EXISTS {{db}}.run_edits
+(
+    run_id     String,
+    field      LowCardinality(String),
+    value      String,
+    event_time DateTime64(3)
+)
+ENGINE = ReplacingMergeTree(event_time)
+ORDER BY (run_id, field)
+SETTINGS non_replicated_deduplication_window = {_WINDOW}
+"""
+
 _VERSION = """
 CREATE TABLE IF NOT EXISTS {db}.schema_version (version UInt32, applied_at DateTime64(3) DEFAULT now64(3))
 ENGINE = MergeTree ORDER BY version
@@ -181,7 +195,8 @@ def statements() -> list[tuple[int, list[str]]]:
                 f"INSERT INTO {{db}}.series_rollup {_ROLLUP_SELECT}",
                 f"CREATE MATERIALIZED VIEW IF NOT EXISTS {_VIEW} AS {_ROLLUP_SELECT}",
             ],
-        )
+        ),
+        (2, [_RUN_EDITS]),
     ]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["RUNS", "RUN_DETAILS", "SERIES", "curves", "raw_points", "series_of"]
+__all__ = ["RUNS", "RUN_DETAILS", "RUN_EDITS", "SERIES", "curves", "raw_points", "series_of"]
 
 _KEY = "run_id, metric, host, rank, device"
 
@@ -29,6 +29,8 @@ SELECT run_id, argMaxIf(name, event_time, name != '') AS name, argMaxIf(project,
        toUnixTimestamp64Milli(minIf(started_at, started_at > toDateTime64(0, 3))) AS started_ms
 FROM {db}.runs GROUP BY run_id
 """
+
+RUN_EDITS = "SELECT run_id, field, argMax(value, event_time) AS value FROM {db}.run_edits GROUP BY run_id, field"
 
 
 def series_of(runs: list[str]) -> tuple[str, dict[str, Any]]:

@@ -82,8 +82,9 @@ class SupervisedStore:
         header = {"op": "insert", "table": f"{self._config.database}.{table}", "token": token}
         await self._ask(header, to_ipc(rows))
 
-    async def command(self, sql: str) -> None:
-        await self._ask({"op": "command", "sql": sql.replace("{db}", self._config.database)})
+    async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
+        text = sql.replace("{db}", self._config.database)
+        await self._ask({"op": "command", "sql": text, "parameters": dict(parameters or {})})
 
     async def _ask(self, header: dict[str, Any], payload: bytes | memoryview = b"") -> Answer:
         writer = self._writer

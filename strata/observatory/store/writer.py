@@ -98,9 +98,14 @@ class StoreWriter:
         async with self._lock:
             yield self._spool.progress.consumed
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether a group was begun that is not known to be in the store: its rows must not be touched meanwhile."""
+        return self._spool.progress.pending > self._spool.progress.consumed
+
     async def _run(self) -> None:
         await self._store.wait_ready()
-        suspicious = self._spool.progress.pending > self._spool.progress.consumed
+        suspicious = self.interrupted
         while True:
             while self._spool.progress.consumed >= self._spool.end:
                 self._wake.clear()

@@ -53,6 +53,9 @@ class MemoryStore:
     async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
         raise NotImplementedError
 
+    async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
+        raise NotImplementedError
+
     async def wait_ready(self) -> None: ...
 
 

@@ -1,0 +1,29 @@
+"""Takes runs out of a batch that was not spooled yet, so that what lies on disk is what will be stored."""
+
+from collections.abc import Set
+
+from strata.protocol.generated.telemetry_pb2 import Batch, Points
+
+__all__ = ["strip_runs"]
+
+
+def strip_runs(message: Batch, runs: Set[str]) -> int:
+    """Removes points and descriptions of these runs; log lines stay, they are of tasks. Returns the points removed."""
+    gone = {one.index for one in message.series if one.run_id in runs}
+    points = message.points
+    kept = [at for at, series in enumerate(points.series) if series not in gone]
+    removed = len(points.series) - len(kept)
+    message.points.CopyFrom(
+        Points(
+            series=[points.series[at] for at in kept],
+            step=[points.step[at] for at in kept],
+            event_time_ms=[points.event_time_ms[at] for at in kept],
+            value=[points.value[at] for at in kept],
+        )
+    )
+    series = [one for one in message.series if one.run_id not in runs]
+    described = [one for one in message.runs if one.run_id not in runs]
+    del message.series[:], message.runs[:]
+    message.series.extend(series)
+    message.runs.extend(described)
+    return removed
