@@ -21,13 +21,16 @@ from strata.observatory.decimate import (
     curves_of,
     merge_at,
     merge_buckets,
+    merge_pairs,
 )
 
-__all__ = ["NUM_BUCKETS", "SeriesCache", "SeriesStats"]
+__all__ = ["NUM_BUCKETS", "NewestPoints", "SeriesCache", "SeriesStats"]
 
 # Two points per bucket and the newest one: never more than 2,000.
 NUM_BUCKETS = 998
 _FREE = -1
+_ROWS_AT_ONCE = 256
+_NEARLY_FULL = 850
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,17 @@ class SeriesStats:
     last_step: int
     last_time: int
     last_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewestPoints:
+    """The same of many series, as columns."""
+
+    totals: Ints
+    nans: Ints
+    steps: Ints
+    times: Ints
+    values: Floats
 
 
 class SeriesCache:
@@ -72,7 +86,7 @@ class SeriesCache:
         sorted_numbers = numbers[order]
         starts = _changes(sorted_numbers)
         sizes = np.diff(starts, append=len(order))
-        slots = np.array([self._slot(int(number)) for number in sorted_numbers[starts]], np.int64)
+        slots = self._slots_of(sorted_numbers[starts])
         if (slots == _FREE).any():
             homeless = np.repeat(slots == _FREE, sizes)
             rest = np.sort(order[~homeless])
@@ -80,11 +94,12 @@ class SeriesCache:
             return np.sort(order[homeless])
         self._make_room(slots, sizes)
         steps, times, values = steps[order], times[order], values[order]
-        within = np.arange(len(order)) - np.repeat(starts, sizes) + np.repeat(self._in_row[slots], sizes)
-        columns = within >> np.repeat(self._shift[slots], sizes)
-        rows = np.repeat(slots, sizes)
-        cuts = _changes(rows * NUM_BUCKETS + columns)
-        self._merge(rows[cuts], columns[cuts], bucketize(steps, times, values, cuts))
+        within = np.arange(len(order)) + np.repeat(self._in_row[slots] - starts, sizes)
+        shifts = np.repeat(self._shift[slots], sizes)
+        places = np.repeat(slots * NUM_BUCKETS, sizes) + (within >> shifts)
+        cuts = _changes(places)
+        begun = np.flatnonzero(within[cuts] & ((1 << shifts[cuts]) - 1))
+        self._merge(places[cuts], bucketize(steps, times, values, cuts), begun)
         ends = starts + sizes - 1
         self._total[slots] += sizes
         self._in_row[slots] += sizes
@@ -143,6 +158,17 @@ class SeriesCache:
             last_value=float(self._last_value[slot]),
         )
 
+    def newest(self, numbers: list[int]) -> NewestPoints:
+        """`stats` of many series at once; each must be here."""
+        slots = self._slots[np.array(numbers, np.int64)]
+        return NewestPoints(
+            totals=self._total[slots],
+            nans=self._bad[slots],
+            steps=self._last_step[slots],
+            times=self._last_time[slots],
+            values=self._last_value[slots],
+        )
+
     def is_raw(self, number: int) -> bool:
         """Whether every point of the series is still here as it came."""
         slot = self._slots[number]
@@ -157,9 +183,20 @@ class SeriesCache:
                 self._slots[number] = _FREE
                 self._free.append(slot)
 
-    def _slot(self, number: int) -> int:
+    def _slots_of(self, numbers: Ints) -> Ints:
+        """Sorted numbers; new ones get a row each while there are any."""
+        self._grow(int(numbers[-1]))
+        slots = self._slots[numbers]
+        for place in np.flatnonzero(slots == _FREE).tolist():
+            slots[place] = self._slot(int(numbers[place]))
+        return slots
+
+    def _grow(self, number: int) -> None:
         while number >= len(self._slots):
             self._slots = np.concatenate([self._slots, np.full_like(self._slots, _FREE)])
+
+    def _slot(self, number: int) -> int:
+        self._grow(number)
         slot = int(self._slots[number])
         if slot == _FREE and self._free:
             slot = self._free.pop()
@@ -172,35 +209,31 @@ class SeriesCache:
             column[slot] = 0
 
     def _make_room(self, slots: Ints, sizes: Ints) -> None:
+        nearly = slots[self._in_row[slots] + sizes > (_NEARLY_FULL << self._shift[slots])]
+        if len(nearly) > _ROWS_AT_ONCE:
+            # Thousands of series that are fed alike would all be full in the same tick, which would then take a
+            # third of a second (measured): some go before their time.
+            self._halve(nearly[:_ROWS_AT_ONCE])
         while True:
             full = slots[self._in_row[slots] + sizes > (NUM_BUCKETS << self._shift[slots])]
             if len(full) == 0:
                 return
-            for slot in full:
-                self._halve(int(slot))
+            for start in range(0, len(full), _ROWS_AT_ONCE):
+                self._halve(full[start : start + _ROWS_AT_ONCE])
 
-    def _halve(self, slot: int) -> None:
-        merged = merge_buckets(self._buckets[slot, : self._used(slot)], 2)
-        self._buckets[slot, : len(merged)] = merged
-        self._buckets[slot, len(merged) :] = np.zeros((), BUCKET)
-        self._shift[slot] += 1
+    def _halve(self, slots: Ints) -> None:
+        """Neighbours merge, in all of these rows at once."""
+        pairs = self._buckets[slots].reshape(len(slots), NUM_BUCKETS // 2, 2)
+        self._buckets[slots, : NUM_BUCKETS // 2] = merge_pairs(pairs[:, :, 0], pairs[:, :, 1])
+        self._buckets[slots, NUM_BUCKETS // 2 :] = np.zeros((), BUCKET)
+        self._shift[slots] += 1
 
-    def _used(self, slot: int) -> int:
-        width = 1 << int(self._shift[slot])
-        return (int(self._in_row[slot]) + width - 1) // width
-
-    def _merge(self, rows: Ints, columns: Ints, fresh: Buckets) -> None:
-        old = self._buckets[rows, columns]
-        kept = old["n"] > 0
-        lower = kept & (old["vmin"] <= fresh["vmin"])
-        higher = kept & (old["vmax"] >= fresh["vmax"])
-        for name in ("vmin", "smin", "tmin"):
-            fresh[name] = np.where(lower, old[name], fresh[name])
-        for name in ("vmax", "smax", "tmax"):
-            fresh[name] = np.where(higher, old[name], fresh[name])
-        fresh["n"] += np.where(kept, old["n"], 0).astype(np.uint32)
-        fresh["bad"] += np.where(kept, old["bad"], 0).astype(np.uint32)
-        self._buckets[rows, columns] = fresh
+    def _merge(self, places: Ints, fresh: Buckets, begun: Ints) -> None:
+        """Puts buckets where they belong; those at `begun` go on with one that has points already."""
+        flat = self._buckets.reshape(-1)
+        if len(begun):
+            fresh[begun] = merge_pairs(flat[places[begun]], fresh[begun])
+        flat[places] = fresh
 
     def _ended(self, slot: int, curve: Curve) -> Curve:
         """A bucket shows its extremes; the newest point is what people look at, so it is added when it is neither."""

@@ -19,6 +19,7 @@ __all__ = [
     "lttb",
     "merge_at",
     "merge_buckets",
+    "merge_pairs",
     "thin",
 ]
 
@@ -112,6 +113,21 @@ def merge_at(buckets: Buckets, starts: Ints) -> Buckets:
         out[name] = buckets[name][at_max]
     out["n"] = np.add.reduceat(buckets["n"], starts)
     out["bad"] = np.add.reduceat(buckets["bad"], starts)
+    return out
+
+
+def merge_pairs(first: Buckets, second: Buckets) -> Buckets:
+    """Element by element: what two neighbours are together. Either may be empty (of no points)."""
+    out = second.copy()
+    alone = out["n"] == 0
+    begun = first["n"] > 0
+    lower = begun & (alone | (first["vmin"] <= out["vmin"]))
+    higher = begun & (alone | (first["vmax"] >= out["vmax"]))
+    for chosen, names in ((lower, ("vmin", "smin", "tmin")), (higher, ("vmax", "smax", "tmax"))):
+        for name in names:
+            out[name] = np.where(chosen, first[name], out[name])
+    out["n"] += first["n"]
+    out["bad"] += first["bad"]
     return out
 
 

@@ -100,7 +100,7 @@ class History:
         for record in self._spool.read(stored_end, limit=end, max_bytes=1 << 62):
             columns = decode(record.payload)
             if columns.num_points:
-                numbers = np.array([self._series.intern(head.key, head.unit) for head in columns.heads], np.int64)
+                numbers = self._series.intern_all(columns.heads)
                 parts.append(NewPoints(numbers[columns.series], columns.steps, columns.times, columns.values))
         return NewPoints.joined(parts) if parts else None
 

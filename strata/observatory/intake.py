@@ -82,7 +82,7 @@ class Intake:
         it need not be encoded again when nothing had to be filled in."""
         try:
             complete = normalise(message, round(self._clock.wall() * 1000))
-            columns = to_columns(message)
+            columns = to_columns(message, raw)
             if self._deleted and columns.is_of(self._deleted):
                 self.counts.late_points += strip_runs(message, self._deleted)
                 columns, raw = to_columns(message), None

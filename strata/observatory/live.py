@@ -6,7 +6,7 @@ So the cache is always the state as of the last published event: a snapshot plus
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NewPoints:
-    """Points with their series' numbers, in order of arrival."""
+    """Points with their series' numbers, those of one series in order of arrival."""
 
     numbers: Ints
     steps: Ints
@@ -37,6 +37,9 @@ class NewPoints:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def take(self, rows: Ints) -> "NewPoints":
+        return NewPoints(self.numbers[rows], self.steps[rows], self.times[rows], self.values[rows])
+
     @staticmethod
     def joined(parts: Sequence["NewPoints"]) -> "NewPoints":
         return NewPoints(
@@ -45,24 +48,6 @@ class NewPoints:
             np.concatenate([part.times for part in parts]),
             np.concatenate([part.values for part in parts]),
         )
-
-
-@dataclass(slots=True)
-class _Share:
-    """One run's part of a tick, as it is put together."""
-
-    first: int
-    last: int
-    top: int
-    count: int = 0
-    heads: list[dict[str, object]] = field(default_factory=list)
-    items: list[list[object]] = field(default_factory=list)
-
-    def widen(self, first: int, last: int, top: int, count: int) -> None:
-        self.first = min(self.first, first)
-        self.last = max(self.last, last)
-        self.top = max(self.top, top)
-        self.count += count
 
 
 class LiveView:
@@ -92,7 +77,7 @@ class LiveView:
         if self.runs.deleted:  # accepted a moment before its run was deleted
             columns = columns.without(self.runs.deleted)
         if columns.num_points:
-            numbers = np.array([self.series.intern(head.key, head.unit) for head in columns.heads], np.int64)
+            numbers = self.series.intern_all(columns.heads)
             self._pending.append(NewPoints(numbers[columns.series], columns.steps, columns.times, columns.values))
         for run in columns.runs:
             details = {"name": run.name, "project": run.project, "task_id": run.task_id, "status": run.status}
@@ -108,7 +93,9 @@ class LiveView:
         self.applied_offset = max(self.applied_offset, self._pending_end)
         if not self._pending:
             return 0
+        # By series, each in order of arrival: the cache, the delta and the observers all want it so.
         points = NewPoints.joined(self._pending)
+        points = points.take(np.argsort(points.numbers, kind="stable"))
         self._pending = []
         self._apply(points)
         self.stream.publish_delta(self._parts(points))
@@ -177,38 +164,56 @@ class LiveView:
 
     def _parts(self, points: NewPoints) -> dict[str, RunPart]:
         """The delta, run by run; also the moment at which a series is announced and its run's figures move."""
-        order = np.argsort(points.numbers, kind="stable")
-        numbers = points.numbers[order]
-        cuts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        steps, times = points.steps[order], points.times[order]
-        spans = zip(
-            numbers[cuts].tolist(),
-            cuts.tolist(),
-            [*cuts[1:].tolist(), len(numbers)],
-            np.minimum.reduceat(times, cuts).tolist(),
-            np.maximum.reduceat(times, cuts).tolist(),
-            np.maximum.reduceat(steps, cuts).tolist(),
-            strict=True,
-        )
-        lists = steps.tolist(), times.tolist(), points.values[order].tolist()
-        shares: dict[str, _Share] = {}
-        for number, start, end, first, last, top in spans:
-            run_id = self.series.key(number).run_id
-            share = shares.get(run_id)
-            if share is None:
-                share = shares[run_id] = _Share(first, last, top)
-            if number not in self._announced:
-                self._announced.add(number)
-                share.heads.append(series_head(self.series, number))
-            share.items.append([number, lists[0][start:end], lists[1][start:end], lists[2][start:end]])
-            share.widen(first, last, top, end - start)
-        for run_id, share in shares.items():
-            self.runs.seen(run_id, share.first, share.last, share.top, share.count)
-            if share.heads:
-                self.runs.set_series(run_id, len(self.series.of_run(run_id)))
-            self._touch(run_id)
-        return {run_id: RunPart(encode(one.heads)[1:-1], encode(one.items)[1:-1]) for run_id, one in shares.items()}
+        spans = _Spans(points, np.flatnonzero(np.diff(points.numbers, prepend=-1)))
+        owners = self.series.run_numbers(spans.numbers)
+        by_run = np.argsort(owners, kind="stable")
+        cuts = np.flatnonzero(np.diff(owners[by_run], prepend=-1)).tolist()
+        return {
+            self.series.run_id(int(owners[by_run[start]])): self._part(spans, by_run[start:end])
+            for start, end in zip(cuts, [*cuts[1:], len(by_run)], strict=True)
+        }
+
+    def _part(self, spans: "_Spans", chosen: Ints) -> RunPart:
+        """One run's share; `chosen` are its spans."""
+        numbers = spans.numbers[chosen].tolist()
+        run_id = self.series.key(numbers[0]).run_id
+        fresh = [number for number in numbers if number not in self._announced]
+        self._announced.update(fresh)
+        self.runs.seen(run_id, *spans.figures(chosen))
+        if fresh:
+            self.runs.set_series(run_id, len(self.series.of_run(run_id)))
+        self._touch(run_id)
+        heads = [series_head(self.series, number) for number in fresh]
+        return RunPart(encode(heads)[1:-1], encode(spans.items(chosen))[1:-1])
 
     def _touch(self, run_id: str) -> None:
         self._touched[run_id] = None
         self._touched.move_to_end(run_id)
+
+
+class _Spans:
+    """The points of a tick, series by series: each a stretch of sorted columns."""
+
+    def __init__(self, points: NewPoints, starts: Ints) -> None:
+        self.numbers = points.numbers[starts]
+        self._starts = starts
+        self._ends = np.append(starts[1:], len(points))
+        self._first = np.minimum.reduceat(points.times, starts)
+        self._last = np.maximum.reduceat(points.times, starts)
+        self._top = np.maximum.reduceat(points.steps, starts)
+        self._columns = points.steps.tolist(), points.times.tolist(), points.values.tolist()
+
+    def figures(self, chosen: Ints) -> tuple[int, int, int, int]:
+        """First and last time, highest step and number of points of some spans."""
+        count = int((self._ends[chosen] - self._starts[chosen]).sum())
+        return int(self._first[chosen].min()), int(self._last[chosen].max()), int(self._top[chosen].max()), count
+
+    def items(self, chosen: Ints) -> list[list[object]]:
+        """As the stream shows them: number, steps, times, values."""
+        steps, times, values = self._columns
+        return [
+            [number, steps[start:end], times[start:end], values[start:end]]
+            for number, start, end in zip(
+                self.numbers[chosen].tolist(), self._starts[chosen].tolist(), self._ends[chosen].tolist(), strict=True
+            )
+        ]

@@ -3,15 +3,18 @@
 Numbers are never reused, so a browser may keep them for as long as its stream lasts.
 """
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
+from strata.observatory.ingest.heads import SeriesHead
 from strata.types.metrics import SeriesKey
 
 __all__ = ["SeriesTable"]
+
+_MAX_REMEMBERED = 1_000
 
 
 class SeriesTable:
@@ -23,6 +26,10 @@ class SeriesTable:
         self._units: list[str] = []
         self._by_run: dict[str, list[int]] = defaultdict(list)
         self._stored: npt.NDArray[np.int64] = np.zeros(1024, np.int64)
+        self._run_ids: list[str] = []
+        self._run_of: npt.NDArray[np.int64] = np.zeros(1024, np.int64)
+        # By identity: the same tuple comes with every batch of a sender, and holding it keeps its id its own.
+        self._remembered: OrderedDict[int, tuple[tuple[SeriesHead, ...], npt.NDArray[np.int64]]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -38,10 +45,35 @@ class SeriesTable:
         self._ids[key] = number
         self._keys.append(key)
         self._units.append(unit)
-        self._by_run[key.run_id].append(number)
         if number >= len(self._stored):
             self._stored = np.concatenate([self._stored, np.zeros_like(self._stored)])
+            self._run_of = np.concatenate([self._run_of, np.zeros_like(self._run_of)])
+        siblings = self._by_run[key.run_id]
+        if siblings:
+            self._run_of[number] = self._run_of[siblings[0]]
+        else:
+            self._run_of[number] = len(self._run_ids)
+            self._run_ids.append(key.run_id)
+        siblings.append(number)
         return number
+
+    def intern_all(self, heads: tuple[SeriesHead, ...]) -> npt.NDArray[np.int64]:
+        """The numbers of a batch's series, in order. Read only; a tuple that came before costs one look."""
+        known = self._remembered.get(id(heads))
+        if known is not None:
+            return known[1]
+        numbers = np.array([self.intern(head.key, head.unit) for head in heads], np.int64)
+        self._remembered[id(heads)] = (heads, numbers)
+        if len(self._remembered) > _MAX_REMEMBERED:
+            self._remembered.popitem(last=False)
+        return numbers
+
+    def run_numbers(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Of which run each series is, as places of `run_id`."""
+        return self._run_of[numbers]
+
+    def run_id(self, run_number: int) -> str:
+        return self._run_ids[run_number]
 
     def find(self, key: SeriesKey) -> int | None:
         return self._ids.get(key)

@@ -53,6 +53,7 @@ class Spool:
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._file: int | None = None
         self._starts: list[int] = []
+        self._digests: dict[int, bytearray] = {}  # of each segment, for the day it is trimmed
         self._segment_start = 0
         self._lock = FolderLock(folder, "observatory")
         self.spool_id = ""
@@ -109,6 +110,7 @@ class Spool:
         self._write(b"".join(pieces))
         for digest, _ in batches:
             self._remember(digest)
+            self._digests[self._segment_start] += digest
         self.end = end
         if self.end - self._segment_start >= _SEGMENT_BYTES:
             self._open_segment(self.end)
@@ -148,8 +150,7 @@ class Spool:
         """Drops segments that are stored completely; their batch ids stay for a while in small files."""
         while len(self._starts) > 1 and self._starts[1] <= self.progress.consumed:
             start = self._starts[0]
-            stored = self.read(start, limit=self._starts[1], max_bytes=1 << 62)
-            (self._folder / f"{start:020d}.ids").write_bytes(b"".join(record.digest for record in stored))
+            (self._folder / f"{start:020d}.ids").write_bytes(self._digests.pop(start))
             (self._folder / _name(start)).unlink()
             del self._starts[0]
         kept = 0
@@ -191,9 +192,11 @@ class Spool:
         """The end of the last whole record; what a crash left behind it is cut off (it was never acknowledged)."""
         path = self._folder / _name(start)
         end = start
+        digests = self._digests[start] = bytearray()
         with path.open("rb") as file:
             while (record := _read_record(file, end)) is not None:
                 self._remember(record.digest)
+                digests += record.digest
                 end = record.end
         if path.stat().st_size > end - start:
             _log.warning("%s ends in half a batch, which nobody was told is safe; it is cut off", path.name)
@@ -206,6 +209,7 @@ class Spool:
         self._segment_start = start
         if start not in self._starts:
             self._starts.append(start)
+            self._digests[start] = bytearray()
         self._file = os.open(self._folder / _name(start), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def _id_files(self) -> list[Path]:

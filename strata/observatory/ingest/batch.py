@@ -12,10 +12,11 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from strata.errors import InvalidArgument
+from strata.observatory.ingest.heads import HeadMemory, SeriesHead
 from strata.protocol.generated.telemetry_pb2 import Batch, CheckpointRow, EventRow, LogLine, Sample
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
 from strata.types.logs import LogEntry, LogLevel
-from strata.types.metrics import MAX_STEP, SeriesKey, check_series
+from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 
 __all__ = ["MAX_LOGS", "MAX_POINTS", "Columns", "SeriesHead", "decode", "log_entry", "normalise", "parse", "to_columns"]
@@ -23,19 +24,12 @@ __all__ = ["MAX_LOGS", "MAX_POINTS", "Columns", "SeriesHead", "decode", "log_ent
 MAX_POINTS = 200_000
 MAX_LOGS = 20_000
 _MAX_MESSAGE = 64 * 1024
-_MAX_TAGS = 4096
 _MAX_CONFIG = 256 * 1024
 _MAX_SAMPLE = 1 << 20
 _LATEST_MS = 7_258_118_400_000  # the year 2200; DateTime64 ends soon after
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesHead:
-    """A series as a batch names it: its identity, and what may differ from point to point."""
-
-    key: SeriesKey
-    unit: str = ""
-    tags_json: str = ""
+_heads = HeadMemory()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +37,7 @@ class Columns:
     """A checked batch: `series` indexes `heads`; the four arrays have equal length."""
 
     batch_id: str
-    heads: list[SeriesHead]
+    heads: tuple[SeriesHead, ...]
     series: npt.NDArray[np.int64]
     steps: npt.NDArray[np.int64]
     times: npt.NDArray[np.int64]
@@ -75,7 +69,7 @@ class Columns:
 
 def decode(raw: bytes) -> Columns:
     """Raises InvalidArgument for anything that must not be stored."""
-    return to_columns(parse(raw))
+    return to_columns(parse(raw), raw)
 
 
 def parse(raw: bytes) -> Batch:
@@ -85,8 +79,9 @@ def parse(raw: bytes) -> Batch:
         raise InvalidArgument("the batch is not a telemetry.Batch message") from None
 
 
-def to_columns(message: Batch) -> Columns:
-    """The checks and the conversion; `decode` is this after parsing."""
+def to_columns(message: Batch, raw: bytes | None = None) -> Columns:
+    """The checks and the conversion; `decode` is this after parsing. `raw`, if its series are still the message's,
+    saves reading those that came before."""
     points = message.points
     counts = {len(points.series), len(points.step), len(points.event_time_ms), len(points.value)}
     if len(counts) != 1:
@@ -95,11 +90,11 @@ def to_columns(message: Batch) -> Columns:
         raise InvalidArgument(f"a batch holds at most {MAX_POINTS} points and {MAX_LOGS} log lines")
     if message.batch_id:
         check_name("batch_id", message.batch_id)
-    heads, numbers = _heads(message)
+    table = _heads.table(message, raw)
     columns = Columns(
         batch_id=message.batch_id,
-        heads=heads,
-        series=_positions(np.array(points.series, np.int64), numbers),
+        heads=table.heads,
+        series=table.positions(np.array(points.series, np.int64)),
         steps=_steps(np.array(points.step, np.uint64)),
         times=np.array(points.event_time_ms, np.int64),
         values=np.array(points.value, np.float64),
@@ -154,53 +149,6 @@ def log_entry(line: LogLine, batch_id: str, position: int) -> LogEntry:
 
 def _short(batch_id: str) -> str:
     return f"{zlib.crc32(batch_id.encode()):08x}"
-
-
-# Senders repeat their series in every batch: a head that passed once is not checked again.
-_checked: dict[tuple[str, str, str, int, int, str, str], SeriesHead] = {}
-_MAX_CHECKED = 200_000
-
-
-def _heads(message: Batch) -> tuple[list[SeriesHead], list[int]]:
-    """The batch's series in order, and the numbers under which its points name them."""
-    heads: list[SeriesHead] = []
-    numbers: list[int] = []
-    for one in message.series:
-        parts = (one.run_id, one.metric, one.host, one.rank, one.device, one.unit, one.tags_json)
-        head = _checked.get(parts)
-        if head is None:
-            head = _check_head(parts)
-        heads.append(head)
-        numbers.append(one.index)
-    return heads, numbers
-
-
-def _check_head(parts: tuple[str, str, str, int, int, str, str]) -> SeriesHead:
-    key = check_series(SeriesKey(*parts[:5]))
-    unit, tags = parts[5:]
-    if len(unit) > 64 or len(tags) > _MAX_TAGS:
-        raise InvalidArgument(f"unit or tags of metric {key.metric!r} are too long")
-    if len(_checked) >= _MAX_CHECKED:
-        _checked.clear()
-    head = _checked[parts] = SeriesHead(key, unit, tags)
-    return head
-
-
-def _positions(given: npt.NDArray[np.int64], numbers: list[int]) -> npt.NDArray[np.int64]:
-    """Senders may number their series as they like; here an index is a position."""
-    named = np.array(numbers, np.int64)
-    count = len(named)
-    if np.array_equal(named, np.arange(count)):
-        if len(given) and not (given.min() >= 0 and given.max() < count):
-            raise InvalidArgument(f"a point names series {int(given.max())}, but the batch describes {count}")
-        return given
-    order = np.argsort(named, kind="stable")
-    known = named[order]
-    if (known[1:] == known[:-1]).any():
-        raise InvalidArgument("a series index is named twice in one batch")
-    if len(given) and not np.isin(given, known).all():
-        raise InvalidArgument("a point names a series that its batch does not describe")
-    return order[np.searchsorted(known, given)]
 
 
 def _steps(steps: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:

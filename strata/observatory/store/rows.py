@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from strata.observatory.ingest.batch import Columns, SeriesHead, log_entry
 
-__all__ = ["PointRows", "tables_of"]
+__all__ = ["PointRows", "tables_of", "warm_up"]
 
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -21,12 +21,16 @@ class PointRows:
 
     def __init__(self, batches: Sequence[Columns]) -> None:
         known: dict[SeriesHead, int] = {}
+        codes: dict[int, npt.NDArray[np.int64]] = {}  # by identity: batches of one sender share their heads
         parts = []
         for batch in batches:
-            codes = np.array([known.setdefault(head, len(known)) for head in batch.heads], np.int64)
-            parts.append(codes[batch.series] if len(batch.series) else np.zeros(0, np.int64))
-        self.heads = list(known)
-        self.series: npt.NDArray[np.int64] = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+            mine = codes.get(id(batch.heads))
+            if mine is None:
+                mine = np.array([known.setdefault(head, len(known)) for head in batch.heads], np.int64)
+                codes[id(batch.heads)] = mine
+            parts.append(mine[batch.series])
+        self.heads = tuple(known)
+        self.series: npt.NDArray[np.int64] = _joined(parts, np.int64)
         self.steps = _joined([batch.steps for batch in batches], np.int64)
         self.times = _joined([batch.times for batch in batches], np.int64)
         self.values = _joined([batch.values for batch in batches], np.float64)
@@ -52,6 +56,12 @@ class PointRows:
                 "tags_json": _words([head.tags_json for head in self.heads], series),
             }
         )
+
+
+def warm_up() -> None:
+    """Blocks for half a second: pyarrow imports pandas, where it is installed, with the first array of all. Better in a
+    thread while the engine starts than on the loop with the first points."""
+    pa.array([0])
 
 
 def tables_of(batches: Sequence[Columns], points: PointRows) -> dict[str, pa.Table]:

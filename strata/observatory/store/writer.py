@@ -7,7 +7,7 @@ engine recognises. The engine notes a token a moment before the rows are there; 
 import asyncio
 import contextlib
 import logging
-from collections import OrderedDict
+from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ from strata.errors import StoreUnavailable, StrataError
 from strata.observatory.background import cancel, spawn
 from strata.observatory.ingest.batch import Columns, decode
 from strata.observatory.series import SeriesTable
-from strata.observatory.spool import Progress, Record, Spool
+from strata.observatory.spool import Progress, Spool
 from strata.observatory.store.base import Store
-from strata.observatory.store.rows import PointRows, tables_of
+from strata.observatory.store.rows import PointRows, tables_of, warm_up
 from strata.types.metrics import SeriesKey
 
 __all__ = ["StoreWriter"]
@@ -30,13 +30,20 @@ _INTERVAL_S = 0.5
 _GROUP_BYTES = 6 << 20
 _RETRY_S = 1.0
 _STOP_S = 5.0
-_MAX_OFFERED = 1_000_000  # points, 32 bytes each
+_MAX_OFFERED = 1_000_000  # points of 32 bytes each; a log line weighs ten
 
 _COUNT_POINT = """
 SELECT count() AS n FROM {db}.metric_points WHERE run_id = {run:String} AND metric = {metric:String}
 AND host = {host:String} AND rank = {rank:UInt32} AND device = {device:UInt16} AND step = {step:UInt64}
 AND toUnixTimestamp64Milli(event_time) = {time:Int64}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    start: int
+    end: int
+    columns: Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +66,9 @@ class StoreWriter:
         self._hurry = asyncio.Event()
         self._moved = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
-        self._offered: OrderedDict[int, Columns] = OrderedDict()
-        self._offered_points = 0
+        self._offered: deque[_Offered] = deque()
+        self._offered_weight = 0
+        self._offered_end: int | None = None
         self.boot_end = 0
         self.inserted_points = 0
         self.problem: str | None = None
@@ -76,12 +84,14 @@ class StoreWriter:
         await cancel(self._task)
 
     def offer(self, columns: Columns, end: int) -> None:
-        """A batch that was just appended, decoded already: saves reading it back, as long as the store keeps up."""
-        self._offered[end] = columns
-        self._offered_points += columns.num_points
-        while self._offered_points > _MAX_OFFERED:
-            _, oldest = self._offered.popitem(last=False)
-            self._offered_points -= oldest.num_points
+        """A batch that was just appended, decoded already: saves reading it back, as long as the store keeps up.
+        Batches come in the order of the spool, without gaps."""
+        start = self._offered_end if self._offered_end is not None else self.boot_end
+        self._offered_end = end
+        self._offered.append(_Offered(start, end, columns))
+        self._offered_weight += _weight(columns)
+        while self._offered_weight > _MAX_OFFERED:
+            self._drop_offered()
         self._wake.set()
 
     async def flushed(self, offset: int | None = None) -> None:
@@ -94,8 +104,12 @@ class StoreWriter:
 
     @contextlib.asynccontextmanager
     async def quiet(self) -> AsyncGenerator[int]:
-        """No insert is under way inside; yields the offset up to which the store holds everything."""
+        """No insert is under way inside; yields the offset up to which the store holds everything, and nothing else.
+        Raises StoreUnavailable while nobody knows whether an interrupted group is in: its rows would be counted as
+        stored and as still to come."""
         async with self._lock:
+            if self.interrupted:
+                raise StoreUnavailable("an interrupted insert must be repeated first")
             yield self._spool.progress.consumed
 
     @property
@@ -104,6 +118,7 @@ class StoreWriter:
         return self._spool.progress.pending > self._spool.progress.consumed
 
     async def _run(self) -> None:
+        await asyncio.to_thread(warm_up)
         await self._store.wait_ready()
         suspicious = self.interrupted
         while True:
@@ -150,21 +165,33 @@ class StoreWriter:
         begun = progress.pending > progress.consumed
         limit = progress.pending if begun else self._spool.end
         size = 1 << 62 if begun else _GROUP_BYTES
-        records = self._spool.read(progress.consumed, limit=limit, max_bytes=size)
-        end = records[-1].end
+        end, batches = self._from_memory(progress.consumed, limit, size)
+        if not batches or (begun and end != limit):  # a group that was begun is repeated as it was
+            end, batches = self._from_disk(progress.consumed, limit, size)
         if not begun:
             await asyncio.to_thread(self._spool.save, Progress(consumed=progress.consumed, pending=end))
-        batches = [self._decoded(record) for record in records]
         points = PointRows(batches)
         token = f"{self._spool.spool_id}:{progress.consumed}-{end}"
         return _Group(end, token, points, tables_of(batches, points))
 
-    def _decoded(self, record: Record) -> Columns:
-        offered = self._offered.pop(record.end, None)
-        if offered is None:
-            return decode(record.payload)
-        self._offered_points -= offered.num_points
-        return offered
+    def _from_memory(self, start: int, limit: int, max_bytes: int) -> tuple[int, list[Columns]]:
+        """The batches that follow `start`, if they were offered and are still held; a repeat finds them again."""
+        while self._offered and self._offered[0].end <= start:
+            self._drop_offered()
+        end, batches = start, []
+        for one in self._offered:
+            if one.start != end or one.end > limit or end - start >= max_bytes:
+                break
+            end = one.end
+            batches.append(one.columns)
+        return end, batches
+
+    def _from_disk(self, start: int, limit: int, max_bytes: int) -> tuple[int, list[Columns]]:
+        records = self._spool.read(start, limit=limit, max_bytes=max_bytes)
+        return records[-1].end, [decode(record.payload) for record in records]
+
+    def _drop_offered(self) -> None:
+        self._offered_weight -= _weight(self._offered.popleft().columns)
 
     async def _verify(self, group: _Group) -> None:
         """Rows of one group and one month arrive together or not at all, so one row of each month tells."""
@@ -199,9 +226,13 @@ class StoreWriter:
     def _count(self, points: PointRows) -> None:
         self.inserted_points += len(points)
         if len(points):
-            numbers = np.array([self._series.intern(head.key, head.unit) for head in points.heads], np.int64)
+            numbers = self._series.intern_all(points.heads)
             counts = np.bincount(points.series, minlength=len(numbers)).astype(np.int64)
             self._series.add_stored(numbers, counts)
+
+
+def _weight(columns: Columns) -> int:
+    return 1 + columns.num_points + 10 * len(columns.logs)
 
 
 def _months(points: PointRows) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
