@@ -36,6 +36,7 @@ from strata.observatory.intake import Intake
 from strata.observatory.keeper import CheckpointKeeper
 from strata.observatory.live import LiveView
 from strata.observatory.logbook import LogBook
+from strata.observatory.pins import PinBook
 from strata.observatory.poller import Poller, PollerConfig
 from strata.observatory.readmodel.board import ClusterBoard
 from strata.observatory.runs import RunBook
@@ -73,6 +74,7 @@ class Observatory:
         series, cache, runs = SeriesTable(), SeriesCache(), RunBook(clock)
         snapshots = SnapshotBuilder(series, cache, runs)
         self._broadcaster = Broadcaster(lambda wanted: snapshots.build(wanted, self._broadcaster.epoch), clock)
+        self._broadcaster.hold()
         self._live = LiveView(series, cache, runs, self._broadcaster, snapshots)
         self._spool = Spool(settings.data_dir / "spool")
         self._store = SupervisedStore(config)
@@ -90,6 +92,7 @@ class Observatory:
         self._poller = Poller(self._store, self._writer, history, self._live, polling)
         self._sentinel = Sentinel(self._live, self._board, self._alerts, clock, settings.data_dir)
         self._keeper = CheckpointKeeper(self._board, self._intake.accept, self._store)
+        self._pins = PinBook(self._board, clock)
         self._samples = SampleBook()
         self._ticker = Ticker([self._live.tick, self._publish_logs, self._board.publish, self._broadcaster.flush])
 
@@ -118,6 +121,7 @@ class Observatory:
             self._intake,
             self._alerts,
             self._keeper,
+            self._pins,
             self._ticker,
             self._sentinel,
             self._poller,
@@ -159,6 +163,7 @@ class Observatory:
             keeper=self._keeper,
             store=self._store,
             edits=self._edits,
+            pins=self._pins,
             exposition=Exposition(self._board, self._broadcaster, self._intake.counts, self._gauges),
         )
         listener = HttpListener(create_app(parts), sock)

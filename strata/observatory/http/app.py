@@ -4,6 +4,7 @@ from fastapi import FastAPI
 
 from strata import __version__
 from strata.observatory.http.apidoc import add_api_page
+from strata.observatory.http.checkpoints import checkpoints_router
 from strata.observatory.http.cluster import cluster_router
 from strata.observatory.http.datasets import datasets_router
 from strata.observatory.http.errors import install_error_handlers
@@ -26,6 +27,7 @@ _ROUTERS = (
     runs_router,
     logs_router,
     cluster_router,
+    checkpoints_router,
     tasks_router,
     datasets_router,
     history_router,

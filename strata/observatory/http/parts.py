@@ -14,6 +14,7 @@ from strata.observatory.intake import Intake
 from strata.observatory.keeper import CheckpointKeeper
 from strata.observatory.live import LiveView
 from strata.observatory.logbook import LogBook
+from strata.observatory.pins import PinBook
 from strata.observatory.readmodel.board import ClusterBoard
 from strata.observatory.samples import SampleBook
 from strata.observatory.store.base import Store
@@ -38,5 +39,6 @@ class Parts:
     samples: SampleBook
     keeper: CheckpointKeeper
     edits: RunEditor
+    pins: PinBook
     exposition: Exposition
     store: Store

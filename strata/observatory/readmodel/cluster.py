@@ -7,13 +7,21 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["COLLECTIONS", "Cluster"]
+from strata.checkpoint.layout import parse_step
+
+__all__ = ["COLLECTIONS", "Cluster", "root_of"]
 
 COLLECTIONS = ("workers", "tasks", "datasets", "checkpoints", "barriers", "metrics", "coordinator")
 _KEEP_BARRIERS = 200
 _KEEP_CHECKPOINTS = 2_000
 
 Record = dict[str, Any]
+
+
+def root_of(path: str) -> str:
+    """The store of a checkpoint, from the address of the store or of the checkpoint's own folder in it."""
+    parent, _, name = path.rstrip("/").rpartition("/")
+    return parent if parent and parse_step(name) is not None else path
 
 
 class Cluster:
@@ -34,6 +42,7 @@ class Cluster:
         self.waiting: list[Record] = []
         self.vitals: dict[str, Record] = {}
         self.figures: Record = {}
+        self.pins: dict[str, frozenset[int] | None] = {}  # by store; None: it could not be read
         self.dirty: set[str] = set(COLLECTIONS)
         self._attempts: dict[str, str] = {}
         self._handlers: dict[str, Callable[[Record], None]] = {
@@ -56,9 +65,9 @@ class Cluster:
 
     def load(self, seq: int, state: Record) -> None:
         """A snapshot replaces everything; it is the coordinator's own dump."""
-        vitals = self.vitals
+        vitals, pins = self.vitals, self.pins
         self.__init__()  # type: ignore[misc]  # a fresh fold, nothing of the old one may stay
-        self.vitals = vitals
+        self.vitals, self.pins = vitals, pins
         self.seq = seq
         self.cluster_id, self.term, self.started_at = state["cluster_id"], state["term"], state["started_at"]
         self.workers = {worker["worker_id"]: worker for worker in state["membership"]["workers"]}
@@ -89,6 +98,12 @@ class Cluster:
             self.dirty.add("barriers")
         self.figures = figures
         self.dirty.add("metrics")
+
+    def set_pins(self, root: str, steps: frozenset[int] | None) -> None:
+        """Read from the store of some checkpoints, not from the coordinator: it does not know of pins."""
+        if root not in self.pins or self.pins[root] != steps:
+            self.pins[root] = steps
+            self.dirty.add("checkpoints")
 
     def _on_started(self, body: Record) -> None:
         self.cluster_id, self.term, self.started_at = body["cluster_id"], body["term"], body["started_at"]

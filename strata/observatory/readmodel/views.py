@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from strata.observatory.readmodel.cluster import Cluster, Record
+from strata.observatory.readmodel.cluster import Cluster, Record, root_of
 
 __all__ = ["barriers", "checkpoints", "datasets", "metrics", "tasks", "workers"]
 
@@ -132,10 +132,11 @@ def _reading(cluster: Cluster, spec: Record) -> tuple[int | None, float | None]:
 def checkpoints(cluster: Cluster) -> list[Record]:
     """Newest first."""
     found = sorted(cluster.checkpoints.values(), key=lambda record: record["created_at"], reverse=True)
-    return [_checkpoint(record) for record in found]
+    return [_checkpoint(cluster, record) for record in found]
 
 
-def _checkpoint(record: Record) -> Record:
+def _checkpoint(cluster: Cluster, record: Record) -> Record:
+    pins = cluster.pins.get(root_of(record["path"]))
     return {
         "id": record["id"],
         "step": record["step"],
@@ -149,7 +150,7 @@ def _checkpoint(record: Record) -> Record:
         "duration_s": record.get("duration_s"),
         "throughput": record.get("throughput"),
         "verified": record.get("verified"),
-        "pinned": record.get("pinned", False),
+        "pinned": None if pins is None else record["status"] == "completed" and record["step"] in pins,
         "reason": record.get("reason") or None,
     }
 

@@ -6,7 +6,7 @@ from strata.clock import ManualClock
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.readmodel import views
 from strata.observatory.readmodel.board import ClusterBoard
-from strata.observatory.readmodel.cluster import Cluster
+from strata.observatory.readmodel.cluster import Cluster, root_of
 from strata.types import events as ev
 
 
@@ -162,3 +162,35 @@ async def test_the_coordinators_record_is_never_an_old_one() -> None:
     own["metric_store_problem"] = None
     board.publish()
     assert stream.last_seq == before + 1
+
+
+def test_pins_are_read_from_stores_and_outlive_a_snapshot() -> None:
+    def done(name: str, step: int, path: str) -> ev.CheckpointCommitted:
+        return ev.CheckpointCommitted(
+            checkpoint_id=name, task_id="t1", attempt="", worker_id="w0", step=step, epoch=1, storage_path=path,
+            size_bytes=4, type=0, duration_s=None, metadata={}, at=12.0 + step,
+        )  # fmt: skip
+
+    cluster = told(Cluster(), done("c1", 1, "/ckpt"), done("c2", 2, "/ckpt/step-000000000002"), done("c3", 3, "/far"))
+
+    def pinned() -> dict[str, bool | None]:
+        return {one["id"]: one["pinned"] for one in views.checkpoints(cluster)}
+
+    assert pinned() == {"c1": None, "c2": None, "c3": None}, "nobody has looked yet"
+    cluster.dirty.clear()
+    cluster.set_pins("/ckpt", frozenset({2}))
+    assert "checkpoints" in cluster.dirty
+    assert pinned() == {"c1": False, "c2": True, "c3": None}
+    cluster.dirty.clear()
+    cluster.set_pins("/ckpt", frozenset({2}))
+    assert not cluster.dirty, "the same again is no news"
+    cluster.set_pins("/ckpt", None)
+    assert pinned()["c2"] is None
+
+
+def test_the_store_of_a_checkpoint() -> None:
+    assert root_of("/ckpt/run-1") == "/ckpt/run-1"
+    assert root_of("/ckpt/run-1/step-000000000120") == "/ckpt/run-1"
+    assert root_of("s3://bucket/p/step-000000000120/") == "s3://bucket/p"
+    assert root_of("step-000000000120") == "step-000000000120"
+    assert root_of("/ckpt/step-12") == "/ckpt/step-12", "somebody else's name"

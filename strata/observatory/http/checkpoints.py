@@ -1,0 +1,38 @@
+"""Checkpoints that people keep: a pin in the checkpoint's own store, which retention honours."""
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict
+from starlette.responses import Response
+
+from strata.observatory.encoding import encode
+from strata.observatory.http.parts import Parts
+from strata.observatory.http.payload import json_bytes
+
+__all__ = ["checkpoints_router"]
+
+
+class Pin(BaseModel):
+    """Without a body, a pin is set."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    pinned: bool = True
+
+
+def checkpoints_router(parts: Parts) -> APIRouter:
+    """The answer comes when the pin is durable; the list of checkpoints shows it from then on."""
+    router = APIRouter(tags=["checkpoints"])
+
+    @router.post("/api/checkpoints/{checkpoint_id}/pin")
+    async def pin(checkpoint_id: str, body: Pin | None = None) -> Response:
+        return await _set(checkpoint_id, pinned=body is None or body.pinned)
+
+    @router.post("/api/checkpoints/{checkpoint_id}/unpin")
+    async def unpin(checkpoint_id: str) -> Response:
+        return await _set(checkpoint_id, pinned=False)
+
+    async def _set(checkpoint_id: str, *, pinned: bool) -> Response:
+        await parts.pins.set(checkpoint_id, pinned=pinned)
+        return json_bytes(encode({"success": True, "id": checkpoint_id, "pinned": pinned}))
+
+    return router
