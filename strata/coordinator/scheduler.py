@@ -135,7 +135,8 @@ class Scheduler:
         while True:
             await self.step()
             try:
-                await asyncio.wait_for(self._wake.wait(), _TICK_S)
+                async with asyncio.timeout(_TICK_S):
+                    await self._wake.wait()
             except TimeoutError:
                 continue
             finally:

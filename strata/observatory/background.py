@@ -3,14 +3,19 @@ exception handler is told, and the server stops with an error instead of limping
 """
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Coroutine
 from typing import Any
 
 __all__ = ["FATAL", "cancel", "spawn"]
 
+_log = logging.getLogger(__name__)
+
 # The key under which the loop's exception handler finds the name of the task that died.
 FATAL = "strata_fatal"
+# A library can lose a cancellation that comes in the turn in which what it waited for is there (asyncio.wait_for of
+# Python 3.11 does): the task runs on, and asking once would mean waiting for ever.
+_AGAIN_S = 1.0
 
 
 def spawn(coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -21,12 +26,12 @@ def spawn(coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]
 
 
 async def cancel(task: asyncio.Task[None] | None) -> None:
-    """Ends a task of `spawn` and waits for it."""
-    if task is None:
-        return
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError, Exception):  # its death was reported when it happened
-        await task
+    """Ends a task of `spawn` and waits for it; one that does not hear is told again. Its death was reported already."""
+    while task is not None and not task.done():
+        if task.cancelling():
+            _log.warning("%s goes on though it was cancelled, and is cancelled again", task.get_name())
+        task.cancel()
+        await asyncio.wait([task], timeout=_AGAIN_S)
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -46,11 +46,13 @@ async def _ask(request: dict[str, Any]) -> dict[str, Any]:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        out, err = await asyncio.wait_for(child.communicate(json.dumps(request).encode()), _DEADLINE_S)
+        async with asyncio.timeout(_DEADLINE_S):
+            out, err = await child.communicate(json.dumps(request).encode())
     except TimeoutError:
-        child.kill()
-        await child.wait()
         raise DeadlineExceeded(f"{request['path']} was not read within {_DEADLINE_S:.0f} s") from None
+    finally:
+        if child.returncode is None:  # too slow, or who asked has gone
+            child.kill()
     if child.returncode != 0:
         raise DataError(f"{request['path']} cannot be read: {err.decode(errors='replace').strip()[-300:]}")
     answer: dict[str, Any] = json.loads(out)

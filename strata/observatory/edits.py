@@ -70,7 +70,8 @@ class RunEditor:
         self._live.drop([run_id])
         _log.info("run %s was deleted", run_id)
         with contextlib.suppress(TimeoutError):  # what is still in the spool is swept up later
-            await asyncio.wait_for(self._writer.flushed(), _SETTLE_S)
+            async with asyncio.timeout(_SETTLE_S):
+                await self._writer.flushed()
         return await self._purge(run_id)
 
     async def load(self) -> None:

@@ -61,7 +61,8 @@ class CoordinatorFeed:
         call: Any = ControlStub(channel).WatchState(request, metadata=self._metadata)
         came = False
         while True:
-            update = await asyncio.wait_for(call.read(), _SILENCE_S)
+            async with asyncio.timeout(_SILENCE_S):
+                update = await call.read()
             if update is grpc.aio.EOF:
                 self._lost(CoordinatorUnavailable(f"the coordinator at {self._address} ended the stream").message)
                 return came

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _INTERVAL_S = 0.5
 _GROUP_BYTES = 6 << 20
 _RETRY_S = 1.0
-_STOP_S = 5.0
+_STOP_S = 3.0
 _MAX_OFFERED = 1_000_000  # points of 32 bytes each; a log line weighs ten
 
 _COUNT_POINT = """
@@ -80,7 +80,8 @@ class StoreWriter:
     async def stop(self) -> None:
         """Stops between two groups; the rest stays in the spool for the next start."""
         with contextlib.suppress(TimeoutError):  # a store that hangs must not keep us; the group is repeated then
-            await asyncio.wait_for(self._lock.acquire(), _STOP_S)
+            async with asyncio.timeout(_STOP_S):
+                await self._lock.acquire()
         await cancel(self._task)
 
     def offer(self, columns: Columns, end: int) -> None:
@@ -143,7 +144,8 @@ class StoreWriter:
                 self._moved.notify_all()
             if self._spool.backlog_bytes < _GROUP_BYTES:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._hurry.wait(), _INTERVAL_S)
+                    async with asyncio.timeout(_INTERVAL_S):
+                        await self._hurry.wait()
                 self._hurry.clear()
 
     async def _move_group(self, *, suspicious: bool) -> None:
