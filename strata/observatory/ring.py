@@ -15,10 +15,14 @@ _MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What one client wants: `runs` None means every run, `topics` None every topic."""
+    """What one client wants: `runs` None means every run, `topics` None every topic.
+
+    `sparse`: many series come as an outline instead of with their points; the client asks for those it shows.
+    """
 
     runs: frozenset[str] | None = None
     topics: frozenset[str] | None = None
+    sparse: bool = False
 
     def wants(self, topic: str) -> bool:
         return self.topics is None or topic in ("", *self.topics)

@@ -1,12 +1,16 @@
 """The first thing a browser gets: every cached series inside a byte budget. Active runs keep their detail, others get
-fewer points, and the answer says so. A series that did not change since is not encoded again.
+fewer points, and the answer says so; a client that asks for points itself gets an outline of them all. A series that
+did not change since is not encoded again.
 """
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from strata.observatory.cache import SeriesCache, SeriesStats
 from strata.observatory.decimate import Curve
 from strata.observatory.encoding import encode
+from strata.observatory.outline import outline_of
 from strata.observatory.ring import Filter
 from strata.observatory.runs import RunBook
 from strata.observatory.series import SeriesTable
@@ -18,6 +22,8 @@ _MIN_POINTS = 16
 # Measured on noisy series: steps, times, value, min, max and bad of one point.
 _BYTES_PER_POINT = 85
 _ACTIVE_SHARE = 0.75
+# About a megabyte: what a page can take before its first chart without anybody waiting for it.
+_SPARSE_POINTS = 12_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,10 @@ class SnapshotBuilder:
         for info in runs:
             numbers = [number for number in self._series.of_run(info.run_id) if self._cache.has(number)]
             (live if info.run_id in active else rest).extend(numbers)
+        if wanted.sparse and self._is_much([*live, *rest]):
+            outline = outline_of([*live, *rest], self._series, self._cache)
+            opening = {"epoch": epoch, "runs": [info.to_dict() for info in runs], "series": []}
+            return encode(opening | {"outline": outline, "reduced": False})
         detail, coarse = self._shares(live, rest)
         parts = [*self._series_json(live, detail), *self._series_json(rest, coarse)]
         reduced = any(self._is_reduced(number, detail) for number in live)
@@ -58,6 +68,9 @@ class SnapshotBuilder:
         """Of series that left the cache or were loaded anew."""
         for number in numbers:
             self._encoded.pop(number, None)
+
+    def _is_much(self, numbers: list[int]) -> bool:
+        return int(np.minimum(self._cache.newest(numbers).totals, MAX_POINTS).sum()) > _SPARSE_POINTS
 
     def _shares(self, live: list[int], rest: list[int]) -> tuple[int, int]:
         """Points per series: all of them when they fit, else most of the budget for what is running now."""

@@ -2,7 +2,18 @@
 import { ApiError, call, get, streamUrl, toQuery } from "./client";
 import type { DataSource, Link, Requests, Sink } from "./source";
 import { Stream } from "./stream";
-import type { Alert, Dashboard, Dataset, LogEntry, Preview, RunInfo, RunSeries, Shard, Status } from "./wire";
+import type {
+  Alert,
+  Dashboard,
+  Dataset,
+  LogEntry,
+  PointsAnswer,
+  Preview,
+  RunInfo,
+  RunSeries,
+  Shard,
+  Status,
+} from "./wire";
 
 const id = encodeURIComponent;
 
@@ -26,6 +37,7 @@ const requests: Requests = {
   preview: (dataset, worker, n, signal) =>
     get<Preview>(`/datasets/${id(dataset)}/preview${toQuery({ worker_id: worker, n })}`, signal),
   series: (run, query, signal) => getList<RunSeries>(`/metrics/${id(run)}${toQuery(query)}`, "series", signal),
+  points: (ids, points, signal) => get<PointsAnswer>(`/series?ids=${ids.join(",")}&points=${points}`, signal),
   createTask: (task) => call("POST", "/tasks", task),
   stopTask: (task) => call("POST", `/tasks/${id(task)}/stop`),
   registerDataset: (dataset) => call<Dataset>("POST", "/datasets", dataset),

@@ -5,6 +5,7 @@ import type {
   Dashboard,
   Dataset,
   LogEntry,
+  PointsAnswer,
   Preview,
   RunInfo,
   RunSeries,
@@ -60,6 +61,8 @@ export interface Requests {
   shards(dataset: string, epoch: number | null, signal?: AbortSignal): Promise<Shard[]>;
   preview(dataset: string, worker: string | null, n: number, signal?: AbortSignal): Promise<Preview>;
   series(run: string, query: SeriesQuery, signal?: AbortSignal): Promise<RunSeries[]>;
+  /** Points of series by their numbers in the stream; only asked for after a snapshot with an outline. */
+  points(ids: readonly number[], points: number, signal?: AbortSignal): Promise<PointsAnswer>;
   createTask(task: CreateTask): Promise<{ task_id: string }>;
   stopTask(id: string): Promise<void>;
   registerDataset(dataset: { id: string; path: string; format: string; name?: string }): Promise<Dataset>;

@@ -54,7 +54,7 @@ test("resumes from the last id after a failure, and says what is going on", asyn
   await vi.advanceTimersByTimeAsync(2_000);
   expect(links.map((link) => link.state)).toEqual(["connecting", "live", "disconnected"]);
   expect(links.at(-1)?.detail).toContain("Nobody there.");
-  expect(newest().url).toBe("/stream?cursor=e%3A5");
+  expect(newest().url).toBe("/stream?sparse=true&cursor=e%3A5");
   newest().say("delta", "e:5", { new_series: [], points: [] });
   newest().say("delta", "e:6", { new_series: [], points: [] });
   expect(events.map((event) => event.type)).toEqual(["snapshot", "delta", "delta"]);
@@ -88,7 +88,7 @@ test("after a resync the place is forgotten; without a snapshot the client asks 
   newest().say("delta", "e:7", { new_series: [], points: [] });
   newest().say("resync", "e:8", { reason: "too slow" });
   await vi.advanceTimersByTimeAsync(3_000);
-  expect(newest().url).toBe("/stream");
+  expect(newest().url).toBe("/stream?sparse=true");
   stream.stop();
 });
 

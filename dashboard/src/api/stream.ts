@@ -57,7 +57,7 @@ export class Stream {
     const { url, sink } = this.options;
     this.#opened = false;
     if (this.#attempt === 0) sink.link({ state: "connecting", detail: "Opening the live stream.", retryAt: null });
-    const source = new EventSource(`${url}${toQuery({ cursor: this.#cursor.id })}`);
+    const source = new EventSource(`${url}${toQuery({ sparse: true, cursor: this.#cursor.id })}`);
     this.#source = source;
     this.#lastEventAt = Date.now();
     source.onopen = () => this.#live();

@@ -276,11 +276,48 @@ export interface SnapshotSeries extends SeriesHead, SeriesColumns {
   nan_count: number;
 }
 
+/** Many series in columns: `run`, `metric`, `host` and `unit` are places in the lists of words; the newest point of each. */
+export interface Outline {
+  runs: string[];
+  metrics: string[];
+  hosts: string[];
+  units: string[];
+  id: number[];
+  run: number[];
+  metric: number[];
+  host: number[];
+  rank: number[];
+  device: number[];
+  unit: number[];
+  total_points: number[];
+  nan_count: number[];
+  step: number[];
+  time: number[];
+  value: Nullable<number>[];
+}
+
 export interface Snapshot {
   epoch: string;
   runs: RunInfo[];
   series: SnapshotSeries[];
+  /** In place of `series` when there are many: their points are asked for as they are shown. */
+  outline?: Outline;
   reduced: boolean;
+}
+
+/** The points of a series that the outline only named. Min, max and bad are left out where every point is itself. */
+export interface SeriesPoints extends Partial<SeriesColumns> {
+  id: number;
+  total_points: number;
+  nan_count: number;
+  steps: number[];
+  times: number[];
+  values: Nullable<number>[];
+}
+
+export interface PointsAnswer {
+  epoch: string;
+  series: SeriesPoints[];
 }
 
 export interface Delta {

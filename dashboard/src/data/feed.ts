@@ -8,6 +8,7 @@ import { setRuns, useCatalog } from "@/stores/catalog";
 import { applyState, EMPTY_CLUSTER, useCluster } from "@/stores/cluster";
 import { setLink, useLink } from "@/stores/link";
 import { toast } from "@/stores/overlay";
+import { pointLoader } from "./loader";
 import { logRing } from "./log-ring";
 import { seriesStore } from "./series-store";
 import { setSource } from "./source";
@@ -55,6 +56,7 @@ class Feed {
       case "snapshot":
         setRuns(event.data.runs);
         useCatalog.setState({ reduced: event.data.reduced });
+        pointLoader.clear();
         seriesStore.reset(event.data);
         void this.#refresh();
         break;
@@ -130,6 +132,7 @@ function forget(): void {
   useCatalog.setState({ runs: [], loaded: false, reduced: false });
   useAlerts.setState({ alerts: [], loaded: false, unread: 0 });
   useLink.setState({ state: "connecting", detail: "Opening the live stream.", lastEventAt: null, lostAt: null });
+  pointLoader.clear();
   seriesStore.reset({ series: [] });
   logRing.clear();
   systemHistory.clear();

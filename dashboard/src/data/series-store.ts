@@ -1,5 +1,5 @@
 /** All series of the stream, outside React. Charts subscribe to a metric; lists subscribe to the catalogue of names. */
-import type { Delta, Snapshot } from "@/api/wire";
+import type { Delta, Outline, PointsAnswer, SeriesHead, Snapshot } from "@/api/wire";
 import { Series } from "./series";
 
 type Listener = () => void;
@@ -10,6 +10,7 @@ export class SeriesStore {
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #catalogListeners = new Set<Listener>();
   #catalogVersion = 0;
+  #epoch = "";
   #names: readonly string[] = [];
 
   /** Points that arrived for a series nobody announced: a bug on the wire worth seeing (Settings shows it). */
@@ -17,10 +18,14 @@ export class SeriesStore {
   /** All points taken since the page was opened; the pause button counts with it. */
   received = 0;
 
-  reset(snapshot: Pick<Snapshot, "series">): void {
+  reset(snapshot: Pick<Snapshot, "series" | "outline"> & { epoch?: string }): void {
+    const before = [...this.#byId.values()].filter((series) => series.held);
+    this.#epoch = snapshot.epoch ?? "";
     this.#byId.clear();
     this.#byMetric.clear();
     for (const wire of snapshot.series) this.#add(wire.id, Series.from(wire));
+    if (snapshot.outline)
+      this.#outline(snapshot.outline, new Map(before.map((series) => [keyOf(series.head), series])));
     this.#changedCatalog();
     for (const metric of this.#listeners.keys()) this.#notify(metric);
   }
@@ -42,6 +47,25 @@ export class SeriesStore {
       touched.add(series.head.metric);
     }
     for (const metric of touched) this.#notify(metric);
+  }
+
+  /** Points that were asked for. Throws when they are of another epoch, where numbers name other series. */
+  take(answer: PointsAnswer, asked: readonly Series[], detail: number): void {
+    if (answer.epoch !== this.#epoch)
+      throw new Error(`points of epoch ${answer.epoch}, the stream is at ${this.#epoch}`);
+    const found = new Map(answer.series.map((one) => [one.id, one]));
+    for (const series of asked) {
+      if (this.#byId.get(series.head.id) !== series) continue;
+      const points = found.get(series.head.id);
+      if (points) series.take(points, detail);
+      else series.settle();
+    }
+    this.touch(asked);
+  }
+
+  /** Tells whoever shows these series to look again. */
+  touch(changed: readonly Series[]): void {
+    for (const metric of new Set(changed.map((series) => series.head.metric))) this.#notify(metric);
   }
 
   of(metric: string): readonly Series[] {
@@ -77,6 +101,25 @@ export class SeriesStore {
     return () => this.#catalogListeners.delete(listener);
   };
 
+  #outline(outline: Outline, before: ReadonlyMap<string, Series>): void {
+    for (let i = 0; i < outline.id.length; i += 1) {
+      const head: SeriesHead = {
+        id: outline.id[i] ?? 0,
+        run_id: outline.runs[outline.run[i] ?? 0] ?? "",
+        metric: outline.metrics[outline.metric[i] ?? 0] ?? "",
+        host: outline.hosts[outline.host[i] ?? 0] ?? "",
+        rank: outline.rank[i] ?? 0,
+        device: outline.device[i] ?? 0,
+        unit: outline.units[outline.unit[i] ?? 0] ?? "",
+      };
+      const newest = { step: outline.step[i] ?? 0, time: outline.time[i] ?? 0, value: outline.value[i] ?? null };
+      const series = Series.outlined(head, outline.total_points[i] ?? 0, outline.nan_count[i] ?? 0, newest);
+      const old = before.size > 0 ? before.get(keyOf(head)) : undefined;
+      if (old) series.borrow(old);
+      this.#add(head.id, series);
+    }
+  }
+
   #add(id: number, series: Series): void {
     this.#byId.set(id, series);
     const list = this.#byMetric.get(series.head.metric);
@@ -93,6 +136,10 @@ export class SeriesStore {
   #notify(metric: string): void {
     for (const listener of this.#listeners.get(metric) ?? []) listener();
   }
+}
+
+function keyOf({ run_id, metric, host, rank, device }: SeriesHead): string {
+  return [run_id, metric, host, rank, device].join("\n");
 }
 
 export const seriesStore: SeriesStore = new SeriesStore();

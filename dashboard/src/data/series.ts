@@ -1,38 +1,45 @@
-/** One metric of one run on one rank: plain columns that grow in place. Ordinary arrays, because uPlot needs null. */
-import type { Nullable, SeriesColumns, SeriesHead, SnapshotSeries } from "@/api/wire";
+/**
+ * One metric of one run on one rank: plain columns that grow in place. Ordinary arrays, because uPlot needs null.
+ * Of a series that an outline named only the newest point is known, until its points are asked for and `take`n.
+ */
+import type { Nullable, SeriesColumns, SeriesHead, SeriesPoints, SnapshotSeries } from "@/api/wire";
+import { foldColumns, newColumns, pushPoint } from "./columns";
 
 /** Above this many points, pairs are folded: twice the server's own ceiling of 2,000, so a fold is rare. */
 const FOLD_AT = 4000;
 
-function noColumns(): SeriesColumns {
-  return { steps: [], times: [], values: [], min: [], max: [], bad: [] };
+interface Point {
+  step: number;
+  time: number;
+  value: Nullable<number>;
 }
 
 export class Series implements SeriesColumns {
-  readonly steps: number[];
-  readonly times: number[];
-  readonly values: Nullable<number>[];
-  readonly min: Nullable<number>[];
-  readonly max: Nullable<number>[];
-  readonly bad: number[];
+  #columns: SeriesColumns | null;
+  /** What arrived since the points were asked for; `#askedAt` is the number of points known then. */
+  #tail: Point[] | null = null;
+  #askedAt = 0;
+  /** Points that an answer had before the stream brought them. */
+  #ahead = 0;
+  #newest: Point | null = null;
+  #stub: SeriesColumns | null = null;
   totalPoints = 0;
   nanCount = 0;
   /** False once a point stands for several: then a zoom is worth a request for more detail. */
   exact = true;
+  /** False while only the newest point is known. */
+  held = true;
+  /** How many points it was asked to show; more are worth a request when it is not exact. */
+  detail = Infinity;
 
   constructor(
     readonly head: SeriesHead,
-    columns: SeriesColumns = noColumns(),
+    columns: SeriesColumns | null = newColumns(),
   ) {
-    this.steps = columns.steps;
-    this.times = columns.times;
-    this.values = columns.values;
-    this.min = columns.min;
-    this.max = columns.max;
-    this.bad = columns.bad;
+    this.#columns = columns;
   }
 
-  /** Takes the arrays as they are: a snapshot may hold 20,000 series, and nobody else keeps them. */
+  /** Takes the arrays as they are: a snapshot may hold many series, and nobody else keeps them. */
   static from(wire: SnapshotSeries): Series {
     const { id, run_id, metric, host, rank, device, unit } = wire;
     const series = new Series({ id, run_id, metric, host, rank, device, unit }, wire);
@@ -42,53 +49,147 @@ export class Series implements SeriesColumns {
     return series;
   }
 
+  /** A series of which no more is known than its newest point and how many there are. */
+  static outlined(head: SeriesHead, total: number, nans: number, newest: Point): Series {
+    const series = new Series(head, null);
+    series.totalPoints = total;
+    series.nanCount = nans;
+    series.#newest = newest;
+    series.held = false;
+    series.exact = false;
+    series.detail = 0;
+    return series;
+  }
+
+  get steps(): number[] {
+    return this.#shown().steps;
+  }
+  get times(): number[] {
+    return this.#shown().times;
+  }
+  get values(): Nullable<number>[] {
+    return this.#shown().values;
+  }
+  get min(): Nullable<number>[] {
+    return this.#shown().min;
+  }
+  get max(): Nullable<number>[] {
+    return this.#shown().max;
+  }
+  get bad(): number[] {
+    return this.#shown().bad;
+  }
   get length(): number {
-    return this.steps.length;
+    return this.#columns ? this.#columns.steps.length : 1;
+  }
+
+  /** True while an answer is awaited. */
+  get asking(): boolean {
+    return this.#tail !== null;
   }
 
   append(steps: readonly number[], times: readonly number[], values: readonly Nullable<number>[]): void {
     for (let i = 0; i < steps.length; i += 1) {
-      const value = values[i] ?? null;
-      this.steps.push(steps[i] ?? 0);
-      this.times.push(times[i] ?? 0);
-      this.values.push(value);
-      this.min.push(value);
-      this.max.push(value);
-      this.bad.push(value === null ? 1 : 0);
-      if (value === null) this.nanCount += 1;
+      if (this.#ahead > 0) {
+        this.#ahead -= 1;
+        continue;
+      }
+      const point = { step: steps[i] ?? 0, time: times[i] ?? 0, value: values[i] ?? null };
+      this.#tail?.push(point);
+      this.#put(point);
+      if (point.value === null) this.nanCount += 1;
+      this.totalPoints += 1;
     }
-    this.totalPoints += steps.length;
-    if (this.length > FOLD_AT) this.fold();
+    if (this.#columns && this.length > FOLD_AT) this.fold();
+  }
+
+  /** From now on what arrives is also kept for `take`. */
+  ask(): void {
+    this.#tail = [];
+    this.#askedAt = this.totalPoints;
+  }
+
+  /** The request failed. */
+  unask(): void {
+    this.#tail = null;
+  }
+
+  /**
+   * Puts an answer in place of what is held. Its total says where in the stream it was read: later points are put after
+   * it, and points that it has already are passed over when the stream brings them.
+   */
+  take(answer: SeriesPoints, detail: number): void {
+    const tail = this.#tail;
+    if (tail === null) return;
+    const { steps, times, values } = answer;
+    const columns: SeriesColumns = {
+      steps,
+      times,
+      values,
+      min: answer.min ?? [...values],
+      max: answer.max ?? [...values],
+      bad: answer.bad ?? values.map((value) => (value === null ? 1 : 0)),
+    };
+    const later = tail.slice(Math.max(0, answer.total_points - this.#askedAt));
+    this.#hold(columns, answer.total_points <= steps.length, detail);
+    this.#ahead = Math.max(0, answer.total_points - this.totalPoints);
+    this.totalPoints += this.#ahead;
+    this.nanCount = answer.nan_count + later.filter((point) => point.value === null).length;
+    for (const point of later) pushPoint(columns, point.step, point.time, point.value);
+  }
+
+  /** The server has no more than we know: the newest point is all there is to show. */
+  settle(): void {
+    if (this.#tail !== null) this.#hold(this.#shown(), false, Infinity);
+  }
+
+  /** Shows the points of the same series before a reconnect until new ones are here. */
+  borrow(old: Series): void {
+    if (this.#columns === null && old.held) this.#columns = old.#shown();
+    this.held = this.#columns !== null;
+  }
+
+  /** Gives the points back; the newest one stays. */
+  release(): void {
+    const last = this.length - 1;
+    const { steps, times, values } = this.#shown();
+    this.#newest = { step: steps[last] ?? 0, time: times[last] ?? 0, value: values[last] ?? null };
+    this.#columns = null;
+    this.held = false;
+    this.exact = false;
+    this.detail = 0;
   }
 
   /** Halves the points; extremes and NaN counts stay exact. A restart (steps going back) is never folded over. */
   fold(): void {
-    let out = 0;
-    for (let i = 0; i < this.length; out += 1) {
-      const next = i + 1;
-      const pair = next < this.length && (this.steps[next] ?? 0) >= (this.steps[i] ?? 0);
-      const j = pair ? next : i;
-      this.#write(out, i, j);
-      i = j + 1;
-    }
-    for (const column of [this.steps, this.times, this.values, this.min, this.max, this.bad]) column.length = out;
+    foldColumns(this.#shown());
     this.exact = false;
   }
 
-  #write(out: number, i: number, j: number): void {
-    const [a, b] = [this.values[i] ?? null, this.values[j] ?? null];
-    this.steps[out] = this.steps[j] ?? 0;
-    this.times[out] = this.times[j] ?? 0;
-    this.values[out] = a === null ? b : b === null ? a : (a + b) / 2;
-    this.min[out] = lower(this.min[i] ?? null, this.min[j] ?? null);
-    this.max[out] = upper(this.max[i] ?? null, this.max[j] ?? null);
-    this.bad[out] = i === j ? (this.bad[i] ?? 0) : (this.bad[i] ?? 0) + (this.bad[j] ?? 0);
+  #hold(columns: SeriesColumns, exact: boolean, detail: number): void {
+    this.#columns = columns;
+    this.#stub = null;
+    this.#newest = null;
+    this.#tail = null;
+    this.held = true;
+    this.exact = exact;
+    this.detail = detail;
   }
-}
 
-function lower(a: Nullable<number>, b: Nullable<number>): Nullable<number> {
-  return a === null ? b : b === null ? a : Math.min(a, b);
-}
-function upper(a: Nullable<number>, b: Nullable<number>): Nullable<number> {
-  return a === null ? b : b === null ? a : Math.max(a, b);
+  #put(point: Point): void {
+    if (this.#columns) pushPoint(this.#columns, point.step, point.time, point.value);
+    else {
+      this.#newest = point;
+      this.#stub = null;
+    }
+  }
+
+  #shown(): SeriesColumns {
+    if (this.#columns) return this.#columns;
+    if (!this.#stub) {
+      this.#stub = newColumns();
+      if (this.#newest) pushPoint(this.#stub, this.#newest.step, this.#newest.time, this.#newest.value);
+    }
+    return this.#stub;
+  }
 }

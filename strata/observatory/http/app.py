@@ -14,6 +14,7 @@ from strata.observatory.http.logs import logs_router
 from strata.observatory.http.middleware import GuardMiddleware
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.runs import runs_router
+from strata.observatory.http.series import series_router
 from strata.observatory.http.static import static_router
 from strata.observatory.http.status import status_router
 from strata.observatory.http.stream import stream_router
@@ -25,6 +26,7 @@ _ROUTERS = (
     status_router,
     stream_router,
     runs_router,
+    series_router,
     logs_router,
     cluster_router,
     checkpoints_router,

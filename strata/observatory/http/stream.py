@@ -25,9 +25,10 @@ def stream_router(parts: Parts) -> APIRouter:
         runs: Annotated[str | None, Query(description="run ids, comma separated")] = None,
         topics: Annotated[str | None, Query(description="of metrics, state, logs, alerts")] = None,
         cursor: Annotated[str | None, Query(description="the last event id that was seen")] = None,
+        sparse: Annotated[bool, Query(description="outline many series; GET /api/series has their points")] = False,
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> Response:
-        wanted = Filter(runs=_names(runs), topics=_topics(topics))
+        wanted = Filter(runs=_names(runs), topics=_topics(topics), sparse=sparse)
         events = parts.broadcaster.stream(wanted, last_event_id or cursor)
         return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 

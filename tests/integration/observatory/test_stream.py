@@ -123,3 +123,47 @@ async def test_history_is_complete_after_a_restart(observatory: ObservatoryProce
     await post(observatory, "short", [{"metric": "loss", "step": 300, "value": 0.5}])
     await client.wait_for(lambda: client.count("short") == 301)
     await client.close()
+
+
+async def test_a_sparse_stream_and_the_points_asked_for_are_the_whole(observatory: ObservatoryProcess) -> None:
+    """18,000 points are named in an outline; an answer's total says where in the stream it was read."""
+    names = [f"m/{number}" for number in range(20)]
+    points: list[dict[str, object]] = [
+        {"metric": name, "step": step, "value": None if step == 7 else step / 3, "event_time": 1_794_000_000 + step}
+        for name in names
+        for step in range(900)
+    ]
+    await post(observatory, "wide", points)
+    client = StreamClient(observatory.http, params={"sparse": "1"})
+    await client.open()
+    await client.wait_for(partial(bool, client.events))
+    name, snapshot = client.events[0]
+    outline = snapshot["outline"]
+    assert name == "snapshot"
+    assert snapshot["series"] == []
+    assert sorted(outline["metrics"]) == sorted(names)
+    assert set(outline["total_points"]) == {900}
+    ids = dict(zip((outline["metrics"][at] for at in outline["metric"]), outline["id"], strict=True))
+    client.points.update(
+        {number: [] for number in outline["id"]}
+    )  # the model has no outlines: what comes later is kept
+    await post(observatory, "wide", [{"metric": "m/3", "step": 900, "value": 5.0, "event_time": 1_794_000_900}])
+    asked = f"{ids['m/3']},{ids['m/4']},999999"
+    answer = await asyncio.to_thread(observatory.get, "/api/series", ids=asked, points=2000)
+    assert answer["epoch"] == snapshot["epoch"]
+    three, four = answer["series"]
+    assert four["total_points"] == len(four["steps"]) == 900
+    assert "min" not in four
+    assert four["values"][6:9] == [2.0, None, 8 / 3]
+    assert four["nan_count"] == 1
+    await client.wait_for(partial(bool, client.points[ids["m/3"]]))
+    later = client.points[ids["m/3"]][three["total_points"] - 900 :]
+    assert three["steps"] + [step for step, _, _ in later] == list(range(901))
+    coarse = (await asyncio.to_thread(observatory.get, "/api/series", ids=str(ids["m/3"]), points=64))["series"][0]
+    assert len(coarse["steps"]) <= 64
+    assert coarse["min"][0] <= coarse["max"][0]
+    assert sum(coarse["bad"]) == 1
+    assert coarse["steps"][-1] == 900
+    with pytest.raises(httpx.HTTPStatusError):
+        await asyncio.to_thread(observatory.get, "/api/series", ids="1,x")
+    await client.close()

@@ -1,4 +1,4 @@
-"""The snapshot stays inside its budget, and says so when that costs points."""
+"""The snapshot stays inside its budget, and says so when that costs points; a sparse one names many series only."""
 
 import json
 
@@ -58,3 +58,36 @@ def test_a_filter_leaves_other_runs_out() -> None:
     body = json.loads(build(3, 1, 10, 1 << 20).build(Filter(runs=frozenset({"r1"})), "e"))
     assert [run["run_id"] for run in body["runs"]] == ["r1"]
     assert {one["run_id"] for one in body["series"]} == {"r1"}
+
+
+def test_a_sparse_stream_gets_an_outline_of_many_series() -> None:
+    builder = build(2, 10, 1_000, 1 << 20)
+    raw = builder.build(Filter(sparse=True), "e")
+    body = json.loads(raw)
+    assert body["series"] == []
+    assert not body["reduced"]
+    outline = body["outline"]
+    assert sorted(outline["runs"]) == ["r0", "r1"]
+    named = {
+        (outline["runs"][run], outline["metrics"][metric])
+        for run, metric in zip(outline["run"], outline["metric"], strict=True)
+    }
+    assert named == {(f"r{run}", f"m{place}") for run in range(2) for place in range(10)}
+    whole = {one["id"]: one for one in json.loads(builder.build(Filter(), "e"))["series"]}
+    for place, number in enumerate(outline["id"]):
+        one = whole[number]
+        assert outline["metrics"][outline["metric"][place]] == one["metric"]
+        assert [outline[name][place] for name in ("total_points", "nan_count", "rank", "device")] == [
+            one[name] for name in ("total_points", "nan_count", "rank", "device")
+        ]
+        assert [outline["step"][place], outline["time"][place], outline["value"][place]] == [
+            one["steps"][-1],
+            one["times"][-1],
+            one["values"][-1],
+        ]
+    assert len(raw) < 5_000
+
+
+def test_a_sparse_stream_gets_few_points_at_once() -> None:
+    builder = build(2, 2, 100, 1 << 20)
+    assert builder.build(Filter(sparse=True), "e") == builder.build(Filter(), "e")

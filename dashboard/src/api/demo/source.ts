@@ -178,6 +178,7 @@ function makeRequests(world: World, create: (task: CreateTask) => string): Reque
     logs: async (query) => filterLogs(world.logs, query),
     shards: async (dataset) => makeShards(world, dataset),
     preview: async (dataset, worker, n) => makePreview(dataset, worker, n, world.main.step),
+    points: async () => ({ epoch: "demo", series: [] }),
     series: async (run, query) => sampleSeries(world, run, query),
     createTask: async (task) => ({ task_id: create(task) }),
     stopTask: async (id) => stopTask(world, id),

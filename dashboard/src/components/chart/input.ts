@@ -7,6 +7,10 @@ export interface ChartInput {
   plot: Plot;
   view: Pick<View, "x" | "logY" | "smoothing" | "zoom">;
   marks: readonly Mark[];
+  /** The runs on show that have this metric, whether or not their points are here. */
+  runs: ReadonlySet<string>;
+  /** True while points of some line are still on their way. */
+  pending: boolean;
   nameOf(line: Line): string;
 }
 

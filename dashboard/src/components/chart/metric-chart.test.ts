@@ -73,6 +73,8 @@ const input = (runs: readonly string[], more: Partial<ChartInput["view"]> = {}):
   view: { ...view, ...more },
   marks: [],
   nameOf: (line) => line.run,
+  runs: new Set(["a"]),
+  pending: false,
 });
 
 test("new points go in by setData; a hundred marks in a second draw ten times at most", () => {

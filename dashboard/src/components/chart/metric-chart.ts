@@ -54,6 +54,11 @@ export class MetricChart implements Drawable {
     if (!this.#visible || this.#size.width < 40) return;
     const input = this.hooks.read(this.#size.width);
     this.#input = input;
+    // A chart whose points are on their way is built once, with all of them.
+    if (input.pending && !this.#plot) {
+      this.hooks.onDrawn?.(input);
+      return;
+    }
     const { theme } = useTheme.getState();
     this.#looks = lineLooks(input.plot.lines, theme);
     const { x, logY, smoothing } = input.view;

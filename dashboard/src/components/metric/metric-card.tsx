@@ -28,7 +28,7 @@ const SAY_EVERY_MS = 2000;
 type Hole = null | "absent" | "zoomed" | { age: string };
 
 function holeOf(metric: string, input: ChartInput, only: Props["only"]): Hole {
-  if (input.plot.x.length > 0) return null;
+  if (input.plot.x.length > 0 || input.pending) return null;
   const runs = new Set(only ? [only.run] : shownRuns(useCatalog.getState().runs, useView.getState().runs));
   const newest = newestTime(metric, runs);
   if (newest === null) return "absent";
@@ -51,7 +51,7 @@ export const MetricCard = memo(function MetricCard({ metric, height = 172, only,
   const onDrawn = useCallback(
     (input: ChartInput) => {
       const mine = runOnly === undefined || rankOnly === undefined ? undefined : { run: runOnly, rank: rankOnly };
-      const latest = latestOf(metric, byPriority(new Set(input.plot.lines.map((line) => line.run))));
+      const latest = latestOf(metric, byPriority(input.runs));
       showLatest({ value: value.current, unit: unit.current }, latest, colorOf(chart.current, input, latest.run));
       if (performance.now() - said.current > SAY_EVERY_MS) {
         said.current = performance.now();

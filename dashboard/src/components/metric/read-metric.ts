@@ -2,6 +2,7 @@
 import type { ChartInput } from "@/components/chart/input";
 import type { Mark } from "@/components/chart/marks";
 import { details, toColumns } from "@/data/detail";
+import { pointLoader } from "@/data/loader";
 import { buildPlot, type Line, type PlotSeries } from "@/data/plot";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
@@ -20,10 +21,13 @@ const RANGE_MS: Record<Range, number> = {
   "7d": 168 * HOUR,
   all: Infinity,
 };
+/** What a chart asks for when the snapshot brought only an outline; two points, its extremes, stand for each bucket. */
+const DETAILS = [512, 1024, 2000] as const;
 const MIN_BUCKETS = 150;
 const MAX_BUCKETS = 1000;
 /** A mean and a band per two pixels show what one per pixel does, at half the drawing. */
 const BUCKETS_PER_PX = 0.6;
+const NEARLY = 0.9;
 
 export interface Only {
   run: string;
@@ -48,9 +52,18 @@ export function readMetric({ metric, width, only, onDetail }: ReadOptions): Char
   const shown = new Set(only ? [only.run] : shownRuns(runs, view.runs));
   const starts = new Map(runs.map((run) => [run.run_id, toMs(run.start_time, run.start_time_ms) ?? 0]));
   const names = new Map(runs.map((run) => [run.run_id, displayName(run)]));
+  const maxBuckets = Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, width * BUCKETS_PER_PX));
+  const detail = DETAILS.find((points) => points >= 2 * maxBuckets * NEARLY) ?? 2000;
   const series: PlotSeries[] = [];
+  const logged = new Set<string>();
+  let pending = false;
   for (const one of seriesStore.of(metric)) {
     if (!shown.has(one.head.run_id) || (only && only.rank !== null && only.rank !== one.head.rank)) continue;
+    logged.add(one.head.run_id);
+    if (!pointLoader.want(one, detail)) {
+      pending = true;
+      continue;
+    }
     const start = starts.get(one.head.run_id) || (one.times[0] ?? 0);
     series.push({ head: one.head, start, columns: fine(one, view, start, onDetail) });
   }
@@ -61,13 +74,13 @@ export function readMetric({ metric, width, only, onDetail }: ReadOptions): Char
     logY: view.logY,
     since: sinceOf(view.range),
     zoom: view.zoom,
-    maxBuckets: Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, width * BUCKETS_PER_PX)),
+    maxBuckets,
   });
   const nameOf = (line: Line) => {
     const name = names.get(line.run) ?? line.run;
     return line.rank === null ? name : `${name} · rank ${line.rank}`;
   };
-  return { plot, view, nameOf, marks: marksOf(shown, view.x, starts) };
+  return { plot, view, nameOf, marks: marksOf(shown, view.x, starts), runs: logged, pending };
 }
 
 function fine(series: Series, view: View, start: number, onDetail: () => void) {

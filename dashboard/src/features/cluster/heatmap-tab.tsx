@@ -3,6 +3,7 @@ import { Empty } from "@/components/ui/empty";
 import { Select } from "@/components/ui/input";
 import { PageLink } from "@/components/ui/page-link";
 import { Panel } from "@/components/ui/panel";
+import { pointLoader } from "@/data/loader";
 import { seriesStore } from "@/data/series-store";
 import { useMetricNames } from "@/hooks/metric-names";
 import { useNow } from "@/hooks/now";
@@ -14,6 +15,7 @@ import { HEAT_ROW, HeatCanvas } from "./heat-canvas";
 import { buildHeat, describeHeat, heatColor } from "./heatmap";
 
 const WINDOW = 600;
+const HEAT_POINTS = 2000;
 
 function perRank(run: string): string[] {
   return seriesStore.names().filter((name) => seriesStore.of(name).filter((one) => one.head.run_id === run).length > 1);
@@ -36,7 +38,9 @@ export function HeatmapTab() {
       </Empty>
     );
   }
-  const series = seriesStore.of(metric).filter((one) => one.head.run_id === run.run_id);
+  const series = seriesStore
+    .of(metric)
+    .filter((one) => one.head.run_id === run.run_id && pointLoader.want(one, HEAT_POINTS));
   const heat = buildHeat(series, 150, WINDOW);
   const workerOf = (rank: number) =>
     workers.find((one) => one.rank === rank && (one.current_task === run.task_id || !run.task_id));

@@ -41,7 +41,8 @@ export function locate(incident: Incident): { step: number | null; time: number 
   if (run_id === null || (step !== null && time !== null) || (step === null && time === null)) return { step, time };
   const names = incident.metric ? [incident.metric] : seriesStore.names();
   for (const name of names) {
-    const series = seriesStore.of(name).find((one) => one.head.run_id === run_id);
+    // The newest point alone would put every incident at the end of the run.
+    const series = seriesStore.of(name).find((one) => one.head.run_id === run_id && one.held);
     const index = series ? indexNear(series.steps, series.times, incident) : -1;
     if (series && index >= 0)
       return { step: step ?? series.steps[index] ?? null, time: time ?? series.times[index] ?? null };
@@ -62,8 +63,11 @@ export interface Evidence {
 /** What the page holds of a run: enough for a first answer, but its points may stand for several steps. */
 export function heldSeries(run: string | null): Evidence[] {
   const out: Evidence[] = [];
-  for (const { head, steps, times, values } of seriesStore.all()) {
-    if (head.run_id === run) out.push({ metric: head.metric, rank: head.rank, unit: head.unit, steps, times, values });
+  for (const series of seriesStore.all()) {
+    const { head, held } = series;
+    if (head.run_id !== run || !held) continue;
+    const { steps, times, values } = series;
+    out.push({ metric: head.metric, rank: head.rank, unit: head.unit, steps, times, values });
   }
   return out;
 }

@@ -9,6 +9,7 @@ import { ProgressBar } from "@/components/ui/progress";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { Stat } from "@/components/ui/stat";
 import { StatusLabel } from "@/components/ui/status";
+import { pointLoader } from "@/data/loader";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
 import { cx } from "@/lib/cx";
@@ -64,7 +65,7 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
   const rateName = firstMetric(id, ["throughput/tokens", "throughput/", "tokens_per_sec"]);
   const read = useCallback(() => {
     const series = lossName ? seriesStore.of(lossName).find((one) => one.head.run_id === id) : undefined;
-    return series?.values.slice(-SPARK_POINTS) ?? [];
+    return series && pointLoader.want(series, 2 * SPARK_POINTS) ? series.values.slice(-SPARK_POINTS) : [];
   }, [id, lossName]);
   const subscribe = useCallback((listener: () => void) => seriesStore.subscribe(lossName ?? "", listener), [lossName]);
   if (!run) return <Empty title="No run chosen">Choose a run in the top bar.</Empty>;

@@ -1,10 +1,14 @@
 /** What the run table shows per run: its times, and last and best loss from the series at hand. */
 import type { RunInfo } from "@/api/wire";
+import { pointLoader } from "@/data/loader";
 import { seriesStore } from "@/data/series-store";
 import { toMs } from "@/lib/format";
 import { isRunning } from "@/lib/runs";
 import { displayName } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
+
+/** Extremes survive decimation, so few points tell the best one. */
+const BEST_POINTS = 16;
 
 export interface RunRow {
   run: RunInfo;
@@ -21,7 +25,8 @@ export function toRow(run: RunInfo, now: number): RunRow {
   const end = isRunning(run, useCluster.getState().tasks) ? now : toMs(run.last_event_time, run.last_event_time_ms);
   const series = lossSeries(run.run_id);
   let best: number | null = null;
-  for (const value of series?.min ?? []) if (value !== null && (best === null || value < best)) best = value;
+  const here = series !== undefined && pointLoader.want(series, BEST_POINTS);
+  for (const value of here ? series.min : []) if (value !== null && (best === null || value < best)) best = value;
   return {
     run,
     name: displayName(run),

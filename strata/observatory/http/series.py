@@ -1,0 +1,59 @@
+"""GET /api/series: the points of the series a page shows, by their numbers in the stream's epoch."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from strata.errors import InvalidArgument
+from strata.observatory.cache import SeriesStats
+from strata.observatory.decimate import Curve
+from strata.observatory.encoding import encode
+from strata.observatory.http.parts import Parts
+from strata.observatory.http.payload import json_bytes
+
+__all__ = ["series_router"]
+
+_MAX_IDS = 1000
+
+
+def series_router(parts: Parts) -> APIRouter:
+    """What a sparse stream leaves out. `total_points` says where in the stream the answer ends."""
+    router = APIRouter(tags=["runs"])
+
+    @router.get("/api/series")
+    async def series(
+        ids: Annotated[str, Query(description="numbers of series, comma separated, at most 1000")],
+        points: Annotated[int, Query(ge=2, le=2000)] = 500,
+    ) -> Response:
+        live = parts.live
+        numbers = [number for number in _numbers(ids) if live.cache.has(number)]
+        curves = live.cache.curves(numbers, points)
+        found = [
+            _answer(number, curve, live.cache.stats(number)) for number, curve in zip(numbers, curves, strict=True)
+        ]
+        return json_bytes(encode({"epoch": parts.broadcaster.epoch, "series": found}))
+
+    return router
+
+
+def _answer(number: int, curve: Curve, stats: SeriesStats) -> dict[str, Any]:
+    answer = {
+        "id": number,
+        "total_points": stats.total_points,
+        "nan_count": stats.nan_count,
+        "steps": curve.steps,
+        "times": curve.times,
+        "values": curve.values,
+    }
+    # Where every point is itself, the band is the line: three of six columns need not be sent.
+    if len(curve) < stats.total_points:
+        answer |= {"min": curve.low, "max": curve.high, "bad": curve.bad}
+    return answer
+
+
+def _numbers(text: str) -> list[int]:
+    words = text.split(",")
+    if len(words) > _MAX_IDS or not all(word.isdecimal() and len(word) < 10 for word in words):
+        raise InvalidArgument(f"ids={text[:40]!r} is not a list of at most {_MAX_IDS} numbers")
+    return [int(word) for word in words]
