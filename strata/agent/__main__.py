@@ -4,8 +4,9 @@ import argparse
 import logging
 import os
 
-from strata.agent.server import run
+from strata.agent.server import Whereabouts, run
 from strata.config import load_settings
+from strata.errors import StrataError
 
 
 def main() -> None:
@@ -15,6 +16,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=1)
     parser.add_argument("--launcher", default="local")
     parser.add_argument("--telemetry")
+    parser.add_argument("--leave-after", type=float, help="seconds without ranks or coordinator after which it ends")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     number = os.environ.get("STRATA_AGENT_NUMBER") or os.environ.get("SLURM_PROCID", "0")
@@ -23,7 +25,12 @@ def main() -> None:
         "coordinator_addr": options.coordinator,
         "slots": options.slots,
     }
-    run(load_settings(flags), launcher=options.launcher, telemetry=options.telemetry)
+    try:
+        where = Whereabouts(launcher=options.launcher, telemetry=options.telemetry, leave_after_s=options.leave_after)
+        run(load_settings(flags), where)
+    except StrataError as error:
+        logging.getLogger("strata.agent").error("%s", error)
+        raise SystemExit(1) from None
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ class AgentConfig:
     coordinator: str
     token: str
     launcher: str = "local"
+    leave_after_s: float | None = None  # without ranks or coordinator; None: it stays
 
 
 class Agent:
@@ -63,6 +64,8 @@ class Agent:
         self._attached = asyncio.Event()
         self._leaving = asyncio.Event()
         self._keep_ranks = False
+        self._welcome = False
+        self._needed_at = time.monotonic()
         self._beat_s = 1.0
         self._host = sampler.sample()
         ranks.listen(self.changed)
@@ -120,6 +123,7 @@ class Agent:
             nonlocal pause
             if message.WhichOneof("message") == "welcome":
                 pause = 0.1
+                self._welcome = True
                 self._beat_s = message.welcome.heartbeat_interval_ms / 1e3
                 on_attached()
             elif message.WhichOneof("message") == "desired" and not self._leaving.is_set():
@@ -137,6 +141,7 @@ class Agent:
                     _log.warning("no stream to the coordinator: %s; trying again", error)
                     told = True
             self._attached.clear()
+            self._welcome = False
             await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311  # jitter
             pause = min(pause * 2, _MAX_PAUSE_S)
 
@@ -167,7 +172,17 @@ class Agent:
                 self._capture.metrics(self._host)
             beat = ag.AgentBeat(sequence=sequence, workers=self._worker_beats(), host=self._host.usage)
             self._say(ag.AgentMessage(beat=beat))
+            self._leave_when_idle()
             await asyncio.sleep(self._beat_s)
+
+    def _leave_when_idle(self) -> None:
+        """Whoever started this agent for a task may have been killed before it could end it."""
+        now, limit = time.monotonic(), self._config.leave_after_s
+        if self._welcome and self._ranks.running():
+            self._needed_at = now
+        elif limit is not None and now - self._needed_at > limit:
+            _log.warning("no ranks or no coordinator for %g s: this agent leaves", limit)
+            self.leave()
 
     def _worker_beats(self) -> list[pb.HeartbeatRequest]:
         now_ms = time.time_ns() // 1_000_000

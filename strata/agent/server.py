@@ -7,6 +7,7 @@ import secrets
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -22,31 +23,41 @@ from strata.config import Settings
 from strata.lockfile import FolderLock
 from strata.network import is_loopback, write_endpoint
 
-__all__ = ["run"]
+__all__ = ["Whereabouts", "run"]
 
 _STOP_TIMEOUT_S = 5.0
 _KEEP_LOGS_S = 7 * 24 * 3600.0
 
 
-def run(settings: Settings, *, launcher: str = "local", telemetry: str | None = None) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whereabouts:
+    """What only whoever started the agent knows: the launcher by which it came, where telemetry goes if not where the
+    settings say, and when an agent that nobody needs should end by itself (None: never)."""
+
+    launcher: str = "local"
+    telemetry: str | None = None
+    leave_after_s: float | None = None
+
+
+def run(settings: Settings, where: Whereabouts | None = None) -> None:
     """Serves until SIGTERM or SIGINT, then stops its ranks and leaves. When its supervisor was killed, the ranks run on
     and are adopted by the next agent."""
     folder = settings.data_dir.resolve() / "agent"
     lock = FolderLock(folder, "agent")
     lock.acquire()
     try:
-        asyncio.run(_serve(settings, folder, launcher, telemetry))
+        asyncio.run(_serve(settings, folder, where or Whereabouts()))
     finally:
         lock.release()
 
 
-async def _serve(settings: Settings, folder: Path, launcher: str, telemetry: str | None) -> None:
+async def _serve(settings: Settings, folder: Path, where: Whereabouts) -> None:
     token = known_token(settings)
-    find = _telemetry_finder(settings, telemetry)
+    find = _telemetry_finder(settings, where.telemetry)
     outbox = Outbox(find, OutboxConfig(folder=folder / "spill", token=token))
     sampler = HostSampler(folder)
     journal = Journal(folder / "ranks")
-    config = _config(settings, folder, launcher, token)
+    config = _config(settings, folder, where, token)
     ranks = Ranks(journal, folder, _environment(settings, config, find()))
     capture = Capture(ranks, outbox, config.hostname)
     agent = Agent(config, ranks, capture, sampler, journal)
@@ -81,7 +92,7 @@ def _telemetry_finder(settings: Settings, given: str | None) -> Callable[[], str
     return find
 
 
-def _config(settings: Settings, folder: Path, launcher: str, token: str) -> AgentConfig:
+def _config(settings: Settings, folder: Path, where: Whereabouts, token: str) -> AgentConfig:
     hostname = socket.gethostname()
     coordinator = settings.coordinator_addr
     return AgentConfig(
@@ -93,7 +104,8 @@ def _config(settings: Settings, folder: Path, launcher: str, token: str) -> Agen
         memory_bytes=psutil.virtual_memory().total,
         coordinator=coordinator,
         token=token,
-        launcher=launcher,
+        launcher=where.launcher,
+        leave_after_s=where.leave_after_s,
     )
 
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Exit", "LaunchSpec", "Launcher"]
+__all__ = ["Exit", "LaunchSpec", "Launcher", "Standing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
     """A program to run. `tag` is found again in its environment, so that a lost handle does not mean a lost process;
-    `copies` is how many of it a cluster's scheduler should start (a local launcher starts one)."""
+    `copies` is how many of it a cluster's scheduler should start (a local launcher starts one), and `cpus` what each
+    of them needs there."""
 
     argv: tuple[str, ...]
     tag: str
@@ -20,6 +21,7 @@ class LaunchSpec:
     stdout: Path | None = None
     stderr: Path | None = None
     copies: int = 1
+    cpus: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,14 @@ class Exit:
 
     code: int | None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a program stands, in the words of whoever runs it; `pending` while it still waits for a place to run."""
+
+    text: str
+    pending: bool = False
 
 
 class Launcher(Protocol):
@@ -43,7 +53,11 @@ class Launcher(Protocol):
         ...
 
     def poll(self, handle: str) -> Exit | None:
-        """None while it runs."""
+        """None while it runs, or waits for its place."""
+        ...
+
+    def describe(self, handle: str) -> Standing:
+        """For people who wait for it. Never raises."""
         ...
 
     def signal(self, handle: str, number: int) -> None:

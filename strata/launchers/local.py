@@ -15,7 +15,7 @@ from typing import IO
 import psutil
 
 from strata.errors import InvalidArgument
-from strata.launchers.base import Exit, LaunchSpec
+from strata.launchers.base import Exit, LaunchSpec, Standing
 
 __all__ = ["TAG_VARIABLE", "LocalLauncher", "pid_of"]
 
@@ -76,6 +76,9 @@ class LocalLauncher:
         if boot == _boot() and _start_time(int(pid)) == start != "":
             return None
         return Exit(code=None, reason="it ended while nobody watched")
+
+    def describe(self, handle: str) -> Standing:
+        return Standing(text=f"pid {pid_of(handle)} {'runs' if self.poll(handle) is None else 'is gone'}")
 
     def signal(self, handle: str, number: int) -> None:
         """To the whole group while the leader lives; after that, SIGKILL clears what it left behind."""

@@ -10,43 +10,50 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from strata.errors import InvalidArgument, Unavailable
-from strata.launchers.base import Exit, LaunchSpec
+from strata.launchers.base import Exit, LaunchSpec, Standing
 
 __all__ = ["SlurmLauncher", "batch_script"]
 
 _POLL_S = 0.5
 _TIMEOUT_S = 30.0
+_PENDING = {"PENDING", "CONFIGURING", "REQUEUED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 _GONE = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL"}
+_OPTION = re.compile(r"[a-z][a-z-]*\Z")
 
 
-def batch_script(spec: LaunchSpec, partition: str | None = None) -> str:
-    """What sbatch gets: shown by a dry run, quoted throughout. Secrets are not in it: they come by the environment."""
-    lines = [
-        "#!/bin/bash",
-        f"#SBATCH --job-name={_job_name(spec.tag)}",
-        f"#SBATCH --nodes={spec.copies}",
-        "#SBATCH --ntasks-per-node=1",
-        f"#SBATCH --output={spec.stdout or '/dev/null'}",
-        "#SBATCH --open-mode=append",
-        "#SBATCH --export=ALL",
-    ]
-    if partition:
-        lines.append(f"#SBATCH --partition={partition}")
-    if spec.working_dir:
-        lines.append(f"#SBATCH --chdir={spec.working_dir}")
+def batch_script(spec: LaunchSpec, options: Mapping[str, str] | None = None) -> str:
+    """What sbatch gets, quoted throughout. Secrets are not in it: they come by the environment."""
+    given = {
+        "job-name": _job_name(spec.tag),
+        "nodes": str(spec.copies),
+        "ntasks-per-node": "1",
+        "cpus-per-task": str(spec.cpus),
+        "output": str(spec.stdout or "/dev/null"),
+        "open-mode": "append",
+        "export": "ALL",
+        **({"chdir": spec.working_dir} if spec.working_dir else {}),
+        **(options or {}),
+    }
+    lines = ["#!/bin/bash", *(f"#SBATCH --{name}={_quoted(value)}" for name, value in given.items())]
+    # Since 22.05 srun no longer takes this from sbatch: the ranks would share one core.
+    lines.append("export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK")
     # One agent that dies must not take the others along; srun must not die of the SIGTERM that is meant for them.
     lines += ["trap : TERM", f"srun --kill-on-bad-exit=0 {shlex.join(spec.argv)} &", "wait; wait", ""]
     return "\n".join(lines)
 
 
 class SlurmLauncher:
-    """A handle is the job's id."""
+    """A handle is the job's id. `options` are sbatch's own long ones: partition, account, time, gres …"""
 
-    def __init__(self, *, partition: str | None = None) -> None:
-        self._partition = partition
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._options = dict(options or {})
+        for name, value in self._options.items():
+            if not _OPTION.match(name) or "\n" in value:
+                raise InvalidArgument(f"{name}={value!r} is no option of sbatch", hint="For example partition=gpu.")
 
     def prepare(self, spec: LaunchSpec) -> None:
         for program in ("sbatch", "squeue", "scontrol", "scancel"):
@@ -59,25 +66,36 @@ class SlurmLauncher:
     def start(self, spec: LaunchSpec) -> str:
         if spec.working_dir:
             Path(spec.working_dir).mkdir(parents=True, exist_ok=True)
-        script = batch_script(spec, self._partition)
+        script = batch_script(spec, self._options)
         output = self._call("sbatch", "--parsable", stdin=script, env=dict(spec.env))
         return output.strip().partition(";")[0]
 
     def poll(self, handle: str) -> Exit | None:
-        state = self._state(handle)
+        state = self._queued(handle)[0]
         if state not in _GONE and state:
             return None
         shown = self._call("scontrol", "show", "job", handle, check=False)
         code = re.search(r"ExitCode=(\d+):(\d+)", shown)
         if code is None:
-            return Exit(code=None, reason="Slurm no longer knows the job")
+            return Exit(code=None, reason=f"Slurm no longer knows job {handle}")
         number = -int(code[2]) if code[2] != "0" else int(code[1])
-        return Exit(code=number, reason=f"the job is {state or 'gone'}")
+        said = re.search(r"JobState=(\S+) Reason=(\S+)", shown)
+        why = f" ({said[2]})" if said and said[2] != "None" else ""
+        return Exit(code=number, reason=f"job {handle} is {said[1] if said else state or 'gone'}{why}")
+
+    def describe(self, handle: str) -> Standing:
+        try:
+            state, where = self._queued(handle)
+        except Unavailable as error:
+            return Standing(text=str(error))
+        return Standing(text=f"job {handle} is {state or 'gone'} {where}".strip(), pending=state in _PENDING)
 
     def signal(self, handle: str, number: int) -> None:
         self._call("scancel", f"--signal={signal.Signals(number).name.removeprefix('SIG')}", handle, check=False)
 
     def stop(self, handle: str, grace_s: float) -> Exit:
+        if self.describe(handle).pending:  # no process there to end by itself
+            grace_s = 0.0
         self.signal(handle, signal.SIGTERM)
         deadline = time.monotonic() + grace_s
         while (ended := self.poll(handle)) is None:
@@ -90,8 +108,16 @@ class SlurmLauncher:
         found = self._call("squeue", "--noheader", f"--name={_job_name(tag)}", "--format=%A").split()
         return found[0] if found else None
 
-    def _state(self, handle: str) -> str:
-        return self._call("squeue", "--noheader", f"--jobs={handle}", "--format=%T", check=False).strip()
+    def _queued(self, handle: str) -> tuple[str, str]:
+        """The job's state, and on which nodes it is or why on none; nothing when Slurm knows no such job."""
+        try:
+            shown = self._call("squeue", "--noheader", f"--jobs={handle}", "--format=%T %R")
+        except Unavailable as error:
+            if "Invalid job id" in error.message:
+                return "", ""
+            raise
+        state, _, where = shown.strip().partition(" ")
+        return state, where if where.startswith("(") or not where else f"on {where}"
 
     def _call(self, *command: str, stdin: str = "", env: dict[str, str] | None = None, check: bool = True) -> str:
         try:
@@ -103,6 +129,7 @@ class SlurmLauncher:
                 timeout=_TIMEOUT_S,
                 check=False,
                 env={**os.environ, **(env or {})},
+                start_new_session=True,  # Ctrl-C in a terminal is for whoever asks, not for squeue
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Unavailable(f"{command[0]} failed: {error}") from None
@@ -113,3 +140,8 @@ class SlurmLauncher:
 
 def _job_name(tag: str) -> str:
     return f"strata-{tag}"
+
+
+def _quoted(value: str) -> str:
+    """sbatch reads its lines like a shell's words, but knows only double quotes for certain."""
+    return f'"{value}"' if re.search(r"\s", value) else value

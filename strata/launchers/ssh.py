@@ -1,4 +1,4 @@
-"""Programs on another host over the system's own ssh: the user's config, keys, agents and jump hosts apply. Secrets go
+"""Programs on other hosts over the system's own ssh: the user's config, keys, agents and jump hosts apply. Secrets go
 through stdin, never into a command line; the program outlives the connection.
 """
 
@@ -6,9 +6,10 @@ import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 
 from strata.errors import InvalidArgument, Unavailable
-from strata.launchers.base import Exit, LaunchSpec
+from strata.launchers.base import Exit, LaunchSpec, Standing
 
 __all__ = ["SshLauncher"]
 
@@ -20,36 +21,55 @@ _ALIVE = 'set -- $(cut -d")" -f2- /proc/$PID/stat 2>/dev/null); [ "${20}" = "$ST
 
 
 class SshLauncher:
-    """A handle is host, pid and start time. Exit codes are not known: the program is not our child."""
+    """One copy per host. A handle is host, pid and start time of each, parted by spaces. Exit codes are not known: the
+    programs are not our children."""
 
-    def __init__(self, host: str, *, ssh_config: str | None = None) -> None:
-        self._host = host
-        config = ["-F", ssh_config] if ssh_config else []
-        self._ssh = ("ssh", *config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", host, "sh", "-s")
+    def __init__(self, hosts: Sequence[str], *, ssh_config: str | None = None) -> None:
+        self._hosts = tuple(hosts)
+        self._options = ("-F", ssh_config) if ssh_config else ()
+        for host in self._hosts:
+            if not host or host.startswith("-") or any(sign in host for sign in " \t\n"):
+                raise InvalidArgument(f"{host!r} is no host for ssh")
 
     def prepare(self, spec: LaunchSpec) -> None:
+        if spec.copies != len(self._hosts):
+            raise InvalidArgument(
+                f"{spec.copies} copies were asked for on {len(self._hosts)} hosts: ssh starts one on each"
+            )
         program = shlex.quote(spec.argv[0])
-        if self._run(f"command -v {program} >/dev/null", check=False):
-            raise InvalidArgument(f"the program {spec.argv[0]!r} does not exist on {self._host}")
+        for host in self._hosts:
+            if self._run(host, f"command -v {program} >/dev/null", check=False):
+                raise InvalidArgument(f"the program {spec.argv[0]!r} does not exist on {host}")
 
     def start(self, spec: LaunchSpec) -> str:
-        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in spec.env.items())
-        folder = shlex.quote(spec.working_dir or ".")
-        log = shlex.quote(str(spec.stdout)) if spec.stdout else "/dev/null"
-        script = (
-            f"mkdir -p {folder} && cd {folder} || exit 9\n"
-            f"{exports}export STRATA_INCARNATION={shlex.quote(spec.tag)}\n"
-            f"setsid {shlex.join(spec.argv)} </dev/null >>{log} 2>&1 &\n"
-            'PID=$!\nSTART=$(cut -d")" -f2- /proc/$PID/stat | cut -d" " -f21)\necho "$PID:$START"\n'
-        )
-        return f"{self._host}:{self._output(script).strip()}"
+        """On all hosts or, when one refuses, on none."""
+        started: list[str] = []
+        try:
+            for number, host in enumerate(self._hosts):
+                started.append(f"{host}:{self._output(host, _start_script(spec, number)).strip()}")
+        except Unavailable:
+            if started:
+                self.stop(" ".join(started), 0.0)
+            raise
+        return " ".join(started)
 
     def poll(self, handle: str) -> Exit | None:
-        script = self._about(handle) + _ALIVE
-        return Exit(code=None, reason=f"it is gone from {self._host}") if self._run(script, check=False) else None
+        """It runs while any of its copies does."""
+        gone = [host for host, about in _parts(handle) if self._run(host, about + _ALIVE, check=False)]
+        return Exit(code=None, reason=f"gone from {', '.join(gone)}") if len(gone) == len(handle.split()) else None
+
+    def describe(self, handle: str) -> Standing:
+        said = []
+        for host, about in _parts(handle):
+            try:
+                said.append(f"{host}: {'gone' if self._run(host, about + _ALIVE, check=False) else 'runs'}")
+            except Unavailable as error:
+                said.append(str(error))
+        return Standing(text=", ".join(said))
 
     def signal(self, handle: str, number: int) -> None:
-        self._run(self._about(handle) + f"{{ {_ALIVE}; }} || exit 0\nkill -s {int(number)} -- -$PID", check=True)
+        for host, about in _parts(handle):
+            self._run(host, about + f"{{ {_ALIVE}; }} || exit 0\nkill -s {int(number)} -- -$PID", check=True)
 
     def stop(self, handle: str, grace_s: float) -> Exit:
         self.signal(handle, signal.SIGTERM)
@@ -69,32 +89,57 @@ class SshLauncher:
             '    [ "$4" = "$PID" ] && echo "$PID:${20}" && exit 0\n'
             "  fi\ndone 2>/dev/null; exit 0\n"
         )
-        found = self._output(script).strip()
-        return f"{self._host}:{found}" if found else None
+        found = [f"{host}:{pid}" for host in self._hosts if (pid := self._output(host, script).strip())]
+        return " ".join(found) or None
 
-    def _about(self, handle: str) -> str:
-        _, pid, start = handle.rsplit(":", 2)
-        return f"PID={int(pid)} START={int(start)}\n"
-
-    def _output(self, script: str) -> str:
-        done = self._call(script)
+    def _output(self, host: str, script: str) -> str:
+        done = self._call(host, script)
         if done.returncode:
-            raise Unavailable(f"{self._host} refused: {done.stderr.decode(errors='replace').strip()[-300:]}")
+            raise Unavailable(f"{host} refused: {done.stderr.decode(errors='replace').strip()[-300:]}")
         return done.stdout.decode()
 
-    def _run(self, script: str, *, check: bool) -> int:
-        done = self._call(script)
+    def _run(self, host: str, script: str, *, check: bool) -> int:
+        done = self._call(host, script)
         if check and done.returncode:
-            raise Unavailable(f"{self._host} refused: {done.stderr.decode(errors='replace').strip()[-300:]}")
+            raise Unavailable(f"{host} refused: {done.stderr.decode(errors='replace').strip()[-300:]}")
         return done.returncode
 
-    def _call(self, script: str) -> "subprocess.CompletedProcess[bytes]":
+    def _call(self, host: str, script: str) -> "subprocess.CompletedProcess[bytes]":
+        command = ("ssh", *self._options, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", host, "sh", "-s")
         try:
             done = subprocess.run(
-                self._ssh, input=script.encode(), capture_output=True, timeout=_TIMEOUT_S, check=False
+                command,
+                input=script.encode(),
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+                start_new_session=True,  # Ctrl-C in a terminal is for whoever asks, not for ssh
             )
+        except FileNotFoundError:
+            raise Unavailable("ssh is not installed here", hint="Install the OpenSSH client.") from None
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise Unavailable(f"ssh to {self._host} failed: {error}") from None
+            raise Unavailable(f"ssh to {host} failed: {error}") from None
         if done.returncode == _SSH_FAILED:
-            raise Unavailable(f"ssh to {self._host} failed: {done.stderr.decode(errors='replace').strip()[-300:]}")
+            raise Unavailable(
+                f"ssh to {host} failed: {done.stderr.decode(errors='replace').strip()[-300:]}",
+                hint=f"`ssh {host} true` must work without a password.",
+            )
         return done
+
+
+def _start_script(spec: LaunchSpec, number: int) -> str:
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in spec.env.items())
+    folder = shlex.quote(spec.working_dir or ".")
+    log = shlex.quote(str(spec.stdout)) if spec.stdout else "/dev/null"
+    return (
+        f"mkdir -p {folder} && cd {folder} || exit 9\n"
+        f"{exports}export STRATA_INCARNATION={shlex.quote(spec.tag)} STRATA_AGENT_NUMBER={number}\n"
+        f"setsid {shlex.join(spec.argv)} </dev/null >>{log} 2>&1 &\n"
+        'PID=$!\nSTART=$(cut -d")" -f2- /proc/$PID/stat | cut -d" " -f21)\necho "$PID:$START"\n'
+    )
+
+
+def _parts(handle: str) -> list[tuple[str, str]]:
+    """Each copy's host, and its pid and start time as a script's variables."""
+    parts = [part.rsplit(":", 2) for part in handle.split()]
+    return [(host, f"PID={int(pid)} START={int(start)}\n") for host, pid, start in parts]

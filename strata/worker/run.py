@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -26,6 +26,7 @@ from strata.types.barriers import BarrierPolicy, BarrierResult
 from strata.types.names import check_name
 from strata.worker.commit import CoordinatorCommit
 from strata.worker.environment import Place, checkpoint_path, find_place
+from strata.worker.excepthook import watch_for_dead_peers
 from strata.worker.gang import Gang
 from strata.worker.plan import WorkerPlan
 from strata.worker.reporter import Reporter
@@ -185,6 +186,8 @@ def init(
         gang = bool(place.task_id)
         set_queue_source(QueuesClient(session.channel, session.member, gang=gang) if session else None)
         atexit.register(_finish_at_exit, _current)
+        if place.task_id:
+            watch_for_dead_peers(partial(_finish_at_exit, _current))
         return _current
 
 

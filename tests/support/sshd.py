@@ -31,7 +31,7 @@ def sshd(folder: Path) -> Iterator[Path]:
     (folder / "known").write_text(f"[127.0.0.1]:{port} {' '.join(public)}\n")
     config = folder / "ssh_config"
     config.write_text(
-        f"Host node\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {folder}/user\n  IdentitiesOnly yes\n"
+        f"Host node twin\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {folder}/user\n  IdentitiesOnly yes\n"
         f"  UserKnownHostsFile {folder}/known\n  StrictHostKeyChecking yes\n"
     )
     program = shutil.which("sshd") or "/usr/sbin/sshd"

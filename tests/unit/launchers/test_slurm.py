@@ -1,32 +1,31 @@
 """The batch script that Slurm gets: quoted, without secrets."""
 
+import shlex
 from pathlib import Path
 
-import pytest
-
-from strata.errors import InvalidArgument
-from strata.launchers.fleet import FleetSpec, agent_spec, open_launcher
+from strata.launchers.fleet import FleetSpec, agent_spec
 from strata.launchers.slurm import batch_script
 
 
-def _fleet(folder: Path, **values: object) -> FleetSpec:
-    given = {"launcher": "slurm", "coordinator": "login:50051", "folder": folder, "num_agents": 2, **values}
-    return FleetSpec(**given)  # type: ignore[arg-type]  # test's own fields
+def _lines(folder: Path, options: dict[str, str] | None = None) -> list[str]:
+    fleet = FleetSpec(
+        launcher="slurm", coordinator="login:50051", folder=folder, num_agents=2, slots_per_agent=8, token="s3cret"
+    )
+    return batch_script(agent_spec(fleet), options).splitlines()
 
 
 def test_the_script_names_nodes_and_hides_the_token(tmp_path: Path) -> None:
-    spec = agent_spec(_fleet(tmp_path / "it's here", token="s3cret", slots_per_agent=8))
-    script = batch_script(spec, partition="gpu")
-    assert "#SBATCH --nodes=2\n" in script
-    assert "#SBATCH --partition=gpu" in script
-    assert "--slots 8 --launcher slurm" in script
-    assert "'\"'\"'" in script
-    assert "s3cret" not in script
-    assert spec.env["STRATA_TOKEN"] == "s3cret"
+    lines = _lines(tmp_path / "it's here", {"partition": "gpu", "time": "1-00"})
+    assert {"#SBATCH --nodes=2", "#SBATCH --partition=gpu", "#SBATCH --time=1-00"} <= set(lines)
+    assert f'#SBATCH --chdir="{tmp_path}/it\'s here"' in lines
+    (run,) = (line for line in lines if line.startswith("srun "))
+    words = shlex.split(run.removesuffix(" &"))
+    assert words[words.index("--data-dir") + 1] == f"{tmp_path}/it's here/agent-%d"
+    assert "s3cret" not in "\n".join(lines)
 
 
-def test_a_fleet_of_nobody_and_an_unknown_launcher_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="num_agents is 0"):
-        _fleet(tmp_path, num_agents=0)
-    with pytest.raises(InvalidArgument, match="launcher 'pbs' is unknown"):
-        open_launcher("pbs")
+def test_agents_have_the_cores_of_their_slots_unless_the_user_says_otherwise(tmp_path: Path) -> None:
+    assert "#SBATCH --cpus-per-task=8" in _lines(tmp_path)
+    own = _lines(tmp_path, {"cpus-per-task": "2"})
+    assert [line for line in own if "cpus-per-task" in line] == ["#SBATCH --cpus-per-task=2"]
+    assert "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK" in own

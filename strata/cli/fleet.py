@@ -1,0 +1,189 @@
+"""The agents of one `strata run`: started through a launcher, watched while the task needs them, stopped with it."""
+
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from strata.client.tasks import TaskView
+from strata.config import Settings
+from strata.errors import InvalidArgument, ProcessFailed, Unavailable
+from strata.launchers.base import Launcher
+from strata.launchers.fleet import FleetSpec, agent_spec, fleet_hosts, open_launcher
+from strata.network import is_loopback
+from strata.types.tasks import TaskStatus
+
+__all__ = ["Fleet", "FleetRequest", "open_fleet"]
+
+_LOOK_S = 2.0  # between two questions to a scheduler that others use, too
+_ATTACH_S = 120.0
+_STOP_GRACE_S = 75.0  # agents give their workers up to a minute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRequest:
+    """What the user asked for. `options` are the launcher's own, as NAME=VALUE."""
+
+    launcher: str
+    workers: int
+    nodes: int | None = None
+    options: tuple[str, ...] = ()
+    shared_dir: Path | None = None
+
+
+class Fleet:
+    """Agents behind one handle. `tell` is given lines for the user."""
+
+    def __init__(self, launcher: Launcher, spec: FleetSpec, tell: Callable[[str], None]) -> None:
+        self._launcher = launcher
+        self._fleet = spec
+        self._spec = agent_spec(spec)
+        self._tell = tell
+        self._handle = ""
+        self._looked_at = 0.0
+        self._waiting_since = 0.0
+        self._said = ""
+
+    def prepare(self) -> None:
+        """Raises what would go wrong, before anything is started anywhere."""
+        Path(self._spec.working_dir).mkdir(parents=True, exist_ok=True)
+        self._launcher.prepare(self._spec)
+
+    def start(self, endpoints: Mapping[str, str], token: str) -> None:
+        """`endpoints` are where the cluster listens that the agents join, with this token."""
+        telemetry = _from_elsewhere(endpoints.get("telemetry", ""))
+        coordinator = _from_elsewhere(endpoints["grpc"])
+        joined = replace(self._fleet, coordinator=coordinator, telemetry=telemetry, token=token)
+        self._fleet, self._spec = joined, agent_spec(joined)
+        self._tell(f"asking {self._asked}")
+        self._handle = self._launcher.start(self._spec)
+        self._waiting_since = time.monotonic()
+
+    @property
+    def _asked(self) -> str:
+        fleet = self._fleet
+        slots = f"{fleet.slots_per_agent} slot{'s' if fleet.slots_per_agent > 1 else ''}"
+        many = f"{fleet.num_agents} agents with {slots} each" if fleet.num_agents > 1 else f"an agent with {slots}"
+        return f"{fleet.launcher} for {many}"
+
+    def look(self, task: TaskView, attach_s: float = _ATTACH_S) -> None:
+        """To be called now and then. Raises ProcessFailed when the agents have ended before the task, or run for
+        `attach_s` and the task still has no slots. While a scheduler has no place for them there is no limit."""
+        now = time.monotonic()
+        if now - self._looked_at < min(_LOOK_S, attach_s):
+            return
+        self._looked_at = now
+        try:
+            ended = self._launcher.poll(self._handle)
+        except Unavailable as error:  # who starts them does not answer; that says nothing about them
+            self._say(str(error))
+            return
+        if ended is not None:
+            raise self._failed(f"they have ended ({ended.reason or f'exit code {ended.code}'})")
+        if task.status is not TaskStatus.QUEUED:
+            return
+        standing = self._launcher.describe(self._handle)
+        self._say(standing.text)
+        if standing.pending:
+            self._waiting_since = now
+        elif now - self._waiting_since > attach_s:
+            raise self._failed(f"after {attach_s:g} s the task is still {task.reason} ({standing.text})")
+
+    def stop(self) -> None:
+        """Returns when no agent is left; says so when that cannot be known."""
+        if not self._handle:
+            return
+        try:
+            self._launcher.stop(self._handle, _STOP_GRACE_S)
+        except Unavailable as error:
+            self._tell(f"the agents may still run: {error}")
+        self._handle = ""
+
+    def _say(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            self._tell(text)
+
+    def _failed(self, what: str) -> ProcessFailed:
+        last = _last_line(self._spec.stdout)
+        hint = f"Their log: {self._spec.stdout}*."
+        if is_loopback(self._fleet.coordinator.rpartition(":")[0]):
+            hint += (
+                " The coordinator listens on loopback, which only this host reaches: for others start it with"
+                " STRATA_HOST=<an address of this host> and STRATA_INSECURE=1 (docs/deploying.md)."
+            )
+        return ProcessFailed(
+            f"asked {self._asked}, but {what}" + (f"; their last words: {last}" if last else ""), hint=hint
+        )
+
+
+def open_fleet(request: FleetRequest, settings: Settings, tell: Callable[[str], None]) -> Fleet | None:
+    """A fleet with a slot for every worker, spread evenly over its nodes; None for `local`, whose agent is there. It is
+    prepared, nothing is started."""
+    if request.launcher == "local":
+        if request.nodes or request.options or request.shared_dir:
+            raise InvalidArgument(
+                "--nodes, --launcher-option and --shared-dir are for agents on other hosts: --launcher"
+            )
+        return None
+    options = _options(request.options)
+    launcher = open_launcher(request.launcher, options)
+    nodes = request.nodes or len(fleet_hosts(request.launcher, options)) or 1
+    if nodes > request.workers:
+        raise InvalidArgument(f"{nodes} nodes for {request.workers} workers: some would have nothing to do")
+    tag = f"run-{secrets.token_hex(3)}"
+    spec = FleetSpec(
+        launcher=request.launcher,
+        coordinator=settings.coordinator_addr,
+        folder=(request.shared_dir or settings.data_dir / "fleets") / tag,
+        num_agents=nodes,
+        slots_per_agent=-(-request.workers // nodes),
+        tag=tag,
+        env=_storage(settings),
+    )
+    fleet = Fleet(launcher, spec, tell)
+    fleet.prepare()
+    return fleet
+
+
+def _options(given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise InvalidArgument(f"--launcher-option {item!r} is not NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _from_elsewhere(address: str) -> str:
+    """An address as other hosts dial it: a server that listens everywhere is found by this host's name."""
+    host, _, port = address.rpartition(":")
+    return f"{socket.gethostname()}:{port}" if host in ("0.0.0.0", "[::]", "::") else address  # noqa: S104  # compared
+
+
+def _storage(settings: Settings) -> dict[str, str]:
+    """Where checkpoints go, when that is a bucket; a folder is the fleet's own, which all its agents see."""
+    if settings.storage_backend != "s3":
+        return {}
+    secret = settings.aws_secret_access_key
+    values = {
+        "STRATA_STORAGE_BACKEND": "s3",
+        "STRATA_CHECKPOINT_BUCKET": settings.checkpoint_bucket,
+        "AWS_REGION": settings.aws_region,
+        "AWS_ACCESS_KEY_ID": settings.aws_access_key_id,
+        "AWS_SECRET_ACCESS_KEY": secret.get_secret_value() if secret else None,
+        "AWS_ENDPOINT_URL": settings.aws_endpoint_url,
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _last_line(log: Path | None) -> str:
+    """Of the newest of the agents' logs, where this host sees it."""
+    if log is None:
+        return ""
+    found = sorted(log.parent.glob(f"{log.name}*"), key=lambda path: path.stat().st_mtime)
+    lines = [line.strip() for path in found for line in path.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1][-300:] if lines else ""

@@ -1,0 +1,43 @@
+"""A real Ray head on this machine that asks for a token, in a folder of its own."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from tests.support.nodes import wait_for
+
+__all__ = ["TOKEN", "ray_head"]
+
+TOKEN = "a-token-of-the-tests-that-is-long-enough-for-ray"
+
+
+@contextlib.contextmanager
+def ray_head(folder: Path, cpus: int = 4) -> Iterator[str]:
+    """Yields its address. Whoever joins needs RAY_AUTH_TOKEN."""
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", f"--num-cpus={cpus}", "--port=0"]
+    command += ["--disable-usage-stats", "--include-dashboard=false", "--object-store-memory=100000000"]
+    environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
+    with (folder / "head.log").open("wb") as log:
+        head = subprocess.Popen([*command, f"--temp-dir={folder}", "--block"], stdout=log, stderr=log, env=environment)
+    try:
+        yield wait_for(lambda: _address(folder, head), 60, "a Ray head")
+    finally:
+        family = psutil.Process(head.pid).children(recursive=True)
+        head.send_signal(signal.SIGTERM)
+        head.wait(30)
+        _, alive = psutil.wait_procs(family, 10)
+        for process in alive:  # `ray stop` would end every Ray of this machine
+            process.kill()
+        psutil.wait_procs(alive, 10)
+
+
+def _address(folder: Path, head: "subprocess.Popen[bytes]") -> str:
+    assert head.poll() is None, (folder / "head.log").read_text()
+    file = folder / "ray_current_cluster"
+    return file.read_text().strip() if file.exists() else ""

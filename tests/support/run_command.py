@@ -1,0 +1,89 @@
+"""`strata run` as a user types it, with a cluster of its own inside: followed while it runs, and killed at will."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from strata.client.channel import Channel
+from strata.client.tasks import StateView, fetch_state
+from tests.support.nodes import _json, wait_for
+
+__all__ = ["RunCommand", "leftovers"]
+
+_TASK = re.compile(r"^task (\S+)", re.MULTILINE)
+
+
+class RunCommand:
+    """Use as a context manager; leaving it ends what still runs."""
+
+    def __init__(self, folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> None:
+        self.data_dir = folder / "strata"
+        self._out = folder / "run.out"
+        self._out.parent.mkdir(parents=True, exist_ok=True)
+        ports = {f"STRATA_{name}_PORT": "0" for name in ("GRPC", "HTTP", "TELEMETRY")}
+        command = [sys.executable, "-m", "strata", "run", "--data-dir", str(self.data_dir), *arguments]
+        with self._out.open("wb") as out:
+            self.process = subprocess.Popen(
+                command, stdout=out, stderr=out, env={**os.environ, **ports, **(environment or {})}
+            )
+
+    def __enter__(self) -> "RunCommand":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+
+    @property
+    def output(self) -> str:
+        return self._out.read_text()
+
+    def wait(self, timeout_s: float = 90.0) -> int:
+        return self.process.wait(timeout_s)
+
+    def task_id(self) -> str:
+        found = wait_for(lambda: self._running() and _TASK.search(self.output), 60, "a task")
+        return str(found[1])
+
+    def state(self) -> StateView:
+        endpoints = wait_for(lambda: _json(self.data_dir / "endpoints.json"), what="endpoints")
+        with Channel(endpoints["grpc"], patience_s=20.0) as channel:
+            return fetch_state(channel)
+
+    def wait_checkpoint(self, step: int = 0) -> None:
+        """Until one of at least this step is committed."""
+        wait_for(lambda: self._running() and self._saved() >= step, 60, f"a checkpoint of step {step}")
+
+    def _saved(self) -> int:
+        return max((item["step"] for item in self.state().checkpoints if item["status"] == "completed"), default=-1)
+
+    def _running(self) -> bool:
+        assert self.process.poll() is None, self.output
+        return True
+
+    def worker(self, rank: int) -> dict[str, Any]:
+        return next(item for item in self.state().workers if item["rank"] == rank and item["state"] == "ready")
+
+    def rank_pid(self, rank: int) -> int:
+        return int(self.worker(rank)["metadata"]["pid"])
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Command lines of processes that still work in this folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = " ".join(process.info["cmdline"] or ())
+        if str(folder) in line and process.pid != os.getpid():
+            found.append(line[:200])
+    return found
