@@ -8,7 +8,6 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from strata.clock import Clock
 from strata.coordinator.feed import Feed
@@ -16,28 +15,21 @@ from strata.coordinator.journal.base import Journal, Record
 from strata.coordinator.meter import Meter
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Verdict
-from strata.coordinator.state.barriers import Outcome
 from strata.coordinator.state.cluster import Applied, ClusterState
 from strata.coordinator.state.membership import Worker
 from strata.coordinator.state.now import Now, read_clock
+from strata.coordinator.state.outcomes import Outcome
 from strata.coordinator.state.replies import BarrierReply
-from strata.errors import Fenced, Unavailable
+from strata.coordinator.waiters import Tell, Waiter, Waiters
+from strata.errors import Unavailable
 from strata.types import events as e
 from strata.types.barriers import BarrierArrival, BarrierKey
 
-__all__ = ["Coordinator", "Waiter"]
+__all__ = ["Coordinator"]
 
 _log = logging.getLogger(__name__)
 
 _SNAPSHOT_EVERY = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class Waiter:
-    """A member at a barrier: its place (barrier, round, member) and, in time, the outcome."""
-
-    place: tuple[BarrierKey, int, str]
-    outcome: "asyncio.Future[Outcome]"
 
 
 class Coordinator:
@@ -54,9 +46,8 @@ class Coordinator:
         self._durable = 0
         self._snapshot_seq = 0
         self._unpublished: deque[tuple[Record, e.Event]] = deque()
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        # By round, too: the answer to one that is decided but not yet durable must not go to an arrival at the next.
-        self._barriers: dict[tuple[BarrierKey, int, str], list[asyncio.Future[Outcome]]] = {}
+        self._waiting: deque[tuple[int, Callable[[BaseException | None], None]]] = deque()
+        self._barriers = Waiters()
         self._released_at: dict[BarrierKey, float] = {}
         self._attempts: dict[str, list[asyncio.Future[None]]] = {}
         self._listeners: list[Callable[[e.Event], None]] = []
@@ -144,8 +135,24 @@ class Coordinator:
         if self._durable >= self._seq:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((self._seq, future))
+
+        def resolve(error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        self._waiting.append((self._seq, resolve))
         await future
+
+    def when_settled(self, then: Callable[[BaseException | None], None]) -> None:
+        """`settled` for those who have no task: calls `then` now or when it is so, with the error if it never will."""
+        if self._durable >= self._seq:
+            then(None)
+        else:
+            self._waiting.append((self._seq, then))
 
     # --- durability
 
@@ -159,9 +166,7 @@ class Coordinator:
         if published:
             self.feed.publish(published)
         while self._waiting and self._waiting[0][0] <= seq:
-            _, future = self._waiting.popleft()
-            if not future.done():
-                future.set_result(None)
+            self._waiting.popleft()[1](None)
         self.meter.commits(self._journal.take_commit_times())
         if seq - self._snapshot_seq >= _SNAPSHOT_EVERY:
             self._save_snapshot()
@@ -170,10 +175,8 @@ class Coordinator:
         _log.critical("the journal has failed, stopping: %s", error)
         if not self.stopped.done():
             self.stopped.set_exception(Unavailable(f"the journal cannot be written: {error}"))
-        for _, future in self._waiting:
-            if not future.done():
-                future.set_exception(Unavailable(f"the journal cannot be written: {error}"))
-        self._waiting.clear()
+        while self._waiting:
+            self._waiting.popleft()[1](Unavailable(f"the journal cannot be written: {error}"))
 
     def _save_snapshot(self) -> None:
         """Of everything decided so far: the journal keeps the order, so it cannot become durable before its records."""
@@ -192,8 +195,9 @@ class Coordinator:
                 self.meter.checkpoint(event.size_bytes, event.duration_s)
             case e.MembersLost():
                 for worker_id, reason in zip(event.worker_ids, event.reasons, strict=True):
-                    _log.warning("worker %s %s: %s", worker_id, "left" if event.left else "lost", reason)
-                self._fence_waiters(event)
+                    level, verb = (logging.INFO, "left") if event.left else (logging.WARNING, "lost")
+                    _log.log(level, "worker %s %s: %s", worker_id, verb, reason)
+                self._barriers.fence(dict(zip(event.worker_ids, event.reasons, strict=True)))
             case e.WorkerJoined():
                 _log.info("worker %s joined as rank %d, generation %d", event.worker_id, event.rank, event.generation)
             case _:
@@ -201,21 +205,9 @@ class Coordinator:
         for listener in self._listeners:
             listener(event)
 
-    def _fence_waiters(self, event: e.MembersLost) -> None:
-        """Calls that the dead still hold open must end, whatever becomes of the barrier they wait at."""
-        reasons = dict(zip(event.worker_ids, event.reasons, strict=True))
-        for place in [place for place in self._barriers if place[2] in reasons]:
-            for future in self._barriers.pop(place):
-                if not future.done():
-                    future.set_exception(Fenced(f"fenced: worker {place[2]} is out: {reasons[place[2]]}"))
-
     def _announce_barrier(self, event: Outcome) -> None:
-        key = BarrierKey(event.task_id, event.barrier_id, event.step)
-        for worker_id in event.worker_ids:
-            for future in self._barriers.pop((key, event.round, worker_id), ()):
-                if not future.done():
-                    future.set_result(event)
-        complete_at = self._released_at.pop(key, None)
+        self._barriers.release(event)
+        complete_at = self._released_at.pop(BarrierKey(event.task_id, event.barrier_id, event.step), None)
         if complete_at is not None:
             latency_ms = (self._clock.monotonic() - complete_at) * 1e3
             self.meter.barrier(latency_ms, (event.at - event.created_at) * 1e3)
@@ -224,55 +216,45 @@ class Coordinator:
 
     async def wait_barrier(self, arrival: BarrierArrival) -> Outcome:
         """Arrives and waits for the outcome. A waiter that is cancelled withdraws its arrival."""
-        waiter = self.arrive(arrival)
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def tell(_: Waiter, outcome: Outcome | BaseException) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, BaseException):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        waiter = self.arrive(arrival, tell)
         try:
-            return await waiter.outcome
+            return await future
         except asyncio.CancelledError:
             self.give_up(waiter)
             raise
         finally:
-            self.state.barriers.collected(waiter.place[0], arrival.worker_id)
+            self.state.barriers.collected(waiter.key, arrival.worker_id)
 
-    def arrive(self, arrival: BarrierArrival) -> "Waiter":
-        """Arrives; the outcome is in the waiter's future once it is durable. Costs no task, which counts when a
-        thousand members arrive."""
+    def arrive(self, arrival: BarrierArrival, tell: Tell) -> Waiter:
+        """Arrives; `tell` hears the outcome once it is durable, never before this has returned."""
         applied = self.apply(c.Arrive(arrival=arrival))
         reply = applied.reply
         assert isinstance(reply, BarrierReply)
-        loop = asyncio.get_running_loop()
-        waiter = Waiter((reply.key, reply.round, arrival.worker_id), loop.create_future())
-        if reply.outcome is not None and self._durable >= self._seq:
-            waiter.outcome.set_result(reply.outcome)
-        elif reply.outcome is None or applied.events:
-            self._barriers.setdefault(waiter.place, []).append(waiter.outcome)
+        waiter = Waiter(reply.key, reply.round, arrival.worker_id, arrival.request_id, tell)
+        outcome = reply.outcome
+        if outcome is not None and self._durable >= self._seq:
+            asyncio.get_running_loop().call_soon(waiter.tell, outcome)
+        elif outcome is None or applied.events:
+            self._barriers.add(waiter)
         else:  # decided by another call, whose events are on their way to the disk
-            self._waiting.append((self._seq, self._then(waiter, reply.outcome)))
+            decided = outcome
+            self._waiting.append((self._seq, lambda error: waiter.tell(error or decided)))
         return waiter
 
-    def _then(self, waiter: "Waiter", outcome: Outcome) -> "asyncio.Future[None]":
-        """Done when what was decided so far is durable; gives the waiter its outcome then."""
-        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def give(done: "asyncio.Future[None]") -> None:
-            if waiter.outcome.done() or done.cancelled():
-                return
-            error = done.exception()
-            if error is not None:
-                waiter.outcome.set_exception(error)
-            else:
-                waiter.outcome.set_result(outcome)
-
-        durable.add_done_callback(give)
-        return durable
-
-    def give_up(self, waiter: "Waiter") -> None:
-        """A retry of the same member may wait beside the call that is given up: only the last one withdraws."""
-        waiters = self._barriers.get(waiter.place, [])
-        if waiter.outcome in waiters:
-            waiters.remove(waiter.outcome)
-            if not waiters:
-                del self._barriers[waiter.place]
-                self.state.barriers.withdraw(*waiter.place)
+    def give_up(self, waiter: Waiter) -> None:
+        """Only the last call of a member withdraws its arrival."""
+        if self._barriers.remove(waiter):
+            self.state.barriers.withdraw(waiter.key, waiter.round, waiter.worker_id)
 
     async def wait_attempt(self, attempt: str, worker: Worker) -> Attempt:
         """Returns when the attempt is decided, or when it is this worker's turn to write COMMIT.json."""

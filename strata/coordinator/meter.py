@@ -37,7 +37,7 @@ class Meter:
         self.window_s = window_s
         self._clock = clock
         self._started = clock.monotonic()
-        self._per_second: deque[tuple[int, int]] = deque()
+        self._per_second: deque[list[int]] = deque([[0, 0]])  # the second, and how many in it
         self.requests: Counter[str] = Counter()
         self._barriers = _Window(clock, window_s)
         self._waits = _Window(clock, window_s)
@@ -51,10 +51,11 @@ class Meter:
         """One request, or a batch of them, was handled."""
         self.requests[method] += number
         second = int(self._clock.monotonic())
-        if self._per_second and self._per_second[-1][0] == second:
-            self._per_second[-1] = (second, self._per_second[-1][1] + number)
+        newest = self._per_second[-1]
+        if newest[0] == second:
+            newest[1] += number
         else:
-            self._per_second.append((second, number))
+            self._per_second.append([second, number])
             while self._per_second[0][0] < second - self.window_s:
                 self._per_second.popleft()
 

@@ -12,11 +12,12 @@ __all__ = ["CheckpointInfo", "CheckpointStatus"]
 
 
 class CheckpointStatus(StrEnum):
-    """Where a checkpoint stands. Only COMPLETED ones can be loaded; a FAILED one says why in `reason`."""
+    """Where a checkpoint stands. Only COMPLETED ones can be loaded; FAILED and REMOVED ones say why in `reason`."""
 
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
     FAILED = "failed"
+    REMOVED = "removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

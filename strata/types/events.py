@@ -16,6 +16,7 @@ __all__ = [
     "CheckpointBegun",
     "CheckpointCommitted",
     "CheckpointPrepared",
+    "CheckpointRemoved",
     "CheckpointVoted",
     "ClusterStarted",
     "DatasetAttached",
@@ -203,6 +204,16 @@ class CheckpointAborted(Event):
     attempt: str
     reason: str
     missing: tuple[int, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRemoved(Event):
+    """Checkpoints that were complete are deleted from their store, by retention or by hand: `reason` tells."""
+
+    task_id: str
+    checkpoint_ids: tuple[str, ...]
+    reason: str
     at: float
 
 

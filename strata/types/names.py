@@ -4,6 +4,7 @@ A name that passes is safe as a path segment, an object key, a URL part and a la
 """
 
 import re
+from functools import lru_cache
 
 from strata.errors import InvalidArgument
 
@@ -14,6 +15,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
 _METRIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@%+ -]{0,255}\Z")
 
 
+@lru_cache(maxsize=16_384)  # a worker says its own name in every message
 def check_name(kind: str, value: str) -> str:
     """Returns `value` when it is a valid name, else raises InvalidArgument that shows it, shortened."""
     if _NAME.match(value):

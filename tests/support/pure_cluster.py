@@ -10,10 +10,10 @@ import pytest
 from strata.clock import ManualClock
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Vote
-from strata.coordinator.state.barriers import Outcome
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.membership import Caller, Worker
 from strata.coordinator.state.now import Now, read_clock
+from strata.coordinator.state.outcomes import Outcome
 from strata.coordinator.state.replies import BarrierReply, JoinReply, ShardsReply
 from strata.errors import StrataError
 from strata.types.barriers import BarrierArrival

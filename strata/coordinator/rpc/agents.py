@@ -7,22 +7,25 @@ from collections.abc import AsyncIterator
 
 import grpc
 
-from strata.coordinator.coordinator import Coordinator, Waiter
+from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, check_token, fail
+from strata.coordinator.rpc.releases import ReleaseWriter
 from strata.coordinator.scheduler import Scheduler
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.barriers import Outcome, outcome_for
 from strata.coordinator.state.membership import Caller
-from strata.errors import BarrierFailed, InvalidArgument, StrataError
+from strata.coordinator.state.outcomes import Outcome, outcome_for
+from strata.coordinator.waiters import Waiter
+from strata.errors import BarrierFailed, Busy, InvalidArgument, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import agents_pb2_grpc as ag_grpc
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.types.events import BarrierReleased
 
 __all__ = ["AgentsService"]
 
 _BEAT_INTERVAL_MS = 1_000
-_OUTBOX = 10_000
+_UNHANDLED = 10_000  # of an agent's reports, while one waits for the disk
 
 
 class AgentsService(ag_grpc.AgentsServicer):
@@ -31,79 +34,95 @@ class AgentsService(ag_grpc.AgentsServicer):
     def __init__(self, coordinator: Coordinator, scheduler: Scheduler, token: str) -> None:
         self._coordinator = coordinator
         self._scheduler = scheduler
+        self._releases = ReleaseWriter()
         self._token = token
 
-    async def Attach(  # type: ignore[override]  # grpc.aio's read/write style
-        self, request_iterator: AsyncIterator[ag.AgentMessage], context: Context
-    ) -> None:
+    async def Attach(self, request_iterator: AsyncIterator[ag.AgentMessage], context: Context) -> None:
         try:
             check_token(context, self._token, "joining as an agent")
             first = await context.read()
             if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
                 raise InvalidArgument("an agent's first message must be its hello")
-            session = _Session(self._coordinator, self._scheduler, first.hello)
+            session = _Session(self._coordinator, self._scheduler, self._releases, first.hello)
             await session.run(context)
         except StrataError as error:
             await fail(context, error)
 
 
 class _Session:
-    """One agent's stream from hello to goodbye."""
+    """One agent's stream from hello to goodbye. Beats and arrivals are handled as they come; what must wait for the
+    disk before the next of its kind (reports of processes, the goodbye) queues up for the session's own task."""
 
-    def __init__(self, coordinator: Coordinator, scheduler: Scheduler, hello: ag.AgentHello) -> None:
+    def __init__(
+        self, coordinator: Coordinator, scheduler: Scheduler, releases: ReleaseWriter, hello: ag.AgentHello
+    ) -> None:
         self._coordinator = coordinator
         self._scheduler = scheduler
         self._state = coordinator.state
         self._hello = hello
-        self._outbox: asyncio.Queue[ag.CoordinatorMessage] = asyncio.Queue(_OUTBOX)
+        self._reports: asyncio.Queue[ag.AgentMessage] = asyncio.Queue(_UNHANDLED)
+        self._releases = releases
         self._waiters: set[Waiter] = set()
 
     async def run(self, context: Context) -> None:
         await self._coordinator.ask(c.AttachAgent(spec=convert.from_agent_hello(self._hello)))
+        self._context = context
         lease_ms = int(self._state.config.agent_lease_s * 1e3)
         welcome = ag.AgentWelcome(term=self._state.term, heartbeat_interval_ms=_BEAT_INTERVAL_MS, lease_ms=lease_ms)
-        self._outbox.put_nowait(ag.CoordinatorMessage(welcome=welcome))
-        sender = asyncio.create_task(self._send(context))
+        context.send(ag.CoordinatorMessage(welcome=welcome))
         try:
             for process in self._hello.processes:
                 await self._on_process(process)
             self._scheduler.attach(self._hello.agent_id, self._push)
-            while (message := await context.read()) is not grpc.aio.EOF:
-                await self._on_message(message)
+            async with asyncio.TaskGroup() as group:
+                reports = group.create_task(self._handle_reports())
+                await context.listen(self._on_message)
+                await self._reports.join()
+                reports.cancel()
+        except* StrataError as errors:
+            raise errors.exceptions[0] from None
         finally:
             self._scheduler.detach(self._hello.agent_id, self._push)
-            sender.cancel()
             for waiter in self._waiters:
                 self._coordinator.give_up(waiter)
 
     def _push(self, desired: ag.DesiredState) -> None:
-        self._outbox.put_nowait(ag.CoordinatorMessage(desired=desired))
+        self._context.send(ag.CoordinatorMessage(desired=desired))
 
-    async def _send(self, context: Context) -> None:
-        while True:
-            await context.write(await self._outbox.get())
-
-    async def _on_message(self, message: ag.AgentMessage) -> None:
+    def _on_message(self, message: ag.AgentMessage) -> None:
         match message.WhichOneof("message"):
-            case "beat":
-                await self._on_beat(message.beat)
-            case "process":
-                await self._on_process(message.process)
             case "barrier":
                 self._on_barrier(message.barrier)
-            case "goodbye":
-                reason = message.goodbye.reason or "left"
-                await self._coordinator.ask(c.LoseAgent(agent_id=self._hello.agent_id, reason=reason, left=True))
+            case "beat":
+                self._on_beat(message.beat)
+            case "process" | "goodbye":
+                self._queue(message)
             case other:
                 raise InvalidArgument(f"an agent cannot send {other!r} here")
 
-    async def _on_beat(self, beat: ag.AgentBeat) -> None:
+    def _queue(self, message: ag.AgentMessage) -> None:
+        try:
+            self._reports.put_nowait(message)
+        except asyncio.QueueFull:
+            raise Busy(f"{_UNHANDLED} reports of agent {self._hello.agent_id} wait for the disk") from None
+
+    async def _handle_reports(self) -> None:
+        while True:
+            message = await self._reports.get()
+            if message.WhichOneof("message") == "process":
+                await self._on_process(message.process)
+            else:
+                reason = message.goodbye.reason or "left"
+                await self._coordinator.ask(c.LoseAgent(agent_id=self._hello.agent_id, reason=reason, left=True))
+            self._reports.task_done()
+
+    def _on_beat(self, beat: ag.AgentBeat) -> None:
         now = self._coordinator.now()
         self._coordinator.meter.count("Attach.beat", 1 + len(beat.workers))
         self._state.agents.beat(self._hello.agent_id, beat.host, now)
         fenced = [request.worker_id for request in beat.workers if not self._beat_worker(request)]
-        await self._coordinator.settled()
-        self._outbox.put_nowait(ag.CoordinatorMessage(beat=ag.BeatAck(sequence=beat.sequence, fenced=fenced)))
+        ack = ag.CoordinatorMessage(beat=ag.BeatAck(sequence=beat.sequence, fenced=fenced))
+        self._coordinator.when_settled(lambda error: None if error else self._context.send(ack))
 
     def _beat_worker(self, request: pb.HeartbeatRequest) -> bool:
         """False when the worker must be stopped: its place is taken, or it was never known."""
@@ -124,32 +143,30 @@ class _Session:
         await self._scheduler.report(self._hello.agent_id, self._hello.hostname, process)
 
     def _on_barrier(self, request: pb.BarrierRequest) -> None:
-        """A callback instead of a task per arrival: a release of a thousand members is a thousand messages, no more."""
         self._coordinator.meter.count("Attach.barrier")
         try:
-            waiter = self._coordinator.arrive(convert.from_barrier_request(request))
+            waiter = self._coordinator.arrive(convert.from_barrier_request(request), self._tell)
         except StrataError as error:
-            self._answer(request, error)
+            self._answer(request.worker_id, request.request_id, error)
+        else:
+            self._waiters.add(waiter)
+
+    def _tell(self, waiter: Waiter, outcome: Outcome | BaseException) -> None:
+        self._waiters.discard(waiter)
+        self._state.barriers.collected(waiter.key, waiter.worker_id)
+        self._answer(waiter.worker_id, waiter.request_id, outcome)
+
+    def _answer(self, worker_id: str, request_id: str, outcome: Outcome | BaseException) -> None:
+        if isinstance(outcome, BarrierReleased):
+            self._context.send_bytes(self._releases.write(outcome, worker_id, request_id))
             return
-        self._waiters.add(waiter)
-
-        def on_outcome(outcome: "asyncio.Future[Outcome]") -> None:
-            self._waiters.discard(waiter)
-            if outcome.cancelled():
-                return
-            self._coordinator.state.barriers.collected(waiter.place[0], request.worker_id)
-            self._answer(request, outcome.exception() or outcome.result())
-
-        waiter.outcome.add_done_callback(on_outcome)
-
-    def _answer(self, request: pb.BarrierRequest, outcome: "Outcome | BaseException") -> None:
-        result = ag.BarrierResult(worker_id=request.worker_id, request_id=request.request_id)
+        result = ag.BarrierResult(worker_id=worker_id, request_id=request_id)
         try:
             if isinstance(outcome, BaseException):
                 raise outcome
-            result.response.CopyFrom(convert.to_barrier_response(outcome_for(outcome, request.worker_id)))
+            outcome_for(outcome, worker_id)
         except StrataError as error:
             result.error_code, result.error_message = error.code, error.message
             if isinstance(error, BarrierFailed):
                 result.missing.extend(error.missing)
-        self._outbox.put_nowait(ag.CoordinatorMessage(barrier=result))
+        self._context.send(ag.CoordinatorMessage(barrier=result))

@@ -6,19 +6,18 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
 
-import grpc
-
 from strata.coordinator.meter import Meter
 from strata.errors import Internal, StrataError, Unauthenticated
+from strata.grpcserver.call import Call
 from strata.protocol.status import to_status, to_text, to_trailers
 
-__all__ = ["answered", "bearer_token", "check_token", "fail"]
+__all__ = ["Context", "answered", "bearer_token", "check_token", "fail"]
 
 _log = logging.getLogger(__name__)
 
 _Request = TypeVar("_Request")
 _Reply = TypeVar("_Reply")
-Context = grpc.aio.ServicerContext[Any, Any]
+Context = Call
 
 
 def answered(
@@ -44,12 +43,11 @@ def answered(
 async def fail(context: Context, error: StrataError) -> NoReturn:
     """Ends the call with the error's status, message and trailers."""
     await context.abort(to_status(error), to_text(error), to_trailers(error))
-    raise AssertionError("abort always raises")
 
 
 def bearer_token(context: Context) -> str:
     """The token of the call's metadata, or nothing."""
-    metadata = dict(context.invocation_metadata() or ())
+    metadata = dict(context.invocation_metadata())
     return str(metadata.get("authorization", "")).removeprefix("Bearer ")
 
 

@@ -3,15 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-import grpc
-
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, answered, fail
 from strata.coordinator.rpc.queues import QueueCalls
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Verdict, Vote
-from strata.coordinator.state.barriers import outcome_for
 from strata.coordinator.state.membership import Caller
+from strata.coordinator.state.outcomes import outcome_for
 from strata.coordinator.state.replies import JoinReply, RecoverReply, ShardsReply
 from strata.errors import InvalidArgument, Refused, StrataError, UnknownDataset
 from strata.protocol import convert
@@ -85,21 +83,19 @@ class WorkersService(QueueCalls):
             term=self._state.term,
         )
 
-    async def StreamHeartbeats(  # type: ignore[override]  # grpc.aio's read/write style: 2× cheaper than a generator
-        self, request_iterator: AsyncIterator[pb.HeartbeatRequest], context: Context
-    ) -> None:
+    async def StreamHeartbeats(self, request_iterator: AsyncIterator[pb.HeartbeatRequest], context: Context) -> None:
         """One stream may carry the beats of many workers. When it breaks, they are suspects, not yet dead."""
         seen: dict[str, str] = {}
+
+        def on_beat(request: pb.HeartbeatRequest) -> None:
+            self.meter.count("StreamHeartbeats")
+            response = self._beat(request)
+            seen[request.worker_id] = request.incarnation
+            self._coordinator.when_settled(lambda error: None if error else context.send(response))
+
         try:
-            while True:
-                request = await context.read()
-                if request is grpc.aio.EOF:
-                    return
-                self.meter.count("StreamHeartbeats")
-                response = self._beat(request)
-                seen[request.worker_id] = request.incarnation
-                await self._coordinator.settled()
-                await context.write(response)
+            await context.listen(on_beat)
+            await self._coordinator.settled()  # the last answers go out before the trailers
         except StrataError as error:
             await fail(context, error)
         except asyncio.CancelledError:

@@ -11,13 +11,13 @@ from typing import Any
 
 from strata.coordinator.state.membership import Membership, Worker
 from strata.coordinator.state.now import Now
-from strata.errors import BarrierBroken, BarrierExpired, InvalidArgument
-from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy, BarrierResult
+from strata.coordinator.state.outcomes import Outcome
+from strata.coordinator.state.replies import BarrierReply
+from strata.errors import InvalidArgument
+from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy
 from strata.types.events import BarrierBroke, BarrierReleased, MembersLost, decode_event, encode_event
 
-__all__ = ["Barriers", "OpenBarrier", "Outcome", "outcome_for"]
-
-Outcome = BarrierReleased | BarrierBroke
+__all__ = ["Barriers", "OpenBarrier"]
 
 _KEEP_S = 600.0
 _KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when steps are short and groups large
@@ -39,7 +39,7 @@ class OpenBarrier:
     created_mono: float
     deadline: float
     arrivals: dict[str, str] = field(default_factory=dict)  # worker → request id, in order of arrival
-    superseded: list[tuple[str, str]] = field(default_factory=list)  # (worker, request id) it came with before
+    superseded: list[str] = field(default_factory=list)  # requests that members came with before
     absent: list[str] = field(default_factory=list)
     last_arrival: float = 0.0
 
@@ -61,7 +61,7 @@ class _Kept:
 
     event: Outcome
     uncollected: set[str]
-    answers: list[tuple[str, str]]
+    answers: list[str]
     at: float
 
 
@@ -74,32 +74,34 @@ class Barriers:
         self.open: dict[BarrierKey, OpenBarrier] = {}
         self._kept: OrderedDict[tuple[BarrierKey, int], _Kept] = OrderedDict()  # by key and round, oldest first
         self._newest: dict[BarrierKey, _Kept] = {}
-        self._answered: dict[tuple[str, str], _Kept] = {}  # (worker, request id) → what it was told
+        self._answered: dict[str, _Kept] = {}  # request → what it was told
         self._entries = 0
 
     # --- arriving
 
-    def arrive(self, arrival: BarrierArrival, worker: Worker, now: Now) -> tuple[BarrierKey, Outcome | None, bool]:
-        """Inserts the arrival. Returns the key, the outcome if there is one, and whether that outcome is new (to be
-        journaled) or one that was decided before and is only repeated."""
+    def arrive(self, arrival: BarrierArrival, worker: Worker, now: Now) -> tuple[BarrierReply, bool]:
+        """Inserts the arrival. Returns the reply, and whether an outcome in it is new (to be journaled) or one that was
+        decided before and is only repeated."""
         key = BarrierKey(worker.task_id, arrival.barrier_id, arrival.step)
         earlier = self._earlier_outcome(key, arrival)
         if earlier is not None:
-            return key, earlier, False
-        barrier = self.open.get(key) or self._create(key, arrival, now)
+            return BarrierReply(key, earlier.round, earlier), False
+        barrier = self.open.get(key)
+        if barrier is None:
+            barrier = self._create(key, arrival, now)
         self._check_same(barrier, arrival)
         if barrier.members is not None:
             barrier.members.add(worker.worker_id)
         before = barrier.arrivals.get(worker.worker_id)
         if before and before != arrival.request_id:
-            barrier.superseded.append((worker.worker_id, before))
+            barrier.superseded.append(_request(worker.worker_id, before))
         barrier.arrivals[worker.worker_id] = arrival.request_id
         barrier.last_arrival = now.monotonic
         self.open[key] = barrier
-        return key, self._release(barrier, now) if barrier.complete else None, True
+        return BarrierReply(key, barrier.round, self._release(barrier, now) if barrier.complete else None), True
 
     def _earlier_outcome(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:
-        request = (arrival.worker_id, arrival.request_id)
+        request = _request(arrival.worker_id, arrival.request_id)
         answered = self._answered.get(request) if arrival.request_id else None
         if answered is not None and _key(answered.event) == key:
             return answered.event
@@ -109,13 +111,13 @@ class Barriers:
         if arrival.request_id:
             if not _came_too_late(newest.event, arrival.worker_id):
                 return None
-            self._remember_answer(newest, request)
+            self._remember_answers(newest, [request])
         newest.uncollected.discard(arrival.worker_id)
         return newest.event
 
-    def _remember_answer(self, kept: _Kept, request: tuple[str, str]) -> None:
-        kept.answers.append(request)
-        self._answered[request] = kept
+    def _remember_answers(self, kept: _Kept, requests: list[str]) -> None:
+        kept.answers += requests
+        self._answered.update(dict.fromkeys(requests, kept))
 
     def _create(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
         alive = self._membership.alive_in(key.task_id)
@@ -291,11 +293,10 @@ class Barriers:
         if isinstance(event, BarrierBroke) and event.expired:
             waiting.update(event.missing)  # they may still come, and must hear that it is over
         kept = _Kept(event=event, uncollected=waiting, answers=[], at=now.monotonic)
-        for worker_id, request_id in zip(event.worker_ids, event.request_ids, strict=True):
-            if request_id:
-                self._remember_answer(kept, (worker_id, request_id))
-        for request in opened.superseded if opened else ():
-            self._remember_answer(kept, request)
+        pairs = zip(event.worker_ids, event.request_ids, strict=True)
+        self._remember_answers(kept, [_request(worker_id, request_id) for worker_id, request_id in pairs if request_id])
+        if opened is not None:
+            self._remember_answers(kept, opened.superseded)
         self._kept[key, event.round] = self._newest[key] = kept
         self._entries += _size(event)
         while self._entries > _KEEP_ENTRIES:
@@ -329,36 +330,9 @@ class Barriers:
             self.on_outcome(event, now)
 
 
-class _Places:
-    """Everybody's place in the release that was asked about last: a thousand members ask one after the other."""
-
-    def __init__(self) -> None:
-        self._event: BarrierReleased | None = None
-        self._places: dict[str, int] = {}
-
-    def of(self, event: BarrierReleased, worker_id: str) -> int:
-        if event is not self._event:
-            self._event = event
-            self._places = {name: place for place, name in enumerate(event.worker_ids, start=1)}
-        return self._places[worker_id]
-
-
-_places = _Places()
-
-
-def outcome_for(event: Outcome, worker_id: str) -> BarrierResult:
-    """What one member is told: its result, or the error that says who is missing and why."""
-    if isinstance(event, BarrierReleased):
-        return BarrierResult(
-            barrier_id=event.barrier_id,
-            participants=len(event.worker_ids),
-            arrival_order=_places.of(event, worker_id),
-            generation=event.generation,
-            absent=event.absent,
-        )
-    cls = BarrierExpired if event.expired else BarrierBroken
-    verb = "expired" if event.expired else "is broken"
-    raise cls(f"barrier {event.barrier_id!r} {verb}: {event.reason}", missing=event.missing)
+def _request(worker_id: str, request_id: str) -> str:
+    """One string, not a tuple: hundreds of thousands are kept, and the garbage collector need not look at strings."""
+    return f"{worker_id}\n{request_id}"
 
 
 def _key(event: Outcome) -> BarrierKey:

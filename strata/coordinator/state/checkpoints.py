@@ -8,9 +8,11 @@ after it only passes the pen to another rank.
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from strata.coordinator.state.attempts import Attempt, Verdict, Vote, dump_attempt, load_attempt
+from strata.coordinator.state.commands import NotifyCheckpoint
 from strata.coordinator.state.membership import Membership, Worker
 from strata.coordinator.state.now import Now
 from strata.errors import CheckpointAborted as Aborted
@@ -21,14 +23,19 @@ from strata.types.events import (
     CheckpointBegun,
     CheckpointCommitted,
     CheckpointPrepared,
+    CheckpointRemoved,
     CheckpointVoted,
     MembersLost,
 )
+from strata.types.names import check_name
+from strata.types.workers import check_count
 
 __all__ = ["Checkpoints"]
 
 _KEEP_RECORDS = 2_000
 _KEEP_ATTEMPTS = 200
+REMOVED = 4
+"""The type of a notification that says: deleted (CheckpointInfo.Type on the wire)."""
 
 
 class Checkpoints:
@@ -58,6 +65,43 @@ class Checkpoints:
         )
 
     # --- deciding
+
+    def plan_notified(
+        self, worker: Worker, told: NotifyCheckpoint, now: Now
+    ) -> CheckpointCommitted | CheckpointRemoved | None:
+        """A worker saved a checkpoint by itself, or deleted one: None when nobody knows that one as complete."""
+        for name in ("step", "epoch", "size_bytes"):
+            check_count(name, getattr(told, name))
+        if told.type == REMOVED:
+            return self._plan_removed(worker, told, now)
+        return CheckpointCommitted(
+            checkpoint_id=check_name("checkpoint_id", told.checkpoint_id),
+            task_id=worker.task_id,
+            attempt="",
+            worker_id=worker.worker_id,
+            step=told.step,
+            epoch=told.epoch,
+            storage_path=told.storage_path,
+            size_bytes=told.size_bytes,
+            type=told.type,
+            duration_s=told.duration_s,
+            metadata=dict(told.metadata),
+            at=now.wall,
+        )
+
+    def _plan_removed(self, worker: Worker, told: NotifyCheckpoint, now: Now) -> CheckpointRemoved | None:
+        """By where it lay: the store knows steps and paths, not our ids."""
+        gone = tuple(
+            record.id
+            for record in self.records.values()
+            if record.path == told.storage_path
+            and (record.task_id or "") == worker.task_id
+            and record.status is CheckpointStatus.COMPLETED
+        )
+        reason = told.metadata.get("reason", "deleted from its store")
+        return (
+            CheckpointRemoved(task_id=worker.task_id, checkpoint_ids=gone, reason=reason, at=now.wall) if gone else None
+        )
 
     def plan_begin(
         self, worker: Worker, *, step: int, epoch: int, storage_path: str, deadline_s: float, now: Now
@@ -239,6 +283,12 @@ class Checkpoints:
         attempt.reason = event.reason
         attempt.missing = event.missing
         self._record(attempt, CheckpointStatus.FAILED)
+
+    def on_removed(self, event: CheckpointRemoved) -> None:
+        for name in event.checkpoint_ids:
+            record = self.records.get(name)
+            if record is not None:
+                self.records[name] = replace(record, status=CheckpointStatus.REMOVED, reason=event.reason)
 
     def on_committed(self, event: CheckpointCommitted) -> None:
         if event.attempt in self.attempts:

@@ -16,11 +16,10 @@ from strata.coordinator.state.datasets import Datasets
 from strata.coordinator.state.membership import Caller, Membership
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.queues import Queues
-from strata.coordinator.state.replies import BarrierReply, JoinReply, RecoverReply, ShardsReply
+from strata.coordinator.state.replies import JoinReply, RecoverReply, ShardsReply
 from strata.coordinator.state.tasks import Tasks, check_runnable
 from strata.errors import InvalidArgument, UnknownWorker
 from strata.types import events as e
-from strata.types.names import check_name
 from strata.types.tasks import BUILTIN_TYPES
 from strata.types.workers import check_count
 
@@ -178,34 +177,16 @@ class ClusterState:
         caller = Caller(worker_id=arrival.worker_id, incarnation=arrival.incarnation, generation=arrival.generation)
         worker = self.membership.authorize(caller, now)
         worker.seen_at = now.monotonic  # whoever arrives is alive
-        key, outcome, new = self.barriers.arrive(arrival, worker, now)
-        if outcome is not None and new:
-            self._emit(applied, outcome, now)
-        number = outcome.round if outcome is not None else self.barriers.open[key].round
-        applied.reply = BarrierReply(key=key, round=number, outcome=outcome)
+        reply, new = self.barriers.arrive(arrival, worker, now)
+        if reply.outcome is not None and new:
+            self._emit(applied, reply.outcome, now)
+        applied.reply = reply
 
     # --- commands: checkpoints
 
     def _notify_checkpoint(self, command: c.NotifyCheckpoint, now: Now, applied: Applied) -> None:
         worker = self.membership.authorize(command.caller, now)
-        check_name("checkpoint_id", command.checkpoint_id)
-        for name in ("step", "epoch", "size_bytes"):
-            check_count(name, getattr(command, name))
-        committed = e.CheckpointCommitted(
-            checkpoint_id=command.checkpoint_id,
-            task_id=worker.task_id,
-            attempt="",
-            worker_id=worker.worker_id,
-            step=command.step,
-            epoch=command.epoch,
-            storage_path=command.storage_path,
-            size_bytes=command.size_bytes,
-            type=command.type,
-            duration_s=command.duration_s,
-            metadata=dict(command.metadata),
-            at=now.wall,
-        )
-        self._emit(applied, committed, now)
+        self._emit_some(applied, [self.checkpoints.plan_notified(worker, command, now)], now)
         latest = self.checkpoints.latest(worker.task_id)
         applied.reply = latest.step if latest else command.step
 
@@ -351,6 +332,8 @@ class ClusterState:
                 self.checkpoints.on_committed(event)
             case e.CheckpointAborted():
                 self.checkpoints.on_aborted(event)
+            case e.CheckpointRemoved():
+                self.checkpoints.on_removed(event)
             case e.AgentJoined():
                 self.agents.on_joined(event, now)
             case e.AgentLost():

@@ -8,7 +8,7 @@ the world before it invalid (a loss, a departure, a replacement): a call that ca
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownWorker
@@ -21,8 +21,7 @@ _SUSPECT_AFTER = 0.6  # of the lease: agents are suspect at 3 s of 5 s, plain wo
 _KEEP_GONE = 1_000  # records of workers that are gone, for the dashboard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Caller(NamedTuple):
     """Who makes a mutating call. Plain clients know only their id; the SDK sends all three."""
 
     worker_id: str

@@ -1,14 +1,13 @@
 """A moment, as the pure state is given it: leases run on `monotonic`, records show `wall`."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from strata.clock import Clock
 
 __all__ = ["Now", "read_clock"]
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(NamedTuple):
     """One reading of both clocks, in seconds."""
 
     monotonic: float

@@ -1,8 +1,9 @@
 """What the state answers to a command. Plain records: the transport turns them into messages."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from strata.coordinator.state.barriers import Outcome
+from strata.coordinator.state.outcomes import Outcome
 from strata.types.barriers import BarrierKey
 from strata.types.checkpoints import CheckpointInfo
 from strata.types.datasets import ShardAssignment
@@ -30,8 +31,7 @@ class ShardsReply:
     digest: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BarrierReply:
+class BarrierReply(NamedTuple):
     """The barrier and the round arrived at, and its outcome when there is one already."""
 
     key: BarrierKey

@@ -9,8 +9,8 @@ from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Verdict, Vote
-from strata.coordinator.state.barriers import Outcome
 from strata.coordinator.state.cluster import ClusterState, StateConfig
+from strata.coordinator.state.outcomes import Outcome
 from strata.errors import Fenced, Unavailable
 from strata.types import events as e
 from strata.types.barriers import BarrierArrival, BarrierPolicy

@@ -139,7 +139,7 @@ def test_the_rank_that_says_most_is_blamed() -> None:
 def test_the_next_attempt_waits_for_its_time_and_its_slots() -> None:
     task = _running(placement=("a", "a"), retry_at=1_001.0)
     assert plan_restart(task, [_host("a", 2)], 7, _NOW) is None
-    later = replace(_NOW, wall=1_001.0)
+    later = _NOW._replace(wall=1_001.0)
     decision = plan_restart(task, [_host("a", 2)], 7, later)
     assert decision is not None
     assert (decision.status, decision.attempt, decision.reason) == (

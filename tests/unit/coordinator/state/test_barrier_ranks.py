@@ -2,7 +2,7 @@
 
 import pytest
 
-from strata.coordinator.state.barriers import Outcome
+from strata.coordinator.state.outcomes import Outcome
 from strata.types.barriers import BarrierPolicy
 from strata.types.events import BarrierBroke, BarrierReleased
 from tests.support.pure_cluster import PureCluster

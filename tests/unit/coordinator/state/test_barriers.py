@@ -2,8 +2,8 @@
 
 import pytest
 
-from strata.coordinator.state.barriers import Outcome, outcome_for
 from strata.coordinator.state.cluster import StateConfig
+from strata.coordinator.state.outcomes import Outcome, outcome_for
 from strata.errors import BarrierBroken, BarrierExpired, Fenced, InvalidArgument
 from strata.types.barriers import BarrierKey, BarrierPolicy
 from strata.types.events import BarrierBroke, BarrierReleased

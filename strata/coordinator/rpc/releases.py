@@ -1,0 +1,27 @@
+"""Releases on the agents' streams: what all members are told is filled in once, so that the thousandth costs little."""
+
+from strata.coordinator.state.outcomes import outcome_for, place_in
+from strata.protocol import convert
+from strata.protocol.generated import agents_pb2 as ag
+from strata.types.events import BarrierReleased
+
+__all__ = ["ReleaseWriter"]
+
+
+class ReleaseWriter:
+    """Keeps the message of the release that was written last."""
+
+    def __init__(self) -> None:
+        self._event: BarrierReleased | None = None
+        self._message = ag.CoordinatorMessage()
+
+    def write(self, event: BarrierReleased, worker_id: str, request_id: str) -> bytes:
+        """The serialised message for one member."""
+        result = self._message.barrier
+        if event is not self._event:
+            self._event = event
+            result.response.CopyFrom(convert.to_barrier_response(outcome_for(event, worker_id)))
+        result.worker_id = worker_id
+        result.request_id = request_id
+        result.response.arrival_order = place_in(event, worker_id)
+        return self._message.SerializeToString()

@@ -1,0 +1,46 @@
+"""How a barrier ended, and what each member is told of it."""
+
+from strata.errors import BarrierBroken, BarrierExpired
+from strata.types.barriers import BarrierResult
+from strata.types.events import BarrierBroke, BarrierReleased
+
+__all__ = ["Outcome", "outcome_for", "place_in"]
+
+Outcome = BarrierReleased | BarrierBroke
+
+
+class _Places:
+    """Everybody's place in the release that was asked about last: a thousand members ask one after the other."""
+
+    def __init__(self) -> None:
+        self._event: BarrierReleased | None = None
+        self._places: dict[str, int] = {}
+
+    def of(self, event: BarrierReleased, worker_id: str) -> int:
+        if event is not self._event:
+            self._event = event
+            self._places = {name: place for place, name in enumerate(event.worker_ids, start=1)}
+        return self._places[worker_id]
+
+
+_places = _Places()
+
+
+def place_in(event: BarrierReleased, worker_id: str) -> int:
+    """As how many-th the member arrived."""
+    return _places.of(event, worker_id)
+
+
+def outcome_for(event: Outcome, worker_id: str) -> BarrierResult:
+    """What one member is told: its result, or the error that says who is missing and why."""
+    if isinstance(event, BarrierReleased):
+        return BarrierResult(
+            barrier_id=event.barrier_id,
+            participants=len(event.worker_ids),
+            arrival_order=place_in(event, worker_id),
+            generation=event.generation,
+            absent=event.absent,
+        )
+    cls = BarrierExpired if event.expired else BarrierBroken
+    verb = "expired" if event.expired else "is broken"
+    raise cls(f"barrier {event.barrier_id!r} {verb}: {event.reason}", missing=event.missing)

@@ -1,0 +1,240 @@
+"""One call as its handler sees it: grpc.aio's context under the same names as far as servicers use it (ours, health,
+reflection), and `listen` and `send`, which cost no task switch.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+import grpc
+
+from strata.grpcserver.frames import Fault
+from strata.grpcserver.headers import Metadata, RequestHead, build_trailers
+from strata.grpcserver.inbound import Inbound, Unreadable
+from strata.grpcserver.outbound import Link, Outbound, PeerTooSlow
+
+__all__ = ["Call", "CallLink", "Refusal"]
+
+_log = logging.getLogger(__name__)
+
+_NUMBERS: dict[grpc.StatusCode, int] = {code: code.value[0] for code in grpc.StatusCode}
+
+
+class _Aborted(Exception):
+    """Ends a handler whose call has been answered by `abort`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The status of a call that ends before its handler sees it."""
+
+    code: grpc.StatusCode
+    details: str
+    metadata: Metadata = ()
+
+
+class CallLink(Link, Protocol):
+    """What a call needs of its connection: the streams' link, and the end of a stream."""
+
+    peer_window: int
+    max_message: int
+
+    def credit(self, stream: int, size: int) -> None: ...
+
+    def reset(self, stream: int, fault: Fault) -> None: ...
+
+    def ended(self, stream: int) -> None: ...
+
+
+class Call:
+    """From its head to its trailers. The connection feeds it; a handler runs beside, in a task of its own."""
+
+    def __init__(
+        self, link: CallLink, stream: int, head: RequestHead, handler: "grpc.RpcMethodHandler[Any, Any]"
+    ) -> None:
+        decode: Callable[[bytes], Any] = handler.request_deserializer or bytes
+        self._encode: Callable[[Any], bytes] = handler.response_serializer or bytes
+        self._link = link
+        self._stream = stream
+        self._head = head
+        self._handler = handler
+        self._in = Inbound(decode, link.max_message, head.encoding, self._credit)
+        self.out = Outbound(link, stream, link.peer_window)
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self._listening: asyncio.Future[None] | None = None
+        self._status: tuple[grpc.StatusCode, str] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        if head.timeout_s is not None:
+            self._timer = asyncio.get_running_loop().call_later(head.timeout_s, self._expire)
+        if handler.request_streaming:
+            self._start()
+
+    # --- from the connection
+
+    def feed(self, data: bytes, start: int, end: int) -> None:
+        if self._closed:
+            return
+        try:
+            self._in.feed(data, start, end)
+        except Unreadable as error:
+            self._end(error.code, error.details)
+        except PeerTooSlow as error:
+            self._end(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+
+    def feed_end(self) -> None:
+        if self._closed or self._in.ended:
+            return
+        try:
+            self._in.feed_end()
+        except Unreadable as error:
+            self._end(error.code, error.details)
+            return
+        if self._listening is not None and not self._listening.done():
+            self._listening.set_result(None)
+        if not self._handler.request_streaming:
+            if len(self._in) == 1:
+                self._start()
+            else:
+                self._end(grpc.StatusCode.INTERNAL, f"one request was expected, {len(self._in)} came")
+
+    def cancel(self) -> None:
+        """The peer, or its connection, is gone."""
+        if not self._closed:
+            self._close()
+            self.out.drop()
+            if self._task is not None:
+                self._task.cancel()
+
+    # --- for the handler
+
+    def invocation_metadata(self) -> Metadata:
+        return self._head.metadata
+
+    async def read(self) -> Any:
+        """The next message of the peer, or grpc.aio.EOF."""
+        return await self._in.read()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while (message := await self._in.read()) is not grpc.aio.EOF:
+            yield message
+
+    async def listen(self, listener: Callable[[Any], None]) -> None:
+        """Gives every message to `listener` as it comes, until the peer has no more. What the listener raises ends it,
+        and is raised here."""
+        self._listening = ended = asyncio.get_running_loop().create_future()
+
+        def take(message: Any) -> None:
+            try:
+                listener(message)
+            except Exception as error:
+                self._in.mute()
+                if not ended.done():
+                    ended.set_exception(error)
+
+        self._in.listen(take)
+        if self._in.ended and not ended.done():
+            ended.set_result(None)
+        await ended
+
+    async def write(self, message: Any) -> None:
+        """Sends a message, and waits while the peer does not take what was sent."""
+        self.out.send(self._encode(message))
+        await self.out.drained()
+
+    def send(self, message: Any) -> None:
+        """Sends a message without waiting. A peer that does not read is cut off."""
+        self.send_bytes(self._encode(message))
+
+    def send_bytes(self, payload: bytes) -> None:
+        """`send` of a message that is serialised already."""
+        try:
+            self.out.send(payload)
+        except PeerTooSlow as error:
+            self._end(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        self._status = (code, self._status[1] if self._status else "")
+
+    def set_details(self, details: str) -> None:
+        self._status = (self._status[0] if self._status else grpc.StatusCode.UNKNOWN, details)
+
+    async def abort(
+        self, code: grpc.StatusCode, details: str = "", trailing_metadata: Iterable[tuple[str, str | bytes]] = ()
+    ) -> NoReturn:
+        """Ends the call with a status; raises always."""
+        self.finish(code, details, trailing_metadata)
+        raise _Aborted
+
+    # --- the handler's task
+
+    def _start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self._handle()
+            self.finish(*(self._status or (grpc.StatusCode.OK, "")))
+        except _Aborted:
+            return
+        except PeerTooSlow as error:
+            self.finish(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+        except Exception as error:
+            if self._status is None:
+                _log.exception("%s failed", self._head.path)
+            self.finish(*(self._status or (grpc.StatusCode.UNKNOWN, f"Unexpected {type(error)}: {error}")))
+
+    async def _handle(self) -> None:
+        handler = self._handler
+        behaviour = (
+            (handler.stream_stream if handler.response_streaming else handler.stream_unary)
+            if handler.request_streaming
+            else (handler.unary_stream if handler.response_streaming else handler.unary_unary)
+        )
+        assert behaviour is not None
+        answer: Any = behaviour(self if handler.request_streaming else self._in.pop(), self)  # type: ignore[arg-type]  # the same methods
+        if not handler.response_streaming:
+            self.out.send(self._encode(await answer))
+        elif hasattr(answer, "__aiter__"):
+            async for message in answer:
+                await self.write(message)
+        else:
+            await answer
+
+    # --- the end
+
+    def finish(
+        self, code: grpc.StatusCode, details: str = "", metadata: Iterable[tuple[str, str | bytes]] = ()
+    ) -> None:
+        """Sends the trailers behind everything that was sent; what the peer still says is not heard."""
+        if self._closed:
+            return
+        self._close()
+        self.out.finish(build_trailers(_NUMBERS[code], details, tuple(metadata)))
+        if self.out.done:
+            self.gone()
+
+    def gone(self) -> None:
+        """The trailers are on their way."""
+        if not self._in.ended:
+            self._link.reset(self._stream, Fault.NO_ERROR)  # nobody reads the rest of the request
+        self._link.ended(self._stream)
+
+    def _end(self, code: grpc.StatusCode, details: str) -> None:
+        """`finish` from outside of the handler, which is told by a cancellation."""
+        self.finish(code, details)
+        if self._task is not None:
+            self._task.cancel()
+
+    def _expire(self) -> None:
+        self._end(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+
+    def _close(self) -> None:
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _credit(self, size: int) -> None:
+        self._link.credit(self._stream, size)

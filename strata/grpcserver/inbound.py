@@ -1,0 +1,171 @@
+"""The receiving half of a stream: bytes become messages, and wait for who reads them or go straight to a listener.
+
+What nobody has read is not credited to the peer's window, so a sender cannot fill our memory.
+"""
+
+import asyncio
+import zlib
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+__all__ = ["WINDOW", "Inbound", "Unreadable"]
+
+WINDOW = 1 << 20  # what a peer may send on a stream before somebody has read it
+_PREFIX = 5  # compressed or not, and the length
+_GZIP = 16 + zlib.MAX_WBITS
+_ENCODINGS = ("identity", "gzip")
+
+
+class Unreadable(Exception):
+    """What came is no message that may be read; the call ends with `code`."""
+
+    def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        super().__init__(details)
+        self.code = code
+        self.details = details
+
+
+class Inbound:
+    """`decode` makes a message of its bytes; `credit` tells the peer that it may send so many more."""
+
+    __slots__ = (
+        "_credit",
+        "_decode",
+        "_early",
+        "_encoding",
+        "_inbox",
+        "_listener",
+        "_max",
+        "_owed",
+        "_partial",
+        "_room",
+        "_waiter",
+        "ended",
+    )
+
+    def __init__(
+        self, decode: Callable[[bytes], Any], max_bytes: int, encoding: str, credit: Callable[[int], None]
+    ) -> None:
+        self.ended = False
+        self._decode = decode
+        self._max = max_bytes
+        self._encoding = encoding
+        self._credit = credit
+        self._room = WINDOW
+        self._owed = 0
+        self._early = 0  # of the message that is assembled: what has been credited already
+        self._partial = bytearray()
+        self._inbox: deque[tuple[Any, int]] = deque()
+        self._listener: Callable[[Any], None] | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    # --- from the connection
+
+    def feed(self, data: bytes, start: int, end: int) -> None:
+        """The payload of a DATA frame: most often one whole message, without compression."""
+        self._room -= end - start
+        if self._room < 0:
+            raise Unreadable(grpc.StatusCode.RESOURCE_EXHAUSTED, "more was sent than the window allows")
+        if not self._partial and not data[start] and _size(data, start) == end - start - _PREFIX <= self._max:
+            self._take(data[start + _PREFIX : end], end - start)
+            return
+        self._partial += data[start:end]
+        self._assemble()
+
+    def feed_end(self) -> None:
+        if self._partial:
+            raise Unreadable(grpc.StatusCode.INTERNAL, "the request ended in the middle of a message")
+        self.ended = True
+        self._wake()
+
+    def _assemble(self) -> None:
+        partial = self._partial
+        while len(partial) >= _PREFIX:
+            size = _size(partial, 0)
+            if size > self._max:
+                what = f"the message has {size:,} bytes, at most {self._max:,} are read"
+                raise Unreadable(grpc.StatusCode.RESOURCE_EXHAUSTED, what)
+            if len(partial) < _PREFIX + size:
+                self._owe(len(partial) - self._early)  # it may be larger than the window
+                self._early = len(partial)
+                return
+            payload, compressed = bytes(partial[_PREFIX : _PREFIX + size]), partial[0]
+            del partial[: _PREFIX + size]
+            early, self._early = self._early, 0
+            self._take(self._decompress(payload) if compressed else payload, _PREFIX + size - early)
+
+    def _decompress(self, payload: bytes) -> bytes:
+        if self._encoding != "gzip":
+            allowed = ", ".join(_ENCODINGS)
+            raise Unreadable(grpc.StatusCode.UNIMPLEMENTED, f"encoding {self._encoding!r} is not one of {allowed}")
+        inflater = zlib.decompressobj(_GZIP)
+        try:
+            plain = inflater.decompress(payload, self._max)
+        except zlib.error as error:
+            raise Unreadable(grpc.StatusCode.INTERNAL, f"the message is not gzip: {error}") from error
+        if inflater.unconsumed_tail:
+            raise Unreadable(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, f"the message inflates to more than {self._max:,} bytes"
+            )
+        return plain
+
+    def _take(self, payload: bytes, owed: int) -> None:
+        try:
+            message = self._decode(payload)
+        except Exception as error:  # whatever a deserializer raises, the peer sent what it cannot read
+            raise Unreadable(grpc.StatusCode.INTERNAL, f"the request cannot be parsed: {error}") from error
+        if self._listener is not None:
+            self._owe(owed)
+            self._listener(message)
+            return
+        self._inbox.append((message, owed))
+        self._wake()
+
+    # --- to the handler
+
+    async def read(self) -> Any:
+        """The next message, or grpc.aio.EOF."""
+        while not self._inbox:
+            if self.ended:
+                return grpc.aio.EOF
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self.pop()
+
+    def pop(self) -> Any:
+        """The next message, which must be there."""
+        message, size = self._inbox.popleft()
+        self._owe(size)
+        return message
+
+    def __len__(self) -> int:
+        return len(self._inbox)
+
+    def listen(self, listener: Callable[[Any], None]) -> None:
+        """From now on every message goes to `listener`, those that wait first."""
+        self._listener = listener
+        while self._inbox:
+            listener(self.pop())
+
+    def mute(self) -> None:
+        """Nobody will read what comes."""
+        self._listener = lambda message: None
+
+    def _owe(self, size: int) -> None:
+        self._owed += size
+        if self._owed >= WINDOW // 2:
+            self._credit(self._owed)
+            self._room += self._owed
+            self._owed = 0
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+def _size(data: bytes | bytearray, start: int) -> int:
+    """What the prefix of a message says of its length."""
+    return int.from_bytes(data[start + 1 : start + _PREFIX], "big")

@@ -1,0 +1,103 @@
+"""A gRPC server on one event loop, made for many connections with small messages: see docs/adr/0006.
+
+It takes the servicers that protoc generates for grpc.aio (unary and streaming), with deadlines, cancellation, flow
+control, metadata, gzip requests and keepalive. It has no TLS and no compression of its own answers.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import grpc
+
+from strata.grpcserver.call import Refusal
+from strata.grpcserver.connection import Connection, Service
+from strata.grpcserver.headers import Metadata
+
+__all__ = ["Gate", "Server"]
+
+Gate = Callable[[Metadata], Refusal | None]
+
+_MAX_MESSAGE_BYTES = 4 << 20
+_KEEPALIVE_S = 20.0  # a peer that was silent so long is asked, and is gone after as long without an answer
+_BACKLOG = 4_096
+
+
+def _open_gate(metadata: Metadata) -> Refusal | None:
+    return None
+
+
+class Server:
+    """`gate` may refuse a call by its metadata before its handler sees it."""
+
+    def __init__(self, gate: Gate = _open_gate, max_message: int = _MAX_MESSAGE_BYTES) -> None:
+        self._methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+        self._connections: set[Connection] = set()
+        self._emptied = asyncio.Event()
+        self._service = Service(methods=self._methods, gate=gate, max_message=max_message, closed=self._on_closed)
+        self._listener: asyncio.Server | None = None
+        self._keepalive: asyncio.Task[None] | None = None
+
+    # --- what generated code calls
+
+    def add_registered_method_handlers(
+        self, service: str, method_handlers: "Mapping[str, grpc.RpcMethodHandler[Any, Any]]"
+    ) -> None:
+        for name, handler in method_handlers.items():
+            self._methods[f"/{service}/{name}"] = handler
+
+    def add_generic_rpc_handlers(self, generic_rpc_handlers: Sequence[object]) -> None:
+        """Generated code registers every method under both names; the other one is enough."""
+
+    # --- start and stop
+
+    async def start(self, host: str, port: int) -> int:
+        """Serves there; returns the port, which the system chose when it was 0."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(self._accept, host, port, backlog=_BACKLOG)
+        self._keepalive = loop.create_task(self._ask_the_silent())
+        bound: int = self._listener.sockets[0].getsockname()[1]
+        return bound
+
+    async def stop(self, grace: float) -> None:
+        """No new connections and calls; those that run have `grace` seconds to end."""
+        if self._listener is not None:
+            self._listener.close()
+        if self._keepalive is not None:
+            self._keepalive.cancel()
+        for connection in self._connections:
+            connection.drain()
+        for connection in [item for item in self._connections if not item.busy]:
+            connection.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wait_empty(), grace)
+        for connection in list(self._connections):
+            connection.abort()
+        await self._wait_empty()
+
+    async def _wait_empty(self) -> None:
+        while self._connections:
+            self._emptied.clear()
+            await self._emptied.wait()
+
+    def _accept(self) -> Connection:
+        connection = Connection(self._service)
+        self._connections.add(connection)
+        return connection
+
+    def _on_closed(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._emptied.set()
+
+    async def _ask_the_silent(self) -> None:
+        while True:
+            await asyncio.sleep(_KEEPALIVE_S)
+            for connection in list(self._connections):
+                if connection.heard:
+                    connection.heard = connection.pinged = False
+                elif connection.pinged:
+                    connection.abort()
+                else:
+                    connection.ping()
