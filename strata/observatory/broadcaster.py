@@ -3,6 +3,7 @@ its own speed, and one that falls out of it is told to resync. Nobody ever waits
 """
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
@@ -18,6 +19,8 @@ _PING_S = 15.0
 _OPENING = b"retry: 2000\n\n"
 # A client that is this far behind is better served by a snapshot.
 _MAX_LAG_BYTES = 8 << 20
+# The longest that a page is kept waiting for its first picture after a start; the engine's own start takes two seconds.
+_HOLD_S = 6.0
 
 SnapshotOf = Callable[[Filter], bytes]
 
@@ -31,6 +34,8 @@ class Broadcaster:
         self._ring = ring or Ring()
         self._news = asyncio.Event()
         self._closed = False
+        self._released = asyncio.Event()
+        self._released.set()
         self.epoch = uuid.uuid4().hex[:12]
         self.num_clients = 0
         self.resyncs = 0
@@ -54,6 +59,14 @@ class Broadcaster:
         """The cache was changed behind the deltas' back: everybody starts over from a snapshot."""
         self.publish("resync", {"reason": reason})
 
+    def hold(self) -> None:
+        """Until `release`, or for a few seconds, nobody gets a picture: history is being loaded, and a page that comes
+        back after a restart would replace what it shows by less."""
+        self._released.clear()
+
+    def release(self) -> None:
+        self._released.set()
+
     def flush(self) -> None:
         """Wakes the clients when there is news; also each 15 s without, for the ping."""
         now = self._clock.monotonic()
@@ -67,12 +80,18 @@ class Broadcaster:
     def close(self) -> None:
         """Ends every stream."""
         self._closed = True
+        self._released.set()
         self._news.set()
 
     async def stream(self, wanted: Filter, cursor: str | None) -> AsyncGenerator[bytes]:
         """One client's bytes: what it missed, or a snapshot, then everything new, with pings."""
         self.num_clients += 1
         try:
+            if not self._released.is_set() and wanted.wants("metrics"):
+                yield PING  # the response begins: its client knows that somebody is there
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_HOLD_S):
+                        await self._released.wait()
             seq, opening = self._open(wanted, cursor)
             yield _OPENING + opening
             sent_at = self._clock.monotonic()

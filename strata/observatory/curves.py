@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from strata.errors import StoreUnavailable
 from strata.observatory.decimate import Curve, curve_of, thin
 from strata.observatory.history import StoredCurve, read_curves
 from strata.observatory.live import LiveView
@@ -32,25 +33,39 @@ class CurveReader:
         narrowed = any(value is not None for name, value in where.items() if name != "metric")
         if not narrowed and self._is_cached(run_id):
             return self._from_cache(run_id, where.get("metric"), points)
-        await self._settle(run_id)
-        found = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2))
+        try:
+            await self._settle(run_id)
+            found = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2))
+        except StoreUnavailable:
+            if narrowed or not self._is_shown(run_id):
+                raise
+            return self._from_cache(run_id, where.get("metric"), points)  # what is live, while there is no more
         return await asyncio.to_thread(lambda: [_stored(curve, points) for curve in found])
 
     async def _settle(self, run_id: str) -> None:
-        """Points that the cache shows but the store has not got yet are waited for, within reason."""
+        """Points that were accepted but that the store has not got yet are waited for, within reason."""
         series, cache = self._live.series, self._live.cache
-        ahead = any(
+        ahead = not self._live.is_whole or any(
             cache.has(number) and series.stored(number) < cache.stats(number).total_points
             for number in series.of_run(run_id)
         )
-        if ahead and self._store.ready:
+        if ahead:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._flush(), _SETTLE_S)
+                async with asyncio.timeout(_SETTLE_S):
+                    await self._wait_stored()
+
+    async def _wait_stored(self) -> None:
+        if not self._live.is_whole:
+            await self._store.wait_ready()  # just started, and so is the engine
+        if self._store.ready:
+            await self._flush()
 
     def _is_cached(self, run_id: str) -> bool:
+        return self._live.is_whole and run_id not in self._live.cold and self._is_shown(run_id)
+
+    def _is_shown(self, run_id: str) -> bool:
         numbers = self._live.series.of_run(run_id)
-        whole = run_id not in self._live.cold and bool(numbers)
-        return whole and all(self._live.cache.has(number) for number in numbers)
+        return bool(numbers) and all(self._live.cache.has(number) for number in numbers)
 
     def _from_cache(self, run_id: str, metric: str | None, points: int) -> list[dict[str, Any]]:
         series, cache = self._live.series, self._live.cache

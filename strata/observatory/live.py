@@ -67,6 +67,8 @@ class LiveView:
         self._touched: OrderedDict[str, None] = OrderedDict()
         self._partial: set[str] = set()
         self.cold: set[str] = set()
+        # False until what earlier processes accepted is loaded: before, any run here may be the end of a longer one.
+        self.is_whole = False
         self.applied_offset = 0
         self.unshown_points = 0
         self.observers: list[Callable[[NewPoints], None]] = []

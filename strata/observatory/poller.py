@@ -98,8 +98,10 @@ class Poller:
                 self._live.cold.add(info.run_id)
         await self._history.load(self._live, chosen)
         await self._sync_counts()
+        self._live.is_whole = True
         if chosen:
             self._live.stream.resync("history was loaded")
+        self._live.stream.release()
 
     async def refresh_runs(self) -> None:
         """Also publishes them: `runs_meta` comes each 30 s even from an idle cluster."""

@@ -28,10 +28,14 @@ class StreamClient:
         self._task = asyncio.create_task(self._read(cursor, connected))
         await asyncio.wait_for(connected.wait(), 60)
 
+    def move_to(self, http: str) -> None:
+        """A server that was started again has another port; a browser's would be the same."""
+        self._http = http
+
     async def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            with contextlib.suppress(asyncio.CancelledError, httpx.TransportError):  # also of a server that was killed
                 await self._task
 
     async def wait_for(self, condition: Callable[[], bool], deadline_s: float = 60.0) -> None:

@@ -117,3 +117,20 @@ async def test_closing_ends_the_streams() -> None:
     await anext(client)
     stream.close()
     assert [chunk async for chunk in client] == []
+
+
+async def test_nobody_gets_a_picture_while_history_is_loaded() -> None:
+    """A page that comes back with its cursor would replace what it shows by less."""
+    stream, _ = make()
+    stream.hold()
+    client, state_only = stream.stream(Filter(), "older:9"), stream.stream(Filter(topics=frozenset({"state"})), None)
+    assert await anext(client) == PING
+    opening = asyncio.create_task(anext(client))
+    assert b"retry" in await anext(state_only)  # has no curves that could be half there
+    stream.publish("state", {"n": 1})
+    await asyncio.sleep(0)
+    assert not opening.done()
+    stream.release()
+    assert b"id: %b:1\n" % stream.epoch.encode() in await opening
+    await client.aclose()
+    await state_only.aclose()

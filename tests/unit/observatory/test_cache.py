@@ -124,3 +124,20 @@ def test_the_edges_of_a_row(count: int) -> None:
     if count:
         assert cache.curve(0).values.max() == count - 1
         assert cache.is_raw(0) == (count <= NUM_BUCKETS)
+
+
+def test_many_series_that_are_fed_alike_do_not_all_merge_in_one_tick() -> None:
+    """What is shown is the same as for a series alone, but for its width."""
+    count, cache = 1_000, SeriesCache(max_series=1_000)
+    numbers = np.tile(np.arange(count), 10)
+    widened = []
+    for start in range(0, 1_000, 10):
+        steps = np.repeat(np.arange(start, start + 10), count)
+        cache.apply(numbers, steps, steps, (steps % 97) + numbers * 100.0)
+        widened.append(sum(not cache.is_raw(number) for number in range(count)))
+    assert max(np.diff(widened)) <= 256
+    for number in (0, 500, 999):
+        curve, stats = cache.curve(number), cache.stats(number)
+        assert stats.total_points == 1_000
+        assert (curve.values.min(), curve.values.max()) == (number * 100.0, number * 100.0 + 96)
+        assert (curve.steps[0], curve.steps[-1]) == (0, 999)

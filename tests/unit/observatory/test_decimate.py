@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.observatory.decimate import bucketize, curve_of, lttb, merge_buckets, thin
+from strata.observatory.decimate import BUCKET, bucketize, curve_of, lttb, merge_buckets, merge_pairs, thin
 
 
 @settings(max_examples=60, deadline=None)
@@ -29,6 +29,17 @@ def test_merging_buckets_equals_bucketing_at_once() -> None:
     values[100:180] = np.nan
     fine = bucketize(steps, steps, values, np.arange(0, 1_000, 10))
     np.testing.assert_array_equal(merge_buckets(fine, 5), bucketize(steps, steps, values, np.arange(0, 1_000, 50)))
+
+
+def test_merging_pairs_equals_merging_neighbours_and_an_empty_one_adds_nothing() -> None:
+    rng = np.random.default_rng(4)
+    values, steps = rng.integers(0, 5, 1_000).astype(float), np.arange(1_000)
+    values[100:180] = np.nan
+    fine = bucketize(steps, steps, values, np.arange(0, 1_000, 10))
+    np.testing.assert_array_equal(merge_pairs(fine[::2], fine[1::2]), merge_buckets(fine, 2))
+    nothing = np.zeros(len(fine), BUCKET)
+    np.testing.assert_array_equal(merge_pairs(fine, nothing), fine)
+    np.testing.assert_array_equal(merge_pairs(nothing, fine), fine)
 
 
 def test_a_run_of_nan_is_a_gap_with_its_count() -> None:
