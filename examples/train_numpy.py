@@ -45,6 +45,7 @@ def main() -> None:
     loader = strata.data.Loader(str(options.data / "*.npy"), batch_size=options.batch_size, seed=1)
     weights = np.zeros(20)
     step, loss = 0, float("nan")
+    ledger = bytes(32)  # a chain of hashes over every sample that this rank has trained on, in order
 
     with run.checkpoints(str(options.data / "checkpoints" / run.id)) as checkpoints:
         # Rank 0 saves the model; all ranks go back to the step that rank 0 finds.
@@ -54,12 +55,14 @@ def main() -> None:
             state = checkpoints.load(resume, rank=0)
             weights, step = np.array(state["weights"]), resume
             loader.load_state_dict(state["cursor"])
+            ledger = checkpoints.load(resume)["ledger"].tobytes()
             print(f"rank {run.rank}: resumed from step {resume}")
 
         while loader.epoch < options.epochs:
             epoch = loader.epoch
             for batch in loader:
                 rows = batch["data"]
+                ledger = hashlib.sha256(ledger + rows.tobytes()).digest()
                 x, y = rows[:, :20], rows[:, 20]
                 error = x @ weights - y
                 mine = np.concatenate([x.T @ error, [error @ error, len(rows), float(run.stop_asked)]])
@@ -69,8 +72,9 @@ def main() -> None:
                 step, loss = step + 1, squares / count
                 run.log({"loss": loss, "lr": options.lr}, step=step)
                 run.progress(step, epoch=epoch, percent=100 * step / (len(loader) * options.epochs))
-                if step % 20 == 0 or stop:
-                    state = {"step": np.array(step)}
+                last = step == len(loader) * options.epochs
+                if step % 20 == 0 or last or stop:
+                    state = {"ledger": np.frombuffer(ledger, dtype=np.uint8)}
                     if run.rank == 0:
                         state |= {"weights": weights, "cursor": loader.state_dict()}
                     checkpoints.save(state, step=step, epoch=epoch)
@@ -80,6 +84,7 @@ def main() -> None:
                 time.sleep(options.pause)
             strata.barrier(f"epoch-{epoch}", step=step)
 
+    print(f"rank {run.rank}: ledger {ledger.hex()[:16]}")
     if run.rank == 0:
         digest = hashlib.sha256(weights.tobytes()).hexdigest()[:16]
         print(f"done: loss {loss:.6f} after {step} steps, weights {digest}")

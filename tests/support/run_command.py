@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ class RunCommand:
 
     def __init__(self, folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> None:
         self.data_dir = folder / "strata"
-        self._out = folder / "run.out"
-        self._out.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._out = Path(tempfile.mkstemp(".out", "run-", folder)[1])
         ports = {f"STRATA_{name}_PORT": "0" for name in ("GRPC", "HTTP", "TELEMETRY")}
         command = [sys.executable, "-m", "strata", "run", "--data-dir", str(self.data_dir), *arguments]
         with self._out.open("wb") as out:
@@ -53,7 +54,7 @@ class RunCommand:
         return self.process.wait(timeout_s)
 
     def task_id(self) -> str:
-        found = wait_for(lambda: self._running() and _TASK.search(self.output), 60, "a task")
+        found = wait_for(lambda: _TASK.search(self.output) or (self._running() and None), 60, "a task")
         return str(found[1])
 
     def state(self) -> StateView:
@@ -62,18 +63,22 @@ class RunCommand:
             return fetch_state(channel)
 
     def wait_checkpoint(self, step: int = 0) -> None:
-        """Until one of at least this step is committed."""
-        wait_for(lambda: self._running() and self._saved() >= step, 60, f"a checkpoint of step {step}")
+        """Until the task has one of at least this step."""
+        task_id = self.task_id()
+        wait_for(lambda: self._running() and self._saved(task_id) >= step, 60, f"a checkpoint of step {step}")
 
-    def _saved(self) -> int:
-        return max((item["step"] for item in self.state().checkpoints if item["status"] == "completed"), default=-1)
+    def _saved(self, task_id: str) -> int:
+        own = [item for item in self.state().checkpoints if item["task_id"] == task_id]
+        return max((item["step"] for item in own if item["status"] == "completed"), default=-1)
 
     def _running(self) -> bool:
         assert self.process.poll() is None, self.output
         return True
 
     def worker(self, rank: int) -> dict[str, Any]:
-        return next(item for item in self.state().workers if item["rank"] == rank and item["state"] == "ready")
+        """Of the task, as it is registered now."""
+        name = f"{self.task_id()}-{rank}"
+        return next(item for item in self.state().workers if item["worker_id"] == name)
 
     def rank_pid(self, rank: int) -> int:
         return int(self.worker(rank)["metadata"]["pid"])
