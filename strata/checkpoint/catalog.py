@@ -19,7 +19,7 @@ from strata.checkpoint.layout import (
 )
 from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.reader import CheckpointReader
-from strata.checkpoint.retention import AttemptState, RetentionPlan, RetentionPolicy, plan_garbage, plan_retention
+from strata.checkpoint.retention import AttemptState, RetentionPolicy, plan_garbage, plan_retention
 from strata.clock import Clock
 from strata.errors import CheckpointNotFound, CorruptCheckpoint, StorageError, StorageNotFound
 from strata.storage.base import HoldsUploads, ObjectStore
@@ -128,9 +128,9 @@ class Catalog:
         faults.reach("retired")
         self._store.delete(step_folder(step))
 
-    def retire(self, saved: int, policy: RetentionPolicy) -> RetentionPlan:
-        """Applies retention after the step `saved` was committed. What cannot be removed now is tried again next
-        time."""
+    def retire(self, saved: int, policy: RetentionPolicy) -> dict[int, str]:
+        """Applies retention after the step `saved` was committed; returns what is gone, with the reasons. What cannot
+        be removed now is tried again next time."""
         committed = self._committed()
         protected = dict.fromkeys(self.pins(), "pinned")
         with self._lock:
@@ -139,14 +139,16 @@ class Catalog:
         if checked:
             protected.setdefault(max(checked), "the newest verified one")
         protected[saved] = "just saved"
-        plan = plan_retention(list(committed), policy, protected)
-        for step, reason in plan.delete.items():
+        removed: dict[int, str] = {}
+        for step, reason in plan_retention(list(committed), policy, protected).delete.items():
             try:
                 self.remove(step)
-                _log.info("removed checkpoint step %d: %s", step, reason)
             except StorageError as error:
                 _log.warning("could not remove checkpoint step %d, will try again: %s", step, error)
-        return plan
+            else:
+                removed[step] = reason
+                _log.debug("removed checkpoint step %d: %s", step, reason)
+        return removed
 
     def _committed(self) -> dict[int, str]:
         """Each committed step's attempt. What was read once is not read again: a long history would cost a request per

@@ -7,13 +7,13 @@ generation are in; the committer it names then creates COMMIT.json, whose existe
 import secrets
 import threading
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from strata.errors import CheckpointAborted, InvalidArgument
 from strata.types.checkpoints import CheckpointInfo
 from strata.types.names import check_name
 
-__all__ = ["Attempt", "CommitCoordinator", "Decision", "SoloCommit", "Vote", "new_attempt_id"]
+__all__ = ["Attempt", "CommitCoordinator", "Decision", "KeepsCatalog", "SoloCommit", "Vote", "new_attempt_id"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,15 @@ class CommitCoordinator(Protocol):
     def abort(self, attempt: Attempt, rank: int, reason: str) -> None:
         """A rank that cannot go on says so, so that nobody waits for the deadline. No effect once votes are
         complete."""
+        ...
+
+
+@runtime_checkable
+class KeepsCatalog(Protocol):
+    """A coordinator that others ask what checkpoints there are: it wants to hear of deletions too."""
+
+    def removed(self, step: int, reason: str) -> None:
+        """The checkpoint of `step` is deleted from the store; said again, it changes nothing."""
         ...
 
 

@@ -200,6 +200,7 @@ class CheckpointManager:
         if step in self._catalog.pins():
             raise InvalidArgument(f"step {step} is pinned", hint="Unpin it first.")
         self._catalog.remove(step)
+        self._pipeline.tell_removed({step: "removed by hand"})
 
     # Loading
 

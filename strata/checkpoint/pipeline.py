@@ -2,11 +2,12 @@
 
 import json
 import logging
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from strata.checkpoint import faults
 from strata.checkpoint.catalog import Catalog
-from strata.checkpoint.commit import CommitCoordinator
+from strata.checkpoint.commit import CommitCoordinator, KeepsCatalog
 from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.layout import FORMAT_KEY
 from strata.checkpoint.manifest import FORMAT
@@ -14,7 +15,7 @@ from strata.checkpoint.options import CheckpointSettings
 from strata.checkpoint.retention import RetentionPolicy
 from strata.checkpoint.saver import Identity, SaveJob, Saver
 from strata.checkpoint.staging import StagingPool
-from strata.errors import Busy, CheckpointNotFound, CorruptCheckpoint, InvalidArgument, StorageError
+from strata.errors import Busy, CheckpointNotFound, CorruptCheckpoint, InvalidArgument, StorageError, StrataError
 from strata.storage.base import ObjectStore, honours_create
 from strata.types.checkpoints import CheckpointInfo
 
@@ -38,12 +39,14 @@ class SavePipeline:
         self._catalog = catalog
         self._settings = settings
         self._policy = policy
+        self._catalog_keeper = coordinator if isinstance(coordinator, KeepsCatalog) else None
         identity = Identity(rank=settings.rank, worker_id=settings.worker_id, task_id=settings.task_id)
         self._saver = Saver(store, coordinator, identity, settings.clock)
         self._pool = StagingPool(settings.staging_buffers, settings.memory_budget_bytes)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-save")
         self._pending: list[SaveHandle] = []
         self._tidying: Future[None] | None = None
+        self._untold: dict[int, str] = {}  # removed, and the coordinator has not heard of it
         self._sweep_at: float | None = 0.0  # due with the first commit: what a dead process left behind
         self._closed = False
         self.conditional_writes: bool | None = None
@@ -108,6 +111,7 @@ class SavePipeline:
     def _run(self, job: SaveJob, buffer: memoryview | None) -> CheckpointInfo:
         try:
             self._prepare()
+            self._untold.pop(job.step, None)  # a step that is saved again must not be reported as removed afterwards
             job.overwrite = job.overwrite or self._is_suspect(job.step)
             info, committer = self._saver.run(job, self._observe)
         except BaseException as error:
@@ -158,12 +162,26 @@ class SavePipeline:
         """After a commit. A failure here must not fail the save: it is said, and tried again after the next one."""
         now = self._settings.clock.monotonic()
         try:
-            self._catalog.retire(step, self._policy)
+            self.tell_removed(self._catalog.retire(step, self._policy))
             if self._sweep_at is not None and now >= self._sweep_at:
                 young = self._catalog.sweep(running=self._saver.running, grace_s=self._grace_s)
                 self._sweep_at = now + self._grace_s if young else None
         except StorageError as error:
             _log.warning("old checkpoints could not be removed, will try again: %s", error)
+
+    def tell_removed(self, removed: Mapping[int, str]) -> None:
+        """The coordinator's catalog follows the store. Not reachable is no failure: it hears of it after the next
+        save."""
+        if self._catalog_keeper is None:
+            return
+        self._untold |= removed
+        for step, reason in list(self._untold.items()):
+            try:
+                self._catalog_keeper.removed(step, reason)
+            except StrataError as error:
+                _log.info("the coordinator was not told that step %d is removed, will try again: %s", step, error)
+                return
+            self._untold.pop(step, None)
 
     def _observe(self, info: CheckpointInfo) -> None:
         if self._settings.observer is not None:

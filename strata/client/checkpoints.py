@@ -9,6 +9,8 @@ from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 
 __all__ = ["AttemptTicket", "CheckpointsClient", "RankVote", "Ruling"]
 
+_HOUSEKEEPING_S = 5.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptTicket:
@@ -126,3 +128,16 @@ class CheckpointsClient:
             generation=self._member.generation,
         )
         self._channel.call(self._stub.AbortCheckpoint, request)
+
+    def removed(self, step: int, storage_path: str, reason: str) -> None:
+        """What was committed there is deleted from its store: the catalog shows it as complete no more. Tried once:
+        nothing waits for it, and whoever deleted it says it again."""
+        request = pb.CheckpointInfo(
+            worker_id=self._member.worker_id,
+            step=step,
+            storage_path=storage_path,
+            type=pb.CheckpointInfo.REMOVED,
+            metadata={"reason": reason[:500]},
+            incarnation=self._member.incarnation,
+        )
+        self._channel.call(self._stub.NotifyCheckpoint, request, timeout_s=_HOUSEKEEPING_S, patience_s=0.0)

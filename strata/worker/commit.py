@@ -3,6 +3,7 @@
 import time
 
 from strata.checkpoint.commit import Attempt, Decision, Vote
+from strata.checkpoint.layout import step_folder
 from strata.client.checkpoints import CheckpointsClient, RankVote
 from strata.errors import CheckpointAborted
 from strata.types.checkpoints import CheckpointInfo
@@ -22,7 +23,7 @@ class CoordinatorCommit:
         self._begun: dict[str, float] = {}  # attempt → when this rank began to write
 
     def begin(self, rank: int, step: int, epoch: int) -> Attempt:
-        ticket = self._client.begin(step, epoch, self._storage_path, self._deadline_s)
+        ticket = self._client.begin(step, epoch, self._path_of(step), self._deadline_s)
         self._begun = {ticket.attempt: time.monotonic()}
         return Attempt(
             step=ticket.step,
@@ -64,3 +65,9 @@ class CoordinatorCommit:
 
     def abort(self, attempt: Attempt, rank: int, reason: str) -> None:
         self._client.abort(attempt.attempt, reason)
+
+    def removed(self, step: int, reason: str) -> None:
+        self._client.removed(step, self._path_of(step), reason)
+
+    def _path_of(self, step: int) -> str:
+        return f"{self._storage_path.rstrip('/')}/{step_folder(step).rstrip('/')}"

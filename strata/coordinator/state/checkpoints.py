@@ -98,10 +98,10 @@ class Checkpoints:
             and (record.task_id or "") == worker.task_id
             and record.status is CheckpointStatus.COMPLETED
         )
+        if not gone:
+            return None
         reason = told.metadata.get("reason", "deleted from its store")
-        return (
-            CheckpointRemoved(task_id=worker.task_id, checkpoint_ids=gone, reason=reason, at=now.wall) if gone else None
-        )
+        return CheckpointRemoved(task_id=worker.task_id, checkpoint_ids=gone, reason=reason, at=now.wall)
 
     def plan_begin(
         self, worker: Worker, *, step: int, epoch: int, storage_path: str, deadline_s: float, now: Now

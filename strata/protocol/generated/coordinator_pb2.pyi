@@ -475,12 +475,16 @@ class CheckpointInfo(_message.Message):
         INCREMENTAL: CheckpointInfo._Type.ValueType  # 1
         OPTIMIZER_ONLY: CheckpointInfo._Type.ValueType  # 2
         MODEL_ONLY: CheckpointInfo._Type.ValueType  # 3
+        REMOVED: CheckpointInfo._Type.ValueType  # 4
+        """no kind of content: what was saved at storage_path is deleted from its store"""
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     FULL: CheckpointInfo.Type.ValueType  # 0
     INCREMENTAL: CheckpointInfo.Type.ValueType  # 1
     OPTIMIZER_ONLY: CheckpointInfo.Type.ValueType  # 2
     MODEL_ONLY: CheckpointInfo.Type.ValueType  # 3
+    REMOVED: CheckpointInfo.Type.ValueType  # 4
+    """no kind of content: what was saved at storage_path is deleted from its store"""
 
     @_typing.final
     class MetadataEntry(_message.Message):

@@ -6,7 +6,9 @@ import pytest
 
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Verdict
+from strata.coordinator.state.checkpoints import REMOVED
 from strata.errors import CheckpointAborted, CheckpointNotFound, Fenced, InvalidArgument, Refused, UnknownWorker
+from strata.protocol.generated import coordinator_pb2 as pb
 from strata.types import events as e
 from strata.types.checkpoints import CheckpointStatus
 from tests.support.pure_cluster import PureCluster, caller
@@ -282,3 +284,33 @@ def test_old_records_are_forgotten_but_never_a_task_s_newest() -> None:
     newest = cluster.state.checkpoints.latest("q")
     assert newest is not None
     assert newest.id == "precious"
+
+
+def test_a_deleted_checkpoint_is_complete_no_more(cluster: PureCluster) -> None:
+    for step in (10, 20):
+        attempt = cluster.begin("a", step, storage_path=f"s3://b/step-{step}").attempt
+        for name in "abc":
+            cluster.vote(name, attempt)
+        cluster.commit("a", attempt)
+    gone = {"checkpoint_id": "", "size_bytes": 0, "type": REMOVED, "metadata": {"reason": "keep_count is 1"}}
+    assert notify(cluster, "a", step=10, storage_path="s3://b/step-10", **gone) == 20
+    assert notify(cluster, "a", step=10, storage_path="s3://b/step-10", **gone) == 20
+    (event,) = cluster.happened(e.CheckpointRemoved)
+    first, second = cluster.state.checkpoints.records.values()
+    assert (event.checkpoint_ids, event.reason) == ((first.id,), "keep_count is 1")
+    assert (first.status, first.reason) == (CheckpointStatus.REMOVED, "keep_count is 1")
+    assert second.status is CheckpointStatus.COMPLETED
+    notify(cluster, "b", step=20, storage_path="s3://b/step-20", **gone)
+    assert cluster.state.checkpoints.latest("t") is None
+
+
+def test_nobody_removes_the_checkpoints_of_another_task(cluster: PureCluster) -> None:
+    cluster.commit("a", prepared(cluster))
+    cluster.join_all("plain")
+    assert notify(cluster, "plain", checkpoint_id="", type=REMOVED, storage_path="s3://b/step") == 7
+    assert not cluster.happened(e.CheckpointRemoved)
+    assert cluster.state.checkpoints.latest("t") is not None
+
+
+def test_the_type_that_says_removed_is_the_one_of_the_wire() -> None:
+    assert pb.CheckpointInfo.REMOVED == REMOVED
