@@ -25,7 +25,7 @@ _MAX_WAITING = 1_000
 
 _NEWEST = """
 SELECT id, toUnixTimestamp64Milli(event_time) AS ms, kind, severity, message, run_id, task_id, worker_id, rank, step
-FROM {db}.events ORDER BY event_time DESC, id DESC LIMIT 500
+FROM {db}.events WHERE NOT startsWith(kind, 'attempt_') ORDER BY event_time DESC, id DESC LIMIT 500
 """
 
 Accept = Callable[[Batch], Awaitable[Any]]

@@ -97,6 +97,11 @@ class RunBook:
         infos = [self._info(run_id, entry) for run_id, entry in self._entries.items()]
         return sorted(infos, key=lambda info: info.last_event_ms or 0, reverse=True)
 
+    def of_task(self, task_id: str) -> list[str]:
+        """The runs that its ranks log to; the one with the task's id when none said so."""
+        mine = [run_id for run_id, entry in self._entries.items() if entry.details.get("task_id") == task_id]
+        return mine or [task_id]
+
     def active(self) -> set[str]:
         return {run_id for run_id, entry in self._entries.items() if self._is_active(entry)}
 

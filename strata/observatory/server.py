@@ -3,7 +3,6 @@ reverse. The only place that knows all parts; none of them knows this one.
 """
 
 import asyncio
-import contextlib
 import logging
 import signal
 import socket
@@ -20,6 +19,7 @@ from strata.observatory.alerts import AlertBook
 from strata.observatory.background import FATAL
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.cache import SeriesCache
+from strata.observatory.courses import CourseBook
 from strata.observatory.curves import CurveReader
 from strata.observatory.edits import RunEditor
 from strata.observatory.exposition import Exposition
@@ -43,8 +43,10 @@ from strata.observatory.runs import RunBook
 from strata.observatory.samples import SampleBook
 from strata.observatory.sentinel import Sentinel
 from strata.observatory.series import SeriesTable
+from strata.observatory.shutdown import Teardown, end_surely, print_stacks_on_signal
 from strata.observatory.snapshot import SnapshotBuilder
 from strata.observatory.spool import Spool
+from strata.observatory.store.base import Store
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.supervised import SupervisedStore
 from strata.observatory.store.writer import StoreWriter
@@ -54,6 +56,7 @@ from strata.observatory.webhook import Webhook
 __all__ = ["Observatory", "run", "serve"]
 
 _log = logging.getLogger(__name__)
+_STORE_S = 8.0
 
 
 class Observatory:
@@ -63,7 +66,7 @@ class Observatory:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._started_at = self._clock.wall()
-        self._stack = contextlib.AsyncExitStack()
+        self._teardown = Teardown()
         self._build()
         self.http = ""
         self.telemetry = ""
@@ -87,67 +90,70 @@ class Observatory:
         self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, webhook)
         self._edits = RunEditor(self._store, self._writer, self._live, clock)
         polling = PollerConfig(
-            clock=clock, interval_s=settings.poll_interval_sec, edits=self._edits, on_backfilled=self._alerts.load
+            clock=clock, interval_s=settings.poll_interval_sec, edits=self._edits, on_backfilled=self._backfill
         )
         self._poller = Poller(self._store, self._writer, history, self._live, polling)
         self._sentinel = Sentinel(self._live, self._board, self._alerts, clock, settings.data_dir)
         self._keeper = CheckpointKeeper(self._board, self._intake.accept, self._store)
         self._pins = PinBook(self._board, clock)
+        self._courses = CourseBook(self._board, self._store, self._intake.accept, clock, runs.of_task)
         self._samples = SampleBook()
         self._ticker = Ticker([self._live.tick, self._publish_logs, self._board.publish, self._broadcaster.flush])
 
     async def start(self) -> None:
         """Returns when the first request can be answered. What started before a failure is stopped again."""
-        async with contextlib.AsyncExitStack() as stack:
-            await self._start(stack)
-            self._stack = stack.pop_all()
+        async with Teardown() as teardown:
+            await self._start(teardown)
+            self._teardown = teardown.pop_all()
 
     async def stop(self) -> None:
-        await self._stack.aclose()
+        await self._teardown.aclose()
 
-    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+    async def _start(self, teardown: Teardown) -> None:
         settings = self._settings
         _prepare_data_dir(settings)
         guard = Guard.from_settings(settings)
         sock = bind(settings.host, settings.http_port, flag="--http-port")
-        stack.callback(sock.close)
+        teardown.callback(sock.close)
         check_free(settings.host, settings.telemetry_port, flag="--telemetry-port")
         self._spool.open()
-        stack.callback(self._spool.close)
+        teardown.callback(self._spool.close)
+        await self._store.start()
+        teardown.step("the metric store", self._store.stop, _STORE_S)
         feed = CoordinatorFeed(settings.coordinator_addr, guard.token, self._board)
         for part in (
-            self._store,
             self._writer,
             self._intake,
             self._alerts,
             self._keeper,
             self._pins,
+            self._courses,
             self._ticker,
             self._sentinel,
             self._poller,
             feed,
         ):
             await part.start()
-            stack.push_async_callback(part.stop)
-        await self._serve_telemetry(stack, guard)
-        await self._serve_http(stack, guard, sock)
+            teardown.step(type(part).__name__, part.stop)
+        await self._serve_telemetry(teardown, guard)
+        await self._serve_http(teardown, guard, sock)
         file = write_endpoint(settings.data_dir / "observatory.json", {"http": self.http, "telemetry": self.telemetry})
-        stack.callback(file.unlink, missing_ok=True)
+        teardown.callback(file.unlink, missing_ok=True)
         _log.info("dashboard at %s, telemetry at %s", self.http, self.telemetry)
 
-    async def _serve_telemetry(self, stack: contextlib.AsyncExitStack, guard: Guard) -> None:
+    async def _serve_telemetry(self, teardown: Teardown, guard: Guard) -> None:
         host = self._settings.host
         shown = f"[{host}]" if ":" in host else host
         server = TelemetryServer(
             self._intake, f"{shown}:{self._settings.telemetry_port}", guard.token if guard.public else None
         )
-        stack.push_async_callback(server.stop)
+        teardown.step("the telemetry server", server.stop)
         await server.start()
         self.telemetry = f"{shown}:{server.port}"
 
-    async def _serve_http(self, stack: contextlib.AsyncExitStack, guard: Guard, sock: socket.socket) -> None:
+    async def _serve_http(self, teardown: Teardown, guard: Guard, sock: socket.socket) -> None:
         commands = CoordinatorCommands(self._settings.coordinator_addr, guard.token)
-        stack.push_async_callback(commands.stop)
+        teardown.step("the channel to the coordinator", commands.stop)
         parts = Parts(
             guard=guard,
             clock=self._clock,
@@ -164,11 +170,12 @@ class Observatory:
             store=self._store,
             edits=self._edits,
             pins=self._pins,
+            courses=self._courses,
             exposition=Exposition(self._board, self._broadcaster, self._intake.counts, self._gauges),
         )
         listener = HttpListener(create_app(parts), sock)
-        stack.push_async_callback(listener.stop)
-        stack.callback(self._broadcaster.close)  # streams end first, or the listener would wait for them
+        teardown.step("the HTTP server", listener.stop)
+        teardown.callback(self._broadcaster.close)  # streams end first, or the listener would wait for them
         await listener.start()
         self.http = f"http://{shown_address(sock)}"
 
@@ -177,6 +184,10 @@ class Observatory:
         self._logs.take(columns)
         self._samples.take(columns)
         self._writer.offer(columns, end)
+
+    async def _backfill(self, store: Store) -> None:
+        await self._alerts.load(store)
+        await self._courses.load(store)
 
     def _publish_logs(self) -> None:
         fresh = self._logs.drain()
@@ -215,6 +226,7 @@ async def serve(settings: Settings) -> None:
     stopping = asyncio.Event()
     died: list[str] = []
     loop = asyncio.get_running_loop()
+    print_stacks_on_signal(loop)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
 
@@ -230,6 +242,7 @@ async def serve(settings: Settings) -> None:
     try:
         await stopping.wait()
     finally:
+        end_surely(loop)
         await observatory.stop()
     if died:
         raise Internal(f"the observatory's part {died[0]!r} died")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from strata.clock import Clock
 from strata.observatory.alerts import AlertBook
 from strata.observatory.broadcaster import Broadcaster
+from strata.observatory.courses import CourseBook
 from strata.observatory.curves import CurveReader
 from strata.observatory.edits import RunEditor
 from strata.observatory.exposition import Exposition
@@ -40,5 +41,6 @@ class Parts:
     keeper: CheckpointKeeper
     edits: RunEditor
     pins: PinBook
+    courses: CourseBook
     exposition: Exposition
     store: Store

@@ -49,6 +49,12 @@ def tasks_router(parts: Parts) -> APIRouter:
                 return json_bytes(encode(found))
         raise UnknownTask(f"no task {task_id[:80]!r} is known")
 
+    @router.get("/api/tasks/{task_id}/course")
+    async def course(task_id: str) -> Response:
+        if task_id not in parts.board.cluster.tasks:
+            raise UnknownTask(f"no task {task_id[:80]!r} is known")
+        return json_bytes(encode(await parts.courses.view(task_id)))
+
     @router.post("/api/tasks")
     async def submit(
         body: CreateTask, request: Request, idempotency_key: str | None = Header(None, max_length=200)

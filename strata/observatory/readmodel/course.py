@@ -1,0 +1,159 @@
+"""The course of a task: its attempts, why each ended, and where the wall time went. Pure: what is known is an argument.
+
+Attempts are the coordinator's TaskChanged events. When an attempt began to work, how far it got and when it had reached
+the step that the next one went back to are times of points. What ranks did meanwhile is sampled from their heartbeats:
+inside `barrier …`, `checkpoint` or another section, else training. What nobody measured is None, never 0.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Attempt", "Course", "Facts", "activity", "course_view", "plan_shares"]
+
+_ENDED = frozenset({"completed", "failed", "stopped"})
+# Less than this is the edge of a sample, not a time in which nobody looked.
+_EDGE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the points of an attempt say, in Unix seconds: the first one, and when the step was reached that the next
+    attempt went back to."""
+
+    working_at: float | None = None
+    top_step: int | None = None
+    resumed_step_at: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One try. `status` is how it ended, or the task's status while it lasts."""
+
+    number: int
+    started_at: float
+    ended_at: float | None = None
+    status: str = "running"
+    reason: str = ""
+    resume_step: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Course:
+    """A fold of TaskChanged: the same event again, or an older one than the last, changes nothing."""
+
+    attempts: dict[int, Attempt] = field(default_factory=dict)
+    samples: dict[str, float] = field(default_factory=dict)  # seconds, by what ranks were seen doing
+    watched_s: float = 0.0
+
+    def change(self, status: str, number: int, reason: str, at: float, step: int) -> None:
+        known = self.attempts.get(number)
+        if status == "running" and known is None:
+            resume = step if step >= 0 else None
+            self.attempts[number] = Attempt(number=number, started_at=at, reason=reason, resume_step=resume)
+        elif known is not None and known.ended_at is None:
+            if status == "recovering" or status in _ENDED:
+                known.ended_at, known.status, known.reason = at, status, reason
+            elif at >= known.started_at and status == "stopping":
+                known.status, known.reason = status, reason
+
+    def watch(self, doing: Counter[str], seconds: float) -> None:
+        """One look at all ranks of the task while it works."""
+        total = doing.total()
+        if total:
+            self.watched_s += seconds
+            for name, count in doing.items():
+                self.samples[name] = self.samples.get(name, 0.0) + count / total * seconds
+
+    def latest(self) -> Attempt | None:
+        return self.attempts[max(self.attempts)] if self.attempts else None
+
+
+def activity(vitals: dict[str, Any]) -> str:
+    """What a rank is doing: training, barrier, checkpoint or section."""
+    section = vitals.get("section") or ""
+    if section.startswith("barrier"):
+        return "barrier"
+    if section == "checkpoint" or vitals.get("state") == "checkpointing":
+        return "checkpoint"
+    return "section" if section else "training"
+
+
+def plan_shares(course: Course, facts: dict[int, Facts], now: float) -> dict[str, float | None]:
+    """Seconds of wall time since the first start, by what they went into; the parts add up to `wall_s`."""
+    ordered = [course.attempts[number] for number in sorted(course.attempts)]
+    if not ordered:
+        return {}
+    starting, recovering, lost, work = 0.0, 0.0, 0.0, 0.0
+    for place, attempt in enumerate(ordered):
+        end = attempt.ended_at if attempt.ended_at is not None else now
+        known = facts.get(attempt.number, Facts())
+        working = _working(attempt, known, end)
+        before = ordered[place - 1].ended_at if place else None
+        if place == 0:
+            starting += working - attempt.started_at
+        else:
+            recovering += working - (before if before is not None else attempt.started_at)
+        work += end - working
+        lost += _lost(course, attempt, known) or 0.0
+    last = ordered[-1]
+    if last.status == "recovering" and last.ended_at is not None:
+        recovering += now - last.ended_at
+    wall = starting + recovering + work
+    split = _split(course, max(0.0, work - lost))
+    return {"wall_s": wall, "starting_s": starting, "recovering_s": recovering, "lost_s": lost, **split}
+
+
+def _working(attempt: Attempt, facts: Facts, end: float) -> float:
+    """When it began to work. An attempt without any point: it has not, while it lasts; else nobody can tell, and all of
+    it counts as work that nobody measured."""
+    if facts.working_at is not None:
+        return min(max(facts.working_at, attempt.started_at), end)
+    return end if attempt.ended_at is None else attempt.started_at
+
+
+def _split(course: Course, useful: float) -> dict[str, float | None]:
+    """Useful time by what ranks were seen doing; what was not watched is of its own kind."""
+    names = ("training", "barrier", "checkpoint", "section")
+    watched = sum(course.samples.values())
+    if watched <= 0:
+        return {**{f"{name}_s": None for name in names}, "unmeasured_s": useful}
+    seen = useful if useful - course.watched_s < max(_EDGE_S, useful / 20) else min(useful, course.watched_s)
+    parts: dict[str, float | None] = {f"{name}_s": seen * course.samples.get(name, 0.0) / watched for name in names}
+    return {**parts, "unmeasured_s": useful - seen}
+
+
+def _lost(course: Course, attempt: Attempt, facts: Facts) -> float | None:
+    """Work that the next attempt does again: from the step it went back to until the end. None: there is no next one
+    yet, or no point tells."""
+    if attempt.ended_at is None or attempt.number + 1 not in course.attempts or facts.working_at is None:
+        return None
+    return max(0.0, attempt.ended_at - max(facts.resumed_step_at or facts.working_at, facts.working_at))
+
+
+def course_view(task_id: str, course: Course, facts: dict[int, Facts], now: float) -> dict[str, Any]:
+    """The answer of GET /api/tasks/{id}/course."""
+    shares = plan_shares(course, facts, now)
+    training, wall = shares.get("training_s"), shares.get("wall_s")
+    ordered = [course.attempts[number] for number in sorted(course.attempts)]
+    rows = [_row(course, attempt, facts.get(attempt.number, Facts())) for attempt in ordered]
+    goodput = 100.0 * training / wall if training is not None and wall else None
+    return {"task_id": task_id, "attempts": rows, "shares": shares or None, "goodput_percent": goodput}
+
+
+def _row(course: Course, attempt: Attempt, facts: Facts) -> dict[str, Any]:
+    following = course.attempts.get(attempt.number + 1)
+    back_to = following.resume_step if following is not None else None
+    redone = facts.top_step - (back_to or 0) if facts.top_step is not None and following is not None else None
+    return {
+        "attempt": attempt.number,
+        "status": attempt.status,
+        "reason": attempt.reason or None,
+        "started_at_ms": round(attempt.started_at * 1000),
+        "working_at_ms": None if facts.working_at is None else round(facts.working_at * 1000),
+        "ended_at_ms": None if attempt.ended_at is None else round(attempt.ended_at * 1000),
+        "resume_step": attempt.resume_step,
+        "top_step": facts.top_step,
+        "lost_steps": None if redone is None else max(0, redone),
+        "lost_s": _lost(course, attempt, facts),
+    }
