@@ -45,6 +45,8 @@ class CheckpointKeeper:
         return [_shown(row) for row in rows]
 
     def _on_event(self, kind: str, body: dict[str, Any], seq: int) -> None:
+        if kind == "CheckpointRemoved":
+            self._on_removed(body, seq)
         if kind != "CheckpointCommitted":
             return
         batch = Batch(batch_id=f"checkpoint-{self._board.cluster.cluster_id}-{seq}")
@@ -61,10 +63,36 @@ class CheckpointKeeper:
         )
         if body["duration_s"]:
             row.duration_s = body["duration_s"]
+        self._put(batch)
+
+    def _on_removed(self, body: dict[str, Any], seq: int) -> None:
+        batch = Batch(batch_id=f"checkpoint-{self._board.cluster.cluster_id}-{seq}")
+        for checkpoint_id in body["checkpoint_ids"]:
+            record = self._board.cluster.checkpoints.get(checkpoint_id)
+            if record is None:
+                continue
+            row = batch.checkpoints.add(
+                event_time_ms=round(record["created_at"] * 1000) + 1,  # it replaces the commit's row and keeps its date
+                id=checkpoint_id,
+                run_id=record["task_id"] or "",
+                worker_id=record["worker_id"] or "",
+                step=record["step"],
+                epoch=record["epoch"],
+                path=record["path"],
+                size_bytes=record["size_bytes"],
+                status="removed",
+                reason=body["reason"],
+            )
+            if record.get("duration_s"):
+                row.duration_s = record["duration_s"]
+        if batch.checkpoints:
+            self._put(batch)
+
+    def _put(self, batch: Batch) -> None:
         try:
             self._waiting.put_nowait(batch)
         except asyncio.QueueFull:
-            _log.warning("checkpoint %s is not kept in the metric store: too many wait", body["checkpoint_id"])
+            _log.warning("checkpoint %s is not kept in the metric store: too many wait", batch.checkpoints[0].id)
 
     async def _run(self) -> None:
         while True:

@@ -14,6 +14,8 @@ __all__ = ["COLLECTIONS", "Cluster", "root_of"]
 COLLECTIONS = ("workers", "tasks", "datasets", "checkpoints", "barriers", "metrics", "coordinator")
 _KEEP_BARRIERS = 200
 _KEEP_CHECKPOINTS = 2_000
+# Retention removes one per save, for as long as a task runs; the store keeps them all.
+_KEEP_REMOVED = 100
 
 Record = dict[str, Any]
 
@@ -57,6 +59,7 @@ class Cluster:
             "CheckpointVoted": self._on_voted,
             "CheckpointCommitted": self._on_committed,
             "CheckpointAborted": self._on_aborted,
+            "CheckpointRemoved": self._on_removed,
             "BarrierReleased": self._on_released,
             "BarrierBroke": self._on_broke,
             "TaskSubmitted": self._on_submitted,
@@ -190,6 +193,15 @@ class Cluster:
         record = self.checkpoints.get(self._attempts.get(body["attempt"], ""))
         if record is not None:
             self._put_checkpoint({**record, "status": "failed", "reason": body["reason"]})
+
+    def _on_removed(self, body: Record) -> None:
+        for checkpoint_id in body["checkpoint_ids"]:
+            record = self.checkpoints.get(checkpoint_id)
+            if record is not None:
+                self._put_checkpoint({**record, "status": "removed", "reason": body["reason"]})
+        removed = [name for name, record in self.checkpoints.items() if record["status"] == "removed"]
+        for name in removed[:-_KEEP_REMOVED]:
+            del self.checkpoints[name]
 
     def _put_checkpoint(self, record: Record) -> None:
         self.checkpoints[record["id"]] = record

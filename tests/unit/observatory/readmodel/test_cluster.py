@@ -194,3 +194,29 @@ def test_the_store_of_a_checkpoint() -> None:
     assert root_of("s3://bucket/p/step-000000000120/") == "s3://bucket/p"
     assert root_of("step-000000000120") == "step-000000000120"
     assert root_of("/ckpt/step-12") == "/ckpt/step-12", "somebody else's name"
+
+
+def test_a_removed_checkpoint_is_never_called_completed() -> None:
+    def done(step: int) -> ev.CheckpointCommitted:
+        return ev.CheckpointCommitted(
+            checkpoint_id=f"c{step}", task_id="t1", attempt="", worker_id="w0", step=step, epoch=1,
+            storage_path=f"/ckpt/step-{step:012d}", size_bytes=4, type=0, duration_s=None, metadata={}, at=12.0 + step,
+        )  # fmt: skip
+
+    def gone(*steps: int) -> ev.CheckpointRemoved:
+        names = tuple(f"c{step}" for step in steps)
+        return ev.CheckpointRemoved(task_id="t1", checkpoint_ids=names, reason="5 newer ones exist", at=500.0)
+
+    cluster = told(Cluster(), done(1), done(2), gone(1, 77))
+    cluster.set_pins("/ckpt", frozenset({1, 2}))
+    shown = {one["id"]: one for one in views.checkpoints(cluster)}
+    assert (shown["c1"]["status"], shown["c1"]["reason"], shown["c1"]["pinned"]) == (
+        "removed", "5 newer ones exist", False,
+    )  # fmt: skip
+    assert shown["c2"]["status"] == "completed"
+    assert "c77" not in shown, "one that was never known"
+    for step in range(3, 300):
+        told(cluster, done(step), gone(step - 1))
+    statuses = [one["status"] for one in views.checkpoints(cluster)]
+    assert statuses.count("completed") == 1
+    assert statuses.count("removed") == 100, "the list does not grow for ever"
