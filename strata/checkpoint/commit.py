@@ -49,11 +49,16 @@ class Vote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """How an attempt ended. `missing` names the ranks that did not vote, `reason` says why it was given up."""
+    """How an attempt ended. `missing` names the ranks that did not vote, `reason` says why it was given up.
+
+    With `votes` it has not ended: all are in, the committer is gone, and the rank that gets this takes its place. That
+    is safe even if the old committer still lives: COMMIT.json is created once, and either would write the same attempt.
+    """
 
     committed: bool
     missing: tuple[int, ...] = ()
     reason: str = ""
+    votes: tuple[Vote, ...] = ()
 
 
 class CommitCoordinator(Protocol):
@@ -81,7 +86,8 @@ class CommitCoordinator(Protocol):
         ...
 
     def wait_decision(self, attempt: Attempt) -> Decision:
-        """For the other ranks: how it ended. Returns by the deadline at the latest."""
+        """For the other ranks: how it ended, or that it is this rank's turn to commit. Returns by the deadline at the
+        latest."""
         ...
 
     def abort(self, attempt: Attempt, rank: int, reason: str) -> None:

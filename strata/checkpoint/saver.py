@@ -99,8 +99,9 @@ class Saver:
         self._coordinator.vote(attempt, vote)
         faults.reach("voted")
         if attempt.committer != self._identity.rank:
-            return self._follow(job, attempt), False
-        return self._commit(job, attempt), True
+            return self._follow(job, attempt)
+        job.phase = "committing"
+        return self._commit(job, attempt, self._coordinator.wait_votes(attempt)), True
 
     def failed(self, job: SaveJob, error: BaseException) -> CheckpointInfo | None:
         """The record of a save that ended badly, for the catalog; None when it had not even begun."""
@@ -158,9 +159,7 @@ class Saver:
             )
         self._last_digest = (step, digest)
 
-    def _commit(self, job: SaveJob, attempt: Attempt) -> CheckpointInfo:
-        job.phase = "committing"
-        votes = self._coordinator.wait_votes(attempt)
+    def _commit(self, job: SaveJob, attempt: Attempt, votes: tuple[Vote, ...]) -> CheckpointInfo:
         faults.reach("votes_in")
         now = self._clock.wall()
         commit = CommitManifest(
@@ -233,8 +232,12 @@ class Saver:
             # A COMMIT.json that does not match its own hash commits nothing: ours takes its place.
             self._store.put(commit_key(job.step), commit.to_bytes())
 
-    def _follow(self, job: SaveJob, attempt: Attempt) -> CheckpointInfo:
+    def _follow(self, job: SaveJob, attempt: Attempt) -> tuple[CheckpointInfo, bool]:
         decision = self._coordinator.wait_decision(attempt)
+        if decision.votes:
+            _log.warning("step %d: this rank commits for rank %d: %s", job.step, attempt.committer, decision.reason)
+            job.phase = "committing"
+            return self._commit(job, attempt, decision.votes), True
         if not decision.committed:
             raise CheckpointAborted(
                 f"step {job.step} was given up: {decision.reason} (missing ranks {list(decision.missing)})",
@@ -246,7 +249,7 @@ class Saver:
                 f"step {job.step}: the commit was announced, but another attempt's COMMIT.json is there"
             )
         job.phase = "completed"
-        return info_of(commit, self._store.uri)
+        return info_of(commit, self._store.uri), False
 
     def _give_up(self, job: SaveJob, attempt: Attempt, error: BaseException) -> None:
         """Before the vote nobody counts on our bytes: tell the others, and free the space (the disk may be full)."""

@@ -28,15 +28,25 @@ class StoreCommit:
 
     An attempt is `step-…/begin-<generation>-<n>.json`, created once by whoever comes first. A vote is the rank's
     manifest itself. The decision is `a-<attempt>/DECISION.json`, created once: the committer writes "commit" after
-    all votes, anybody writes "abort" after the deadline, and only one of the two can exist.
+    all votes, anybody writes "abort" after the deadline, and only one of the two can exist. A committer that falls
+    silent after the last vote is replaced, by one rank after the other, `patience_s` apart: nobody here can tell slow
+    from dead, and two committers of one attempt do no harm.
     """
 
     def __init__(
-        self, store: ObjectStore, *, rank: int, ranks: tuple[int, ...], generation: int, deadline_s: float = 600.0
+        self,
+        store: ObjectStore,
+        *,
+        rank: int,
+        ranks: tuple[int, ...],
+        generation: int,
+        deadline_s: float = 600.0,
+        patience_s: float = 3.0,
     ) -> None:
         if rank not in ranks:
             raise InvalidArgument(f"rank {rank} is not one of {ranks}")
         self._store = store
+        self._patience_s = patience_s
         self._rank = rank
         self._ranks = tuple(sorted(ranks))
         self._generation = generation
@@ -71,17 +81,30 @@ class StoreCommit:
 
         decision = self._poll(attempt, arrived) or self._expire(attempt)
         _raise_if_aborted(attempt, decision)
-        return tuple(self._vote_of(attempt, rank) for rank in attempt.ranks)
+        return self._votes(attempt)
 
     def publish(self, attempt: Attempt, info: CheckpointInfo) -> None:
         """Nothing to tell anybody: the others watch for COMMIT.json."""
 
     def wait_decision(self, attempt: Attempt) -> Decision:
+        began = time.monotonic()
+        complete_at: float | None = None
+
         def decided() -> Decision | None:
+            nonlocal complete_at
             if self._committed_attempt(attempt.step) == attempt.attempt:
                 return Decision(committed=True)
             decision = self._decision(attempt)
-            return decision if decision is not None and not decision.committed else None
+            if decision is not None and not decision.committed:
+                return decision
+            now = time.monotonic()
+            if complete_at is None:
+                # A listing per look would hammer a bucket: votes are looked for once the committer is late.
+                late = now - began >= self._patience_s
+                complete_at = now if decision is not None or (late and not self._missing(attempt)) else None
+            elif now - complete_at >= self._patience_s * self._turn(attempt):
+                return self._take_over(attempt, f"no COMMIT.json {now - complete_at:.1f} s after the last vote")
+            return None
 
         found = self._poll(attempt, decided)
         if found is not None:
@@ -92,6 +115,14 @@ class StoreCommit:
         # All votes were in and the committer stopped before COMMIT.json.
         reason = f"rank {attempt.committer} did not commit in {attempt.deadline_s:g} s"
         return Decision(committed=False, missing=(attempt.committer,), reason=reason)
+
+    def _turn(self, attempt: Attempt) -> int:
+        """When this rank would replace the committer: 1 for the first after it, …"""
+        return 1 + [rank for rank in attempt.ranks if rank != attempt.committer].index(self._rank)
+
+    def _take_over(self, attempt: Attempt, reason: str) -> Decision:
+        decision = self._decide(attempt, "commit", "")
+        return Decision(committed=False, reason=reason, votes=self._votes(attempt)) if decision.committed else decision
 
     def abort(self, attempt: Attempt, rank: int, reason: str) -> None:
         self._decide(attempt, "abort", f"rank {rank}: {reason}", missing=(rank,))
@@ -132,6 +163,9 @@ class StoreCommit:
         found = {each.key for each in self._store.list(attempt_folder(attempt.step, attempt.attempt)).objects}
         keys = {rank: manifest_key(attempt.step, attempt.attempt, rank) for rank in attempt.ranks}
         return tuple(rank for rank, key in keys.items() if key not in found)
+
+    def _votes(self, attempt: Attempt) -> tuple[Vote, ...]:
+        return tuple(self._vote_of(attempt, rank) for rank in attempt.ranks)
 
     def _vote_of(self, attempt: Attempt, rank: int) -> Vote:
         key = manifest_key(attempt.step, attempt.attempt, rank)

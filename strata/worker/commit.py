@@ -4,7 +4,7 @@ import time
 
 from strata.checkpoint.commit import Attempt, Decision, Vote
 from strata.checkpoint.layout import step_folder
-from strata.client.checkpoints import CheckpointsClient, RankVote
+from strata.client.checkpoints import CheckpointsClient, RankVote, Ruling
 from strata.errors import CheckpointAborted
 from strata.types.checkpoints import CheckpointInfo
 
@@ -49,18 +49,15 @@ class CoordinatorCommit:
                 f"step {attempt.step} was given up: {ruling.reason} (missing ranks {list(ruling.missing)})",
                 missing=ruling.missing,
             )
-        return tuple(
-            Vote(rank=vote.rank, key=vote.manifest_key, digest=vote.manifest_hash, size=vote.size_bytes)
-            for vote in ruling.votes
-        )
+        return _votes(ruling)
 
     def publish(self, attempt: Attempt, info: CheckpointInfo) -> None:
         self._client.commit(attempt.attempt)
 
     def wait_decision(self, attempt: Attempt) -> Decision:
         ruling = self._client.wait(attempt.attempt, attempt.deadline_s + _MARGIN_S)
-        if ruling.prepared:  # the committer died and this rank inherits the pen, but the gang starts anew anyway
-            return Decision(committed=False, reason="the committer died before COMMIT.json was reported")
+        if ruling.prepared:
+            return Decision(committed=False, reason="it was lost before COMMIT.json was reported", votes=_votes(ruling))
         return Decision(committed=ruling.committed, missing=ruling.missing, reason=ruling.reason)
 
     def abort(self, attempt: Attempt, rank: int, reason: str) -> None:
@@ -71,3 +68,10 @@ class CoordinatorCommit:
 
     def _path_of(self, step: int) -> str:
         return f"{self._storage_path.rstrip('/')}/{step_folder(step).rstrip('/')}"
+
+
+def _votes(ruling: Ruling) -> tuple[Vote, ...]:
+    return tuple(
+        Vote(rank=vote.rank, key=vote.manifest_key, digest=vote.manifest_hash, size=vote.size_bytes)
+        for vote in ruling.votes
+    )

@@ -96,7 +96,7 @@ def test_survivors_are_told_who_is_missing(tmp_path: Path) -> None:
     folder = tmp_path / "ckpt"
     code, _ = _launch(folder, "--world", 3, "--steps", 1)
     assert code == 0
-    short = ("--world", 3, "--generation", 2, "--deadline", 4)
+    short = ("--world", 3, "--generation", 2, "--deadline", 4, "--alone")
     code, reports = _launch(folder, *short, "--fault", "data_sent:kill", "--fault-rank", 1)
     assert code == 9
     assert [report["rank"] for report in reports] == [0, 2]
@@ -105,6 +105,17 @@ def test_survivors_are_told_who_is_missing(tmp_path: Path) -> None:
         assert report["error"].startswith("CheckpointAborted")
         assert re.search(r"missing ranks \[.*\b1\b.*\]", report["error"])  # a crawling machine may add others
     _assert_complete(folder, 3, {1})
+
+
+@pytest.mark.parametrize("point", ["voted", "votes_in", "before_commit", "committed"])
+def test_a_dead_committer_is_replaced_long_before_the_deadline(tmp_path: Path, point: str) -> None:
+    """Up to 8 s: ranks without a coordinator give the committer three seconds before they doubt it."""
+    folder = tmp_path / "ckpt"
+    alone = ("--world", 4, "--steps", 2, "--deadline", 600, "--alone")
+    code, reports = _launch(folder, *alone, "--fault", f"{point}:kill@2", "--fault-rank", 0)
+    assert code == 9
+    assert reports == [{"rank": rank, "began": 0, "ended": 2} for rank in (1, 2, 3)]
+    assert _assert_complete(folder, 4, {2}) == 2
 
 
 def test_a_fault_must_name_a_known_point() -> None:

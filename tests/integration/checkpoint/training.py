@@ -89,6 +89,7 @@ def main() -> int:
     parser.add_argument("--generation", type=int, default=1)
     parser.add_argument("--keep", type=int, default=3)
     parser.add_argument("--deadline", type=float, default=30.0)
+    parser.add_argument("--alone", action="store_true", help="no agent ends the siblings of a dead rank")
     parser.add_argument("--fault", default="")
     parser.add_argument("--fault-rank", type=int, default=0)
     options = parser.parse_args()
@@ -109,9 +110,7 @@ def main() -> int:
         children.pop(child)
         if os.WIFSIGNALED(status):
             killed = True
-            if (
-                options.deadline >= 10
-            ):  # an agent ends the siblings; with a short deadline the ranks find out themselves
+            if not options.alone:
                 for other in children:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(other, signal.SIGKILL)

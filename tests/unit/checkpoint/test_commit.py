@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from strata.checkpoint.commit import Attempt, CommitCoordinator, SoloCommit, Vote
+from strata.checkpoint.commit import Attempt, CommitCoordinator, Decision, SoloCommit, Vote
 from strata.checkpoint.layout import commit_key, manifest_key
 from strata.checkpoint.manifest import digest_of
 from strata.checkpoint.store_commit import StoreCommit
@@ -138,6 +138,34 @@ def test_a_committer_that_stops_after_the_votes_is_named(store: ObjectStore) -> 
     ranks[0].wait_votes(attempt)
     decision = ranks[1].wait_decision(attempt)
     assert (decision.committed, decision.missing) == (False, (0,))
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_a_committer_that_falls_silent_is_replaced_by_one_after_the_other(store: ObjectStore, decided: bool) -> None:
+    ranks = [
+        StoreCommit(store, rank=rank, ranks=_RANKS, generation=1, deadline_s=60, patience_s=0.1) for rank in _RANKS
+    ]
+    attempt = ranks[0].begin(0, 5, 0)
+    for rank in _RANKS:
+        ranks[rank].vote(attempt, _vote(store, attempt, rank))
+    if decided:
+        ranks[0].wait_votes(attempt)
+    answers: dict[int, Decision] = {}
+
+    def wait(rank: int) -> None:
+        answers[rank] = ranks[rank].wait_decision(attempt)
+        if answers[rank].votes:
+            _commit(store, attempt)
+
+    waiters = [threading.Thread(target=wait, args=(rank,)) for rank in (1, 2)]
+    for waiter in waiters:
+        waiter.start()
+    for waiter in waiters:
+        waiter.join(10)
+    assert [vote.rank for vote in answers[1].votes] == [0, 1, 2]
+    assert "no COMMIT.json" in answers[1].reason
+    assert answers[2] == Decision(committed=True)
+    assert [vote.rank for vote in ranks[0].wait_votes(attempt)] == [0, 1, 2]  # back again, it may commit as well
 
 
 _ACTIONS = {"begin": 6.0, "vote": 6.0, "commit": 3.0, "abort": 0.3, "restart": 0.3, "relaunch": 0.3}
