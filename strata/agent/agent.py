@@ -204,11 +204,10 @@ class Agent:
             self._capture.follow()
             rounds += 1
             if rounds % 10 == 0:
-                for record in self._ranks.running():
-                    offsets = self._capture.offsets(record)
-                    if record.offsets != offsets:
-                        record.offsets = offsets
-                        self._journal.save(record, sync=False)
+                changed = self._capture.note_offsets()
+                changed += [record for record in self._ranks.running() if self._capture.shed(record)]
+                for record in changed:
+                    self._journal.save(record, sync=False)
             await asyncio.sleep(_FOLLOW_S)
 
 

@@ -1,6 +1,7 @@
 """Passes on what the ranks print and what the host uses, as batches for the observatory."""
 
 import time
+from collections import deque
 from collections.abc import Iterator
 
 from strata.agent.host import HostSample
@@ -26,6 +27,7 @@ class Capture:
         self._outbox = outbox
         self._hostname = hostname
         self._tails: dict[RankKey, dict[str, Tail]] = {}
+        self._passed: deque[tuple[int, RankKey, dict[str, int]]] = deque()  # batch, and how far it takes its rank
 
     def follow(self) -> None:
         """One look at every file; new lines go out at once."""
@@ -39,11 +41,28 @@ class Capture:
             self._pass_on(record, final=True)
             if not any(tail.behind for tail in tails.values()):
                 break
+        for tail in tails.values():
+            tail.shed(tail.offset)
         self._tails.pop(record.key, None)
         return tails["stderr"].last or tails["stdout"].last
 
-    def offsets(self, record: RankRecord) -> dict[str, int]:
-        return {stream: tail.offset for stream, tail in self._of(record).items()}
+    def note_offsets(self) -> list[RankRecord]:
+        """Takes note in the records how far their output is safe: delivered, or on disk. A new agent goes on there.
+        Returns the records that changed."""
+        settled, safe = self._outbox.settled, dict[RankKey, dict[str, int]]()
+        while self._passed and self._passed[0][0] <= settled:
+            _, key, offsets = self._passed.popleft()
+            safe[key] = offsets
+        changed = [record for record in self._ranks.running() if safe.get(record.key, record.offsets) != record.offsets]
+        for record in changed:
+            record.offsets = safe[record.key]
+        return changed
+
+    def shed(self, record: RankRecord) -> bool:
+        """Gives the disk back what is safe elsewhere; True when the record's offsets have changed by it."""
+        anew = [stream for stream, tail in self._of(record).items() if tail.shed(record.offsets.get(stream, 0))]
+        record.offsets = record.offsets | dict.fromkeys(anew, 0)
+        return bool(anew)
 
     def _of(self, record: RankRecord) -> dict[str, Tail]:
         if record.key not in self._tails:
@@ -53,15 +72,15 @@ class Capture:
         return self._tails[record.key]
 
     def _pass_on(self, record: RankRecord, *, final: bool) -> None:
-        lines = [
-            self._line(record, stream, line)
-            for stream, tail in self._of(record).items()
-            for line in tail.read(final=final)
-        ]
+        tails = self._of(record)
+        lines = [self._line(record, stream, line) for stream, tail in tails.items() for line in tail.read(final=final)]
         for start in range(0, len(lines), _MAX_BATCH_LINES):
             batch = new_batch()
             batch.logs.extend(lines[start : start + _MAX_BATCH_LINES])
-            self._outbox.put(batch)
+            number = self._outbox.put(batch)
+            if start + _MAX_BATCH_LINES >= len(lines):
+                offsets = {stream: tail.offset for stream, tail in tails.items()}
+                self._passed.append((number, record.key, offsets))
 
     def _line(self, record: RankRecord, stream: str, line: Line) -> tm.LogLine:
         return tm.LogLine(

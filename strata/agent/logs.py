@@ -1,7 +1,11 @@
 """What ranks print, line by line, on its way to the observatory. Ranks write to files that are followed here, so a dead
-agent never stops one; what cannot be passed on in time is skipped and counted, never silently lost.
+agent never stops one; what cannot be passed on in time is skipped and counted, never silently lost. What was passed on
+is given back to the disk, so that a task of weeks does not fill it.
 """
 
+import contextlib
+import ctypes
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +18,10 @@ __all__ = ["Line", "Tail", "guess_level"]
 MAX_LINE_BYTES = 16 * 1024
 READ_BYTES = 512 * 1024
 MAX_BACKLOG_BYTES = 64 * 1024 * 1024
+KEEP_BYTES = 8 * 1024 * 1024  # of what was passed on, for whoever looks at the file itself
+SHED_BYTES = 8 * 1024 * 1024
 
+_PUNCH_HOLE = 0x02 | 0x01  # FALLOC_FL_PUNCH_HOLE, which must come with FALLOC_FL_KEEP_SIZE
 _LEVEL = re.compile(r"\b(debug|info|notice|warn(?:ing)?|error|critical|fatal)\b", re.IGNORECASE)
 _TRACE = re.compile(r"(Traceback \(most recent call last\)|[A-Za-z_.]+(?:Error|Exception)(?::|$)|Segmentation fault)")
 
@@ -44,6 +51,8 @@ class Tail:
         self.offset = offset  # of the first byte that was not passed on
         self.last = ""
         self._overlong = 0  # bytes of the current line that are not shown
+        self.holes = True  # whether its file system can free the start of a file
+        self._shed = 0  # bytes at the start of the file that take no room any more
 
     def read(self, *, final: bool = False) -> Iterator[Line]:
         """The lines that are complete by now, or with `final` also an unfinished last one; at most READ_BYTES of them
@@ -51,6 +60,8 @@ class Tail:
         try:
             with self.path.open("rb") as file:
                 size = file.seek(0, 2)
+                if size < self.offset:  # it was cut, by us or by somebody else: it begins anew
+                    self.offset = self._shed = self._overlong = 0
                 if size - self.offset > MAX_BACKLOG_BYTES:
                     yield self._skip(size)
                 file.seek(self.offset)
@@ -65,6 +76,23 @@ class Tail:
             return self.path.stat().st_size > self.offset
         except OSError:
             return False
+
+    def shed(self, noted: int) -> bool:
+        """Frees what was passed on before `noted`, the offset from which a new agent would go on, but for the last
+        KEEP_BYTES. Offsets stay as they are: the rank appends on. True when the file begins anew instead, which is
+        for file systems without holes."""
+        end = noted - KEEP_BYTES
+        if end - self._shed < SHED_BYTES:
+            return False
+        with contextlib.suppress(OSError), self.path.open("r+b") as file:
+            self.holes = self.holes and _punch(file.fileno(), end)
+            if self.holes:
+                self._shed = end
+            elif noted == self.offset == os.fstat(file.fileno()).st_size:
+                file.truncate(0)  # a rank that prints within these microseconds loses a line
+                self.offset = self._shed = 0
+                return True
+        return False
 
     def _skip(self, size: int) -> Line:
         skipped = size - READ_BYTES - self.offset
@@ -103,3 +131,10 @@ class Tail:
             text = text.rpartition("\r")[2]  # a progress bar: what a terminal would show at the end
         self.last = text[:500]
         return Line(self.offset, text + tail, guess_level(text))
+
+
+def _punch(descriptor: int, end: int) -> bool:
+    """Makes a hole of the first `end` bytes; False where the file system has none."""
+    fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    return bool(fallocate(descriptor, _PUNCH_HOLE, 0, end) == 0)

@@ -70,6 +70,7 @@ class Outbox:
         self._dropped_points = 0
         self._dropped_logs = 0
         self._total_dropped = 0
+        self._num_put = 0
         self._busy = False
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="strata-telemetry", daemon=True)
@@ -80,9 +81,18 @@ class Outbox:
         """Points and lines lost so far, for want of room."""
         return self._total_dropped
 
-    def put(self, batch: tm.Batch) -> None:
-        """Takes a batch over. When neither memory nor folder has room it is dropped and counted."""
+    @property
+    def settled(self) -> int:
+        """How many of the batches that were put are safe from a kill -9 of this process: sent, or in the folder (or
+        dropped and counted). They settle in order."""
         with self._changed:
+            return self._num_put - len(self._waiting) - self._busy
+
+    def put(self, batch: tm.Batch) -> int:
+        """Takes a batch over and returns its number. When neither memory nor folder has room it is dropped and
+        counted."""
+        with self._changed:
+            self._num_put += 1
             batch.dropped_points += self._dropped_points
             batch.dropped_logs += self._dropped_logs
             self._dropped_points = self._dropped_logs = 0
@@ -92,6 +102,7 @@ class Outbox:
             while len(self._waiting) > room:
                 self._store(self._waiting.popleft())
             self._changed.notify_all()
+            return self._num_put
 
     def flush(self, timeout_s: float) -> bool:
         """Whether everything was delivered in time."""

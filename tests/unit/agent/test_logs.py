@@ -81,3 +81,51 @@ def test_a_flood_is_skipped_with_its_size(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_progress_bar_shows_its_last_state(tmp_path: Path) -> None:
     tail = _tail(tmp_path, b"\r 10%\r 20%\r 30%\n\xff broken\n")
     assert [line.text for line in tail.read()] == [" 30%", "\ufffd broken"]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The measures of shedding, for files of kilobytes."""
+    monkeypatch.setattr(logs, "KEEP_BYTES", 8 * 4096)
+    monkeypatch.setattr(logs, "SHED_BYTES", 8 * 4096)
+
+
+def _texts(tail: Tail) -> list[str]:
+    return [line.text for line in tail.read()]
+
+
+@pytest.mark.usefixtures("small")
+def test_what_was_passed_on_is_given_back_to_the_disk(tmp_path: Path) -> None:
+    tail = _tail(tmp_path, b"%07d\n" % 0 * 20_000)
+    before = tail.path.stat().st_blocks
+    assert len(_texts(tail)) == 20_000
+    assert not tail.shed(noted=tail.offset)
+    kept = tail.path.stat().st_blocks * 512
+    assert kept <= logs.KEEP_BYTES + 2 * 4096 < before * 512
+    _append(tail, b"after\n")
+    assert _texts(tail) == ["after"]
+    assert _texts(Tail(tail.path, 160_000)) == ["after"], "the next agent goes on where this one was"
+    assert tail.path.read_bytes().endswith(b"\n0000000\nafter\n")
+
+
+@pytest.mark.usefixtures("small")
+def test_what_is_not_safe_yet_stays(tmp_path: Path) -> None:
+    tail = _tail(tmp_path, b"%07d\n" % 0 * 20_000)
+    before = tail.path.stat().st_blocks
+    assert len(_texts(tail)) == 20_000
+    assert not tail.shed(noted=40_000)
+    assert tail.path.stat().st_blocks == before
+
+
+@pytest.mark.usefixtures("small")
+def test_without_holes_a_file_begins_anew_when_all_of_it_was_passed_on(tmp_path: Path) -> None:
+    tail = _tail(tmp_path, b"%07d\n" % 0 * 20_000)
+    tail.holes = False
+    assert len(_texts(tail)) == 20_000
+    _append(tail, b"one more\n")
+    assert not tail.shed(noted=tail.offset), "there is more in it"
+    assert _texts(tail) == ["one more"]
+    assert tail.shed(noted=tail.offset)
+    _append(tail, b"anew\n")
+    assert _texts(tail) == ["anew"]
+    assert _texts(Tail(tail.path, 160_009)) == ["anew"], "an old note of a longer file is no reason to lose the new one"
