@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["REPORT_FILE", "Stopwatch", "cpu_seconds", "report", "stopwatch"]
+__all__ = ["REPORT_FILE", "Stopwatch", "cpu_seconds", "folder_bytes", "report", "stopwatch"]
 
 REPORT_FILE = "STRATA_BENCH_REPORT"
 """Environment variable through which the harness names the file that a script reports into."""
@@ -44,6 +44,11 @@ def cpu_seconds() -> float:
     own = resource.getrusage(resource.RUSAGE_SELF)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
+
+
+def folder_bytes(folder: Path) -> int:
+    """What the files below a folder take on disk: whole blocks, as `du` counts them."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
 
 
 def report(values: Mapping[str, float]) -> None:

@@ -3,26 +3,21 @@
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
 import grpc
 import numpy as np
-import psutil
 import pyarrow as pa
 
-from benchmarks.harness import Benchmark, Case, Target, Variant, floor, ours
+from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours, peer
 from benchmarks.measure import stopwatch
+from benchmarks.scripts.observatory_server import Server, server
 from strata.clock import SystemClock
 from strata.observatory.cache import SeriesCache
 from strata.observatory.logbook import LogQuery, _sql
@@ -40,116 +35,57 @@ from strata.types.metrics import SeriesKey
 __all__ = ["BENCHMARK"]
 
 _RATE = 100_000
-_SECONDS = 8.0
+_SECONDS = 20.0
 _SERIES = 5_000
-_PER_BATCH = 5_000
 _CLIENTS = 500
 _ROWS = 10_000_000
 _LINES = 1_000_000
 
-_MAIN = """
-import sys
-from pathlib import Path
-from strata.config import Settings
-from strata.observatory.server import run
-run(Settings(data_dir=Path(sys.argv[1]), http_port=0, telemetry_port=0, coordinator_addr="127.0.0.1:1"))
-"""
 
-
-class Server:
-    """A real observatory with its store process."""
-
-    def __init__(self, folder: Path) -> None:
-        environment = {**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "0"}
-        self._process = subprocess.Popen([sys.executable, "-c", _MAIN, str(folder)], env=environment)
-        file = folder / "observatory.json"
-        while not file.exists():
-            time.sleep(0.05)
-        endpoints = json.loads(file.read_text())
-        self.http, self.telemetry = endpoints["http"], endpoints["telemetry"]
-        while not self.status()["metric_store_ready"]:
-            time.sleep(0.05)
-        observatory = psutil.Process(self._process.pid)
-        self._processes = [observatory, *observatory.children()]
-
-    def status(self) -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self.http}/api/status") as response:  # noqa: S310 - our own server
-            found: dict[str, Any] = json.load(response)
-            return found
-
-    def cpu_s(self) -> float:
-        return sum(sum(process.cpu_times()[:2]) for process in self._processes)
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait()
-
-
-@contextmanager
-def server() -> Iterator[Server]:
-    with tempfile.TemporaryDirectory() as folder:
-        running = Server(Path(folder))
-        try:
-            yield running
-        finally:
-            running.stop()
-
-
-def ingest() -> dict[str, float]:
-    """100,000 points a second over one gRPC stream for 8 s, with a browser watching a probe series."""
-    with server() as running:
-        delays: list[float] = []
-        watcher = threading.Thread(target=_watch, args=(running.http, delays), daemon=True)
-        watcher.start()
-        cpu, start = running.cpu_s(), time.perf_counter()
-        with grpc.insecure_channel(running.telemetry) as channel:
-            accepted = sum(ack.accepted_points for ack in TelemetryStub(channel).Report(_load()))
-        sent_s = time.perf_counter() - start
-        while running.status()["spool_backlog_bytes"]:
-            time.sleep(0.02)
-        stored_s = time.perf_counter() - start
-        cores = (running.cpu_s() - cpu) / stored_s
+def load(running: Server, seconds: float, clients: int) -> dict[str, float]:
+    """100,000 points a second and so many browsers, from a process of its own whose cost is told apart."""
+    command = [sys.executable, str(SCRIPTS / "observatory_load.py"), running.telemetry, running.http]
+    arguments = [str(_RATE), str(seconds), str(clients)]
+    env = os.environ | {"PYTHONPATH": str(SCRIPTS.parent.parent)}
+    with subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # steady
+        before, start = running.cpu_s(), time.perf_counter()
+        figures: dict[str, float] = json.loads(process.stdout.readline())
+        elapsed = time.perf_counter() - start
+        used = [after - before for before, after in zip(before, running.cpu_s(), strict=True)]
     return {
-        "wall_s": stored_s,
-        "points_per_s": accepted / sent_s,
-        "stored_per_s": accepted / stored_s,
-        "cores": cores,
-        "to_browser_p95_s": statistics.quantiles(delays, n=20)[18],
+        **figures,
+        "cores": sum(used) / elapsed,
+        "observatory_cores": used[0] / elapsed,
+        "store_cores": used[1] / elapsed,
     }
 
 
-def _load() -> Iterator[Batch]:
-    batch = Batch()
-    for index in range(_SERIES):
-        batch.series.add(index=index, run_id=f"run-{index // 50}", metric=f"m{index % 50}", device=65535)
-    batch.series.add(index=_SERIES, run_id="probe", metric="probe", device=65535)
-    batch.points.series.extend([*range(_PER_BATCH), _SERIES])
-    batch.points.value.extend(np.random.default_rng(1).normal(size=_PER_BATCH + 1).tolist())
-    start, number = time.perf_counter(), 0
-    while time.perf_counter() - start < _SECONDS:
-        batch.batch_id = f"b{number}"
-        del batch.points.step[:], batch.points.event_time_ms[:]
-        batch.points.step.extend([number] * (_PER_BATCH + 1))
-        batch.points.event_time_ms.extend([time.time_ns() // 1_000_000] * (_PER_BATCH + 1))
-        yield batch
-        number += 1
-        time.sleep(max(0.0, start + number * _PER_BATCH / _RATE - time.perf_counter()))
-
-
-def _watch(http: str, delays: list[float]) -> None:
-    url = f"{http}/stream?runs=probe&topics=metrics"
-    with urllib.request.urlopen(url) as response:  # noqa: S310 - our own server
-        for line in response:
-            if line.startswith(b'data: {"new_series"'):
-                now = time.time()
-                body = json.loads(line[6:])
-                delays += [now - at / 1000 for _, _, times, _ in body["points"] for at in times]
+def ingest() -> dict[str, float]:
+    """100,000 points a second over one gRPC stream for 20 s, with a browser watching a probe series; and all of them
+    are in the store in the end."""
+    with server() as running:
+        figures = load(running, _SECONDS, 0)
+        start = time.perf_counter()
+        running.wait_stored()
+        behind_s = time.perf_counter() - start
+        kept = sum(run["num_points"] for run in running.get("/runs"))
+        assert kept == figures.pop("accepted"), "points are missing"
+        return {"wall_s": figures.pop("elapsed_s"), **figures, "behind_s": behind_s, "rss_bytes": running.rss_bytes()}
 
 
 def clients() -> dict[str, float]:
-    """500 browsers at four deltas a second."""
+    """500 browsers at four deltas a second, all of everything; little is logged."""
     with server() as running:
         return asyncio.run(_clients(running))
+
+
+def crowd() -> dict[str, float]:
+    """500 browsers that watch one run of a hundred each, while 100,000 points a second come in."""
+    with server() as running:
+        figures = load(running, _SECONDS / 2, _CLIENTS)
+        return {"wall_s": figures.pop("elapsed_s"), **figures}
 
 
 async def _clients(running: Server) -> dict[str, float]:
@@ -167,7 +103,7 @@ async def _clients(running: Server) -> dict[str, float]:
         writer.write(request)
         readers.append(asyncio.create_task(read(number, reader)))
     await asyncio.sleep(2)
-    cpu, start = running.cpu_s(), time.perf_counter()
+    cpu, start = sum(running.cpu_s()), time.perf_counter()
     async with grpc.aio.insecure_channel(running.telemetry) as channel:
         stub: Any = TelemetryStub(channel)
         for tick in range(20):
@@ -179,7 +115,7 @@ async def _clients(running: Server) -> dict[str, float]:
             await stub.ReportOnce(batch)
             await asyncio.sleep(0.25)
     await asyncio.sleep(0.6)
-    elapsed, used = time.perf_counter() - start, running.cpu_s() - cpu
+    elapsed, used = time.perf_counter() - start, sum(running.cpu_s()) - cpu
     for task in readers:
         task.cancel()
     for _, writer in connections:
@@ -316,6 +252,17 @@ BENCHMARK = Benchmark(
             warmups=0,
         ),
         Case(
+            name="500 SSE clients of one run each at 100,000 points/s",
+            variants=(ours(crowd),),
+            targets=(
+                Target(metric="points_per_s", versus=None, at_least=99_000),
+                Target(metric="least_deltas_per_s", versus=None, at_least=3.5),
+                Target(metric="to_browser_p95_s", versus=None, at_most=0.6),
+            ),
+            repeats=3,
+            warmups=0,
+        ),
+        Case(
             name="snapshot of 100 runs × 50 metrics inside its byte budget",
             variants=snapshots,
             targets=(Target(metric="wall_s", versus=None, at_most=1.0),),
@@ -335,6 +282,34 @@ BENCHMARK = Benchmark(
                 Target(metric="wall_s", versus=None, at_most=0.3),
                 Target(metric="wall_s", of="nothing", versus=None, at_most=0.3),
             ),
+        ),
+        Case(
+            name="100,000 points logged one by one; a series of a million read back at 2,000 points",
+            variants=(
+                ours(Script(SCRIPTS / "store_strata.py"), label="Strata, run.log until stored"),
+                peer("trackio", Script(SCRIPTS / "store_trackio.py", requires=("trackio==0.43.0",))),
+                peer(
+                    "mlflow",
+                    Script(SCRIPTS / "store_mlflow.py", requires=("mlflow==3.17.2",)),
+                    label="MLflow with SQLite, 1,000 per call (peer)",
+                ),
+                peer("aim", Script(SCRIPTS / "store_aim.py", requires=("aim==3.29.1",))),
+                peer(
+                    "tensorboard",
+                    Script(
+                        SCRIPTS / "store_tensorboardx.py",
+                        requires=("tensorboard==2.20.0", "tensorboardX==2.6.5", "setuptools<81"),
+                    ),
+                    label="TensorBoard with tensorboardX (peer)",
+                ),
+            ),
+            targets=tuple(
+                Target(metric=metric, versus=name, at_most=1.0)
+                for metric in ("wall_s", "read_s", "disk_bytes_per_point")
+                for name in ("trackio", "mlflow", "aim", "tensorboard")
+            ),
+            repeats=1,
+            warmups=0,
         ),
     ),
 )

@@ -256,10 +256,10 @@ def _send_all(connections: list[Connection], messages: list[bytes]) -> None:
 
 
 async def main() -> None:
-    mode, address, pid, token, number = sys.argv[1:6]
+    mode, address, pid, token, *numbers = sys.argv[1:]
     load = Load(address, int(pid), token)
-    run: Callable[[int], Awaitable[dict[str, float]]] = getattr(load, mode)
-    report(await run(int(number)))
+    run: Callable[..., Awaitable[dict[str, float]]] = getattr(load, mode)
+    report(await run(*map(int, numbers)))
 
 
 uvloop.run(main())

@@ -77,7 +77,10 @@ class Spool:
         self.end = self.progress.consumed
         for start in self._starts:
             self.end = max(self.end, self._scan(start))
-        self._open_segment(self._starts[-1] if self._starts else self.end)
+        # When everything is stored, a new segment: the old one, up to 32 MB, can go.
+        done = self.progress.consumed >= self.end
+        self._open_segment(self.end if done or not self._starts else self._starts[-1])
+        self.trim()
 
     def close(self) -> None:
         if self._file is not None:
