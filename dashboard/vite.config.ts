@@ -16,6 +16,7 @@ export default defineConfig({
   build: {
     target: "es2022",
     chunkSizeWarningLimit: 400,
+    cssCodeSplit: false,
     rolldownOptions: {
       output: {
         // Few files, because HTTP/1.1 gives a page six connections and the stream holds one of them.
@@ -26,7 +27,11 @@ export default defineConfig({
               test: /node_modules\/(react|react-dom|scheduler|zustand|wouter|regexparam|use-sync-external-store|@tanstack\/(query-core|react-query))\//,
             },
             { name: "chart", test: /(node_modules\/uplot|src\/components\/(chart|metric))\// },
-            { name: "shared", test: /src\/(components\/ui|hooks|stores|data|lib|api\/[a-z-]+\.ts)/, minShareCount: 2 },
+            {
+              name: "shared",
+              test: /(node_modules\/lucide-react|src\/(components\/ui|hooks|stores|data|lib|api\/[a-z-]+\.ts))/,
+              minShareCount: 2,
+            },
           ],
         },
       },

@@ -11,6 +11,9 @@ class FakeEventSource extends EventTarget {
   onopen: (() => void) | null = null;
   onerror: (() => void) | null = null;
   closed = false;
+  static readonly OPEN = 1;
+  static readonly CLOSED = 2;
+  readyState = 0;
   constructor(readonly url: string) {
     super();
     FakeEventSource.opened.push(this);
@@ -107,4 +110,49 @@ test("a cursor takes a snapshot of any epoch, drops what it has seen, and takes 
   expect(cursor.accept("delta", "a:b:10")).toBe(false);
   expect(cursor.accept("snapshot", "new:1")).toBe(true);
   expect(cursor.accept("delta", "new:2")).toBe(true);
+});
+
+/** As public/early.js leaves it; the browser makes addresses absolute. */
+function openEarly(path: string, readyState: number) {
+  const source = new FakeEventSource(new URL(path, location.href).href);
+  source.readyState = readyState;
+  const message = (id: string) => new MessageEvent<string>("x", { data: "{}", lastEventId: id });
+  const early: NonNullable<Window["strataEarly"]> = {
+    source: source as unknown as EventSource,
+    kept: [
+      ["snapshot", message("e:1")],
+      ["delta", message("e:2")],
+    ],
+    take: null,
+  };
+  window.strataEarly = early;
+  return { source, early, message };
+}
+
+test("takes over the stream that was opened before the code was here, with what it kept and in order", async () => {
+  const { source, early, message } = openEarly("/stream?sparse=true", 1);
+  const { stream, links, events } = open();
+  await vi.advanceTimersByTimeAsync(0);
+  early.take?.("delta", message("e:3"));
+  expect(FakeEventSource.opened).toHaveLength(1);
+  expect(links.map((link) => link.state)).toEqual(["connecting", "live"]);
+  expect(events.map((event) => event.type)).toEqual(["snapshot", "delta", "delta"]);
+  source.onerror?.();
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(source.closed).toBe(true);
+  expect(newest().url).toBe("/stream?sparse=true&cursor=e%3A3");
+  early.take?.("delta", message("e:4"));
+  expect(events).toHaveLength(3);
+  stream.stop();
+});
+
+test.each([
+  ["of another address", "/elsewhere/stream", 1],
+  ["that was refused", "/stream?sparse=true", 2],
+])("an early stream %s is closed and an own one opened", (_, path, readyState) => {
+  const { source } = openEarly(path, readyState);
+  const { stream } = open();
+  expect(source.closed).toBe(true);
+  expect(newest()).not.toBe(source);
+  stream.stop();
 });

@@ -1,6 +1,7 @@
 /** The one EventSource: resume by cursor, watchdog, jittered reconnect without end. Knows nothing of React or stores. */
 import { toQuery } from "./client";
 import { Cursor } from "./cursor";
+import { takeEarly } from "./early";
 import type { Link, Sink } from "./source";
 import type { StreamEvent, StreamEventType } from "./wire";
 
@@ -57,12 +58,18 @@ export class Stream {
     const { url, sink } = this.options;
     this.#opened = false;
     if (this.#attempt === 0) sink.link({ state: "connecting", detail: "Opening the live stream.", retryAt: null });
-    const source = new EventSource(`${url}${toQuery({ sparse: true, cursor: this.#cursor.id })}`);
+    const address = `${url}${toQuery({ sparse: true, cursor: this.#cursor.id })}`;
+    const early = takeEarly(address, (type, message) => this.#source === early && this.#receive(type, message));
+    const source = early ?? new EventSource(address);
     this.#source = source;
     this.#lastEventAt = Date.now();
     source.onopen = () => this.#live();
     source.onerror = () =>
       void this.#fail(this.#opened ? "The live stream broke." : "The live stream could not be opened.");
+    if (early) {
+      if (early.readyState === EventSource.OPEN) this.#live();
+      return;
+    }
     for (const type of EVENTS) {
       source.addEventListener(type, (message: MessageEvent<string>) => this.#receive(type, message));
     }

@@ -2,24 +2,37 @@ import { type ComponentType, lazy, Suspense } from "react";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { Page as Frame } from "@/components/ui/page";
 import { PageLink } from "@/components/ui/page-link";
-import type { Page, Place } from "@/lib/routes";
+import { type Page, type Place, pageOf } from "@/lib/routes";
 import { ErrorBoundary } from "./error-boundary";
 
 type PageProps = { id: string | null };
 
+type Load = () => Promise<{ default: ComponentType<PageProps> }>;
+
 /** One chunk per page: the first screen loads only what it shows. */
-const VIEWS: Record<Page, ComponentType<PageProps>> = {
-  overview: lazy(() => import("@/features/overview/overview-page")),
-  runs: lazy(() => import("@/features/runs/runs-page")),
-  metrics: lazy(() => import("@/features/metrics/metrics-page")),
-  cluster: lazy(() => import("@/features/cluster/cluster-page")),
-  data: lazy(() => import("@/features/data/data-page")),
-  checkpoints: lazy(() => import("@/features/checkpoints/checkpoints-page")),
-  tasks: lazy(() => import("@/features/tasks/tasks-page")),
-  logs: lazy(() => import("@/features/logs/logs-page")),
-  alerts: lazy(() => import("@/features/alerts/alerts-page")),
-  settings: lazy(() => import("@/features/settings/settings-page")),
+const LOADS: Record<Page, Load> = {
+  overview: () => import("@/features/overview/overview-page"),
+  runs: () => import("@/features/runs/runs-page"),
+  metrics: () => import("@/features/metrics/metrics-page"),
+  cluster: () => import("@/features/cluster/cluster-page"),
+  data: () => import("@/features/data/data-page"),
+  checkpoints: () => import("@/features/checkpoints/checkpoints-page"),
+  tasks: () => import("@/features/tasks/tasks-page"),
+  logs: () => import("@/features/logs/logs-page"),
+  alerts: () => import("@/features/alerts/alerts-page"),
+  settings: () => import("@/features/settings/settings-page"),
 };
+const VIEWS = Object.fromEntries(Object.entries(LOADS).map(([page, load]) => [page, lazy(load)])) as unknown as Record<
+  Page,
+  ComponentType<PageProps>
+>;
+
+/** Asks for a page's code before React has got so far as to want it. */
+export function preloadPage(path: string): void {
+  const { page } = pageOf(path);
+  // A failure shows when the page itself asks.
+  if (page !== "unknown") LOADS[page]().catch(() => {});
+}
 
 export function PageView({ place }: { place: Place }) {
   const View = place.page === "unknown" ? undefined : VIEWS[place.page];

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { STYLE_COUNT, StyleBook, styleAt } from "./colors";
+import { type Shelf, STYLE_COUNT, StyleBook, styleAt } from "./colors";
 
 const ids = fc.uniqueArray(fc.string({ minLength: 1 }), { minLength: 1, maxLength: STYLE_COUNT });
 
@@ -15,18 +15,46 @@ test("up to forty runs never look the same", () => {
   );
 });
 
-test("the order of arrival does not matter, and nothing changes later", () => {
+/** A browser's storage. */
+class Drawer implements Shelf {
+  readonly kept = new Map<string, string>();
+  getItem = (key: string) => this.kept.get(key) ?? null;
+  setItem = (key: string, text: string) => void this.kept.set(key, text);
+}
+
+test("a run keeps its look when others come, and after a reload with any of them in any order", () => {
   fc.assert(
     fc.property(ids, ids, (runs, later) => {
-      const [a, b] = [new StyleBook(), new StyleBook()];
-      a.seat(runs);
-      b.seat([...runs].reverse());
-      const before = runs.map((run) => a.of(run));
-      a.seat(later);
-      expect(runs.map((run) => a.of(run))).toEqual(before);
-      expect(runs.map((run) => b.of(run))).toEqual(before);
+      const drawer = new Drawer();
+      const book = new StyleBook(drawer);
+      book.seat(runs);
+      const before = runs.map((run) => book.of(run));
+      book.seat([...later, ...runs]);
+      expect(runs.map((run) => book.of(run))).toEqual(before);
+      const all = [...new Set([...later, ...runs])];
+      const reloaded = new StyleBook(drawer);
+      reloaded.seat([...all].reverse());
+      // Beyond forty runs looks repeat, and then who is asked first matters.
+      if (all.length <= STYLE_COUNT) expect(runs.map((run) => reloaded.of(run))).toEqual(before);
     }),
   );
+});
+
+test("the newest ten runs have plain lines", () => {
+  const book = new StyleBook();
+  const runs = Array.from({ length: 20 }, (_, i) => `run-${19 - i}`);
+  book.seat(runs);
+  expect(runs.slice(0, 10).every((run) => book.of(run).dash.length === 0)).toBe(true);
+});
+
+test("a shelf with rubbish on it is an empty one", () => {
+  for (const rubbish of ["{", "[1]", '{"a":-1,"b":1.5,"c":"x","d":400}']) {
+    const drawer = new Drawer();
+    drawer.setItem("strata.styles", rubbish);
+    const book = new StyleBook(drawer);
+    book.seat(["a", "b", "c", "d"]);
+    expect(new Set(["a", "b", "c", "d"].map((run) => JSON.stringify(book.of(run)))).size).toBe(4);
+  }
 });
 
 function luminance(hex: string): number {

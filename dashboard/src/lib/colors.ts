@@ -1,4 +1,4 @@
-/** Colours of runs: 10 hues × 4 dashes, chosen by a hash of the run's id, so a toggle or a reload never recolours. */
+/** Colours of runs: 10 hues × 4 dashes, chosen by a hash of the run's id and kept: a toggle or a reload never recolours. */
 
 export interface RunStyle {
   light: string;
@@ -41,23 +41,56 @@ export function styleAt(slot: number): RunStyle {
   return { light, dark, dash };
 }
 
-/** Remembers who has which style. A taken hue steps on to the next free one; plain lines go first, then dashes. */
+/** Where styles outlive a reload; localStorage in the page. */
+export type Shelf = Pick<Storage, "getItem" | "setItem">;
+
+const KEY = "strata.styles";
+const REMEMBERED = 500;
+
+/**
+ * Remembers who has which style. A taken hue steps on to the next free one; plain lines go first, then dashes. Without a
+ * shelf, or for runs this browser never saw, those seated first, the newest, get the plain lines.
+ */
 export class StyleBook {
   readonly #slots = new Map<string, number>();
   readonly #taken = new Set<number>();
+  readonly #known: Map<string, number>;
 
-  /** Runs seen together are given styles in the order of their ids, whatever order they arrived in. */
+  constructor(readonly shelf: Shelf | null = null) {
+    this.#known = recall(shelf);
+  }
+
+  /** Gives styles to runs in their order, the most important ones first; who has one keeps it. */
   seat(runs: readonly string[]): void {
-    for (const run of [...runs].sort()) this.of(run);
+    const fresh = runs.filter((run) => !this.#slots.has(run));
+    if (fresh.length === 0) return;
+    for (const run of fresh) {
+      const slot = this.#known.get(run);
+      if (slot !== undefined && !this.#taken.has(slot)) this.#give(run, slot);
+    }
+    for (const run of fresh) this.of(run);
+    this.#save(runs);
   }
 
   of(run: string): RunStyle {
     const known = this.#slots.get(run);
     if (known !== undefined) return styleAt(known);
-    const slot = this.#free(hashText(run));
+    return styleAt(this.#give(run, this.#free(hashText(run))));
+  }
+
+  #give(run: string, slot: number): number {
     this.#slots.set(run, slot);
     this.#taken.add(slot);
-    return styleAt(slot);
+    return slot;
+  }
+
+  #save(runs: readonly string[]): void {
+    const saved = runs.slice(0, REMEMBERED).map((run) => [run, this.#slots.get(run)]);
+    try {
+      this.shelf?.setItem(KEY, JSON.stringify(Object.fromEntries(saved)));
+    } catch {
+      // A full or forbidden storage: styles last as long as the page.
+    }
   }
 
   #free(hash: number): number {
@@ -72,4 +105,15 @@ export class StyleBook {
   }
 }
 
-export const runStyles: StyleBook = new StyleBook();
+function recall(shelf: Shelf | null): Map<string, number> {
+  try {
+    const saved = JSON.parse(shelf?.getItem(KEY) ?? "{}") as Record<string, number>;
+    return new Map(
+      Object.entries(saved).filter(([, slot]) => Number.isInteger(slot) && slot >= 0 && slot < STYLE_COUNT),
+    );
+  } catch {
+    return new Map();
+  }
+}
+
+export const runStyles: StyleBook = new StyleBook(typeof localStorage === "undefined" ? null : localStorage);

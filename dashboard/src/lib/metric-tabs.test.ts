@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { matcher } from "./matcher";
-import { headlines, sectionOf, tabOf, unitOf } from "./metric-tabs";
+import { headlines, sectionOf, sortByInterest, tabOf, unitOf } from "./metric-tabs";
 
 test.each([
   ["loss", "training"],
@@ -30,6 +30,18 @@ test("the user's rules come first, the longest prefix wins", () => {
   expect(tabOf("moe/x", own)).toBe("training");
   expect(tabOf("moe/deep/x", own)).toBe("system");
   expect(tabOf("gsa/x", own)).toBe("model");
+});
+
+test("loss first, then by name with numbers by their size", () => {
+  expect(sortByInterest(["layer/10", "layer/9", "zeta", "lr", "loss/b", "loss", "layer/9/b"])).toEqual([
+    "loss",
+    "loss/b",
+    "lr",
+    "layer/9",
+    "layer/9/b",
+    "layer/10",
+    "zeta",
+  ]);
 });
 
 test("sections come from the prefix", () => {

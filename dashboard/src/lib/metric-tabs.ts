@@ -33,9 +33,16 @@ function match(metric: string, rules: readonly TabRule[]): MetricTab | null {
 
 const ORDER = ["loss", "val", "throughput/", "lr", "grad", "step_time", "batch", "train/"];
 
-/** Loss first: the order in which people look. */
-export function byInterest(a: string, b: string): number {
-  return rank(a) - rank(b) || a.localeCompare(b, "en", { numeric: true });
+/** Loss first: the order in which people look; then by name, numbers by their size. */
+export function sortByInterest(names: readonly string[]): string[] {
+  // Keys once per name: a collator's compare per pair takes 20 ms for a thousand names while the page opens.
+  const keyed = names.map((name) => ({
+    name,
+    rank: rank(name),
+    key: name.replace(/\d+/g, (n) => n.padStart(12, "0")),
+  }));
+  keyed.sort((a, b) => a.rank - b.rank || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+  return keyed.map(({ name }) => name);
 }
 
 function rank(metric: string): number {
@@ -60,7 +67,7 @@ const HEADLINES = ["loss", "throughput/", "grad", "step_time", "val", "lr"];
 
 /** At most `count` training metrics that tell a run's story, one of each kind; then whatever else there is. */
 export function headlines(names: readonly string[], count: number): string[] {
-  const training = names.filter((name) => tabOf(name) === "training").sort(byInterest);
+  const training = sortByInterest(names.filter((name) => tabOf(name) === "training"));
   const kinds = HEADLINES.flatMap((prefix) => training.find((name) => name.startsWith(prefix)) ?? []);
   return [...new Set([...kinds, ...training])].slice(0, count);
 }

@@ -19,8 +19,8 @@ const DEFAULT_SHOWN = 5;
 export const useCatalog = create<Catalog>(() => ({ runs: [], loaded: false, reduced: false }));
 
 export function setRuns(runs: readonly RunInfo[]): void {
-  runStyles.seat(runs.map((run) => run.run_id));
   const sorted = [...runs].sort((a, b) => startOf(b) - startOf(a) || a.run_id.localeCompare(b.run_id));
+  runStyles.seat(sorted.map((run) => run.run_id));
   useCatalog.setState({ runs: sorted, loaded: true });
 }
 

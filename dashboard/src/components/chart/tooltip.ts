@@ -29,14 +29,28 @@ export function hideTip(): void {
 
 export function showTip(title: string, rows: readonly TipRow[], at: { x: number; y: number }): void {
   const tip = element();
-  tip.replaceChildren(line("mb-1 text-2xs text-muted", title), ...rows.slice(0, MAX_ROWS).map(rowOf));
-  if (rows.length > MAX_ROWS) tip.append(line("mt-0.5 text-2xs text-faint", `and ${rows.length - MAX_ROWS} more`));
+  const shown = nearestRows(rows, MAX_ROWS);
+  tip.replaceChildren(line("mb-1 text-2xs text-muted", title), ...shown.map(rowOf));
+  if (rows.length > shown.length) {
+    tip.append(line("mt-0.5 text-2xs text-faint", `the nearest ${shown.length} of ${rows.length}`));
+  }
   tip.classList.remove("hidden");
   const { width, height } = tip.getBoundingClientRect();
   const left = at.x + GAP + width > innerWidth ? at.x - GAP - width : at.x + GAP;
   const top = Math.min(Math.max(8, at.y - height / 2), innerHeight - height - 8);
   tip.style.left = `${Math.max(8, left)}px`;
   tip.style.top = `${top}px`;
+}
+
+/** All rows as they come while they fit; else those around the pointer, in the order in which their lines lie. */
+export function nearestRows(rows: readonly TipRow[], most: number): TipRow[] {
+  if (rows.length <= most) return [...rows];
+  // A NaN lies on the floor of the chart, as its mark does.
+  const height = (row: TipRow) => row.value ?? -Infinity;
+  const sorted = [...rows].sort((a, b) => (height(a) === height(b) ? 0 : height(b) - height(a)));
+  const near = sorted.findIndex((row) => row.near);
+  const from = Math.min(Math.max(0, near - Math.floor(most / 2)), rows.length - most);
+  return sorted.slice(from, from + most);
 }
 
 function line(className: string, text: string): HTMLElement {

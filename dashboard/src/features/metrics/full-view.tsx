@@ -2,11 +2,17 @@ import { ChevronLeft, ChevronRight } from "lucide-react";
 import { useEffect, useState } from "react";
 import { formatX } from "@/components/chart/axis";
 import { saveCsv } from "@/components/metric/export";
+import { latestOf } from "@/components/metric/latest";
 import { MetricCard } from "@/components/metric/metric-card";
 import { readMetric } from "@/components/metric/read-metric";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
+import { RunSwatch } from "@/components/ui/run-swatch";
+import { useNow } from "@/hooks/now";
+import { useShownRuns } from "@/hooks/runs";
+import { cx } from "@/lib/cx";
 import { formatValue } from "@/lib/format";
+import { displayName, useCatalog } from "@/stores/catalog";
 import { useView } from "@/stores/view";
 import type { MetricEntry } from "./use-metrics";
 
@@ -23,7 +29,7 @@ function PointTable({ metric }: { metric: string }) {
           <tr>
             <th className="px-3 py-1.5 font-medium">{view.x}</th>
             {plot.lines.map((line) => (
-              <th key={line.key} className="px-3 py-1.5 text-right font-medium">
+              <th key={line.key} className="px-3 py-1.5 text-right font-medium whitespace-nowrap">
                 {nameOf(line)}
               </th>
             ))}
@@ -46,6 +52,30 @@ function PointTable({ metric }: { metric: string }) {
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** Which line is whose, with the newest value of each; the badges lie behind this view. */
+function Legend({ metric }: { metric: string }) {
+  useNow(1000);
+  const shown = useShownRuns();
+  const runs = useCatalog((state) => state.runs).filter((run) => shown.includes(run.run_id));
+  return (
+    <ul className="flex max-h-28 flex-wrap gap-x-4 gap-y-1 overflow-y-auto text-xs">
+      {runs.map((run) => {
+        const latest = latestOf(metric, [run.run_id]);
+        if (latest.run === null) return null;
+        return (
+          <li key={run.run_id} className="flex items-center gap-1.5">
+            <RunSwatch run={run.run_id} />
+            <span className="max-w-60 truncate">{displayName(run)}</span>
+            <span className={cx("font-mono", latest.bad ? "text-bad" : "text-muted")}>
+              {latest.text} {latest.unit}
+            </span>
+          </li>
+        );
+      })}
+    </ul>
   );
 }
 
@@ -90,7 +120,10 @@ export function FullView({ metric, metrics }: { metric: string; metrics: readonl
         {table ? (
           <PointTable metric={metric} />
         ) : (
-          <MetricCard key={metric} metric={metric} height={Math.max(260, innerHeight * 0.6)} bare />
+          <>
+            <MetricCard key={metric} metric={metric} height={Math.max(260, innerHeight * 0.6)} bare />
+            <Legend metric={metric} />
+          </>
         )}
       </div>
     </Dialog>

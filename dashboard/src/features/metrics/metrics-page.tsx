@@ -4,6 +4,7 @@ import { NoRuns } from "@/components/ui/no-runs";
 import { Page } from "@/components/ui/page";
 import { Tabs } from "@/components/ui/tabs";
 import { useShownRuns } from "@/hooks/runs";
+import { matcher } from "@/lib/matcher";
 import { useCatalog } from "@/stores/catalog";
 import { useView } from "@/stores/view";
 import { CheckpointsTab } from "./checkpoints-tab";
@@ -79,7 +80,10 @@ function TabBody({ tab, metrics, anyRun }: { tab: keyof typeof LABELS; metrics: 
   if (!anyRun) return <Empty title="No run chosen">Choose one or more runs above to draw their metrics.</Empty>;
   if (metrics.length > 0) return <MetricGrid metrics={metrics} />;
   return search ? (
-    <Empty title="No metric matches">Nothing in this tab matches “{search}”.</Empty>
+    <Empty title="No metric matches">
+      Nothing in this tab matches “{search}”.{" "}
+      {matcher(search).problem !== null && "It is no regular expression, so it was looked for as plain text."}
+    </Empty>
   ) : (
     <Empty title={`No ${LABELS[tab].toLowerCase()} metrics yet`}>
       Names are sorted into tabs by their prefix; the table is under Settings.

@@ -1,3 +1,4 @@
+import { useState } from "react";
 import { Button } from "@/components/ui/button";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { useShownRuns } from "@/hooks/runs";
@@ -7,7 +8,7 @@ import { displayName, toggleRun, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { useView } from "@/stores/view";
 
-/** More than this many go into the picker of the top bar; those on show always have a badge. */
+/** More than this many are in the picker of the top bar; of those on show the rest is a click away. */
 const BADGES = 12;
 
 export function RunBadges() {
@@ -15,7 +16,9 @@ export function RunBadges() {
   const shown = useShownRuns();
   const tasks = useCluster((state) => state.tasks);
   const { set } = useView.getState();
-  const few = runs.length <= BADGES ? runs : runs.filter((run) => shown.includes(run.run_id)).slice(0, BADGES);
+  const [open, setOpen] = useState(false);
+  const listed = runs.length <= BADGES ? runs : runs.filter((run) => shown.includes(run.run_id));
+  const few = open ? listed : listed.slice(0, BADGES);
   return (
     <fieldset aria-label="Runs" className="flex min-w-0 flex-wrap items-center gap-1.5">
       {few.map((run) => {
@@ -45,6 +48,11 @@ export function RunBadges() {
           </button>
         );
       })}
+      {listed.length > BADGES && (
+        <Button look="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? "Fewer" : `+${listed.length - BADGES} more`}
+        </Button>
+      )}
       <Button look="quiet" onClick={() => set({ runs: runs.map((run) => run.run_id) })}>
         All
       </Button>

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { useMetricNames } from "@/hooks/metric-names";
 import { matcher } from "@/lib/matcher";
-import { byInterest, tabOf } from "@/lib/metric-tabs";
+import { sortByInterest, tabOf } from "@/lib/metric-tabs";
 import type { MetricTab } from "@/lib/view-codec";
 import { usePrefs } from "@/stores/prefs";
 import { useView } from "@/stores/view";
@@ -23,7 +23,7 @@ export function useTabs(): { byTab: Record<MetricTab, MetricEntry[]>; total: num
       progress: [],
     };
     const match = matcher(search);
-    for (const name of [...names].sort(byInterest)) {
+    for (const name of sortByInterest(names)) {
       if (!match.test(name)) continue;
       byTab[tabOf(name, rules)].push({ name });
     }
