@@ -17,12 +17,15 @@ import { systemHistory } from "./system-history";
 /** Tables need no more than this; charts bypass React altogether. */
 const STATE_EVERY_MS = 500;
 const FRESH_ALERT_MS = 60_000;
+/** The snapshot asks for the rest; when it is slow to come, the rest need not wait for it. */
+const SNAPSHOT_LATE_MS = 500;
 
 class Feed {
   #pending: ClusterState = {};
   #written = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #sampler: ReturnType<typeof setInterval> | undefined;
+  #late: ReturnType<typeof setTimeout> | undefined;
   #stopSource: (() => void) | undefined;
   #stopped = false;
 
@@ -32,8 +35,8 @@ class Feed {
     setSource(this.source);
     for (const { time, metrics } of this.source.pastMetrics?.() ?? []) systemHistory.sample(time, metrics);
     this.#sampler = setInterval(this.#sample, 1000);
+    this.#late = setTimeout(() => void this.#refresh(), SNAPSHOT_LATE_MS);
     this.#stopSource = this.source.open({ link: (link) => this.#linked(link), event: (event) => this.#receive(event) });
-    void this.#refresh();
   }
 
   stop(): void {
@@ -41,6 +44,7 @@ class Feed {
     this.#stopSource?.();
     clearInterval(this.#sampler);
     clearTimeout(this.#timer);
+    clearTimeout(this.#late);
   }
 
   /** While the stream cannot be had, each of its tries also asks once by request: slower, but not blind. */
@@ -58,6 +62,7 @@ class Feed {
         useCatalog.setState({ reduced: event.data.reduced });
         pointLoader.clear();
         seriesStore.reset(event.data);
+        clearTimeout(this.#late);
         void this.#refresh();
         break;
       case "delta":
