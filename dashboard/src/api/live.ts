@@ -4,6 +4,7 @@ import type { DataSource, Link, Requests, Sink } from "./source";
 import { Stream } from "./stream";
 import type {
   Alert,
+  Course,
   Dashboard,
   Dataset,
   LogEntry,
@@ -38,6 +39,7 @@ const requests: Requests = {
     get<Preview>(`/datasets/${id(dataset)}/preview${toQuery({ worker_id: worker, n })}`, signal),
   series: (run, query, signal) => getList<RunSeries>(`/metrics/${id(run)}${toQuery(query)}`, "series", signal),
   points: (ids, points, signal) => get<PointsAnswer>(`/series?ids=${ids.join(",")}&points=${points}`, signal),
+  course: (task, signal) => get<Course>(`/tasks/${id(task)}/course`, signal),
   createTask: (task) => call("POST", "/tasks", task),
   stopTask: (task) => call("POST", `/tasks/${id(task)}/stop`),
   registerDataset: (dataset) => call<Dataset>("POST", "/datasets", dataset),

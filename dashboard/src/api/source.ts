@@ -1,6 +1,7 @@
 /** What the rest of the dashboard needs from a source of data. Two implementations: live.ts and demo/source.ts. */
 import type {
   Alert,
+  Course,
   CreateTask,
   Dashboard,
   Dataset,
@@ -63,6 +64,7 @@ export interface Requests {
   series(run: string, query: SeriesQuery, signal?: AbortSignal): Promise<RunSeries[]>;
   /** Points of series by their numbers in the stream; only asked for after a snapshot with an outline. */
   points(ids: readonly number[], points: number, signal?: AbortSignal): Promise<PointsAnswer>;
+  course(task: string, signal?: AbortSignal): Promise<Course>;
   createTask(task: CreateTask): Promise<{ task_id: string }>;
   stopTask(id: string): Promise<void>;
   registerDataset(dataset: { id: string; path: string; format: string; name?: string }): Promise<Dataset>;

@@ -4,7 +4,7 @@ export type Nullable<T> = T | null;
 
 export type WorkerStatus = "active" | "idle" | "checkpointing" | "recovering" | "failed";
 export type TaskStatus = "queued" | "running" | "recovering" | "stopping" | "completed" | "failed" | "stopped";
-export type CheckpointStatus = "in_progress" | "completed" | "failed";
+export type CheckpointStatus = "in_progress" | "completed" | "failed" | "removed";
 export type BarrierStatus = "waiting" | "complete" | "broken";
 export type LogLevel = "debug" | "info" | "warn" | "error";
 export type Severity = "info" | "warning" | "critical";
@@ -192,6 +192,42 @@ export interface Task {
   launcher?: Nullable<string>;
 }
 
+/** Seconds of wall time by what they went into; null = nobody measured it. */
+export interface CourseShares {
+  wall_s: number;
+  starting_s: number;
+  recovering_s: number;
+  lost_s: number;
+  training_s: Nullable<number>;
+  barrier_s: Nullable<number>;
+  checkpoint_s: Nullable<number>;
+  section_s: Nullable<number>;
+  unmeasured_s: number;
+}
+
+export interface Attempt {
+  attempt: number;
+  /** How it ended, or the task's status while it lasts. */
+  status: TaskStatus;
+  reason: Nullable<string>;
+  started_at_ms: number;
+  /** Its first point. */
+  working_at_ms: Nullable<number>;
+  ended_at_ms: Nullable<number>;
+  resume_step: Nullable<number>;
+  top_step: Nullable<number>;
+  /** Done again by the next attempt. */
+  lost_steps: Nullable<number>;
+  lost_s: Nullable<number>;
+}
+
+export interface Course {
+  task_id: string;
+  attempts: Attempt[];
+  shares: Nullable<CourseShares>;
+  goodput_percent: Nullable<number>;
+}
+
 export interface CreateTask {
   name: string;
   type: string;
@@ -244,6 +280,8 @@ export interface RunInfo {
   config?: Nullable<Record<string, unknown>>;
   name?: Nullable<string>;
   notes?: Nullable<string>;
+  /** What it said of itself last: running, finished, failed. */
+  status?: Nullable<string>;
 }
 
 export interface SeriesIdentity {
@@ -338,7 +376,7 @@ export interface ClusterState {
 export type StreamEvent =
   | { type: "snapshot"; data: Snapshot }
   | { type: "delta"; data: Delta }
-  | { type: "runs_meta"; data: { runs: RunInfo[] } }
+  | { type: "runs_meta"; data: { runs: RunInfo[]; deleted?: string[] } }
   | { type: "state"; data: ClusterState }
   | { type: "log"; data: { logs: LogEntry[] } }
   | { type: "alert"; data: { alerts: Alert[] } }

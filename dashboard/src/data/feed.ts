@@ -70,6 +70,7 @@ class Feed {
         break;
       case "runs_meta":
         setRuns(event.data.runs);
+        if (event.data.deleted?.length) seriesStore.drop(event.data.deleted);
         break;
       case "state":
         this.#queue(event.data);

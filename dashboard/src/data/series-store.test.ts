@@ -145,3 +145,22 @@ test("folding keeps extremes and NaN counts, and never folds over a restart", ()
   expect(series?.bad).toEqual([0, 1, 0]);
   expect(series?.exact).toBe(false);
 });
+
+test("a deleted run leaves nothing behind, and its late points find nobody", () => {
+  const store = new SeriesStore();
+  const other = { ...wire(2, [[1, 5]]), run_id: "kept", metric: "m1" };
+  const alone = { ...wire(3, [[1, 5]]), run_id: "r", metric: "only here" };
+  store.reset({ series: [wire(1, [[1, 4]]), other, alone] });
+  const [changed, catalog] = [vi.fn(), vi.fn()];
+  store.subscribe("m1", changed);
+  store.subscribeCatalog(catalog);
+  store.drop(["r"]);
+  expect(store.names()).toEqual(["m1"]);
+  expect(store.of("m1").map((series) => series.head.run_id)).toEqual(["kept"]);
+  expect(changed).toHaveBeenCalledOnce();
+  expect(catalog).toHaveBeenCalledOnce();
+  store.apply({ new_series: [], points: [[1, [2], [20], [3]]] });
+  expect(store.orphans).toBe(1);
+  store.drop(["nobody"]);
+  expect(catalog).toHaveBeenCalledOnce();
+});

@@ -68,6 +68,19 @@ export class SeriesStore {
     for (const metric of new Set(changed.map((series) => series.head.metric))) this.#notify(metric);
   }
 
+  /** Forgets runs that were deleted. */
+  drop(runs: readonly string[]): void {
+    const gone = [...this.#byId.values()].filter((series) => runs.includes(series.head.run_id));
+    for (const { head } of gone) {
+      this.#byId.delete(head.id);
+      const left = this.of(head.metric).filter((series) => series.head.id !== head.id);
+      if (left.length > 0) this.#byMetric.set(head.metric, left);
+      else this.#byMetric.delete(head.metric);
+    }
+    if (gone.length > 0) this.#changedCatalog();
+    this.touch(gone);
+  }
+
   of(metric: string): readonly Series[] {
     return this.#byMetric.get(metric) ?? [];
   }

@@ -1,7 +1,9 @@
 /** Which runs are on show, for pages and the top bar. */
 import { useMemo } from "react";
 import type { RunInfo } from "@/api/wire";
+import { isRunning } from "@/lib/runs";
 import { shownRuns, useCatalog } from "@/stores/catalog";
+import { useCluster } from "@/stores/cluster";
 import { useView } from "@/stores/view";
 
 /** The ids of the runs on show, stable while the answer is the same. */
@@ -17,5 +19,6 @@ export function useLeadRun(): RunInfo | null {
   const runs = useCatalog((state) => state.runs);
   const shown = useShownRuns();
   const candidates = runs.filter((run) => shown.includes(run.run_id));
-  return candidates.find((run) => run.is_active) ?? candidates[0] ?? null;
+  const tasks = useCluster((state) => state.tasks);
+  return candidates.find((run) => isRunning(run, tasks)) ?? candidates[0] ?? null;
 }

@@ -1,15 +1,17 @@
 /** Whether a run goes on, in the same words on every page. */
 import type { RunInfo, Task } from "@/api/wire";
 
-const ENDED = ["completed", "failed", "stopped"];
+const ENDED = ["completed", "failed", "stopped", "finished"];
 
-/** A run counts as active for five minutes after its last point; its task knows better. */
+/** A run counts as active for five minutes after its last point; its task knows better, and so does its own goodbye. */
 export function isRunning(run: RunInfo, tasks: readonly Task[]): boolean {
-  const task = tasks.find((one) => one.id === run.task_id);
-  return run.is_active && !(task && ENDED.includes(task.status));
+  const known = tasks.some((one) => one.id === run.task_id);
+  return (known || run.is_active) && !ENDED.includes(runStatus(run, tasks));
 }
 
 export function runStatus(run: RunInfo, tasks: readonly Task[]): string {
   const task = tasks.find((one) => one.id === run.task_id);
-  return task?.status ?? (run.is_active ? "running" : "finished");
+  if (task) return task.status;
+  if (run.status && ENDED.includes(run.status)) return run.status;
+  return run.is_active ? "running" : "finished";
 }

@@ -12,6 +12,7 @@ import type {
   Snapshot,
   SystemMetrics,
 } from "../wire";
+import { makeCourse } from "./course";
 import { type Curve, curvesOf } from "./curves";
 import type { LogWriter } from "./logs";
 import { makePreview } from "./preview";
@@ -180,6 +181,7 @@ function makeRequests(world: World, create: (task: CreateTask) => string): Reque
     preview: async (dataset, worker, n) => makePreview(dataset, worker, n, world.main.step),
     points: async () => ({ epoch: "demo", series: [] }),
     series: async (run, query) => sampleSeries(world, run, query),
+    course: async (task) => makeCourse(world, task, Date.now()),
     createTask: async (task) => ({ task_id: create(task) }),
     stopTask: async (id) => stopTask(world, id),
     registerDataset: refuse,

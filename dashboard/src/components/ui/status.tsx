@@ -32,6 +32,7 @@ const STATUS_TONES: Record<string, Tone> = {
   idle: "idle",
   stopped: "idle",
   finished: "idle",
+  removed: "idle",
   info: "accent",
   recovering: "warn",
   stopping: "warn",

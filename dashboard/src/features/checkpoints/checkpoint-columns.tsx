@@ -1,4 +1,5 @@
-import { Pin, PinOff } from "lucide-react";
+import { Pin } from "lucide-react";
+import { useState } from "react";
 import type { Checkpoint } from "@/api/wire";
 import { Button } from "@/components/ui/button";
 import { describe } from "@/components/ui/confirm";
@@ -18,13 +19,38 @@ import {
 } from "@/lib/format";
 import { toast } from "@/stores/overlay";
 
-async function pin(row: Checkpoint): Promise<void> {
-  try {
-    await requests().pinCheckpoint(row.id, !row.pinned);
-    toast(row.pinned ? `Step ${row.step} may be deleted again.` : `Step ${row.step} is kept until you unpin it.`, "ok");
-  } catch (cause) {
-    toast(describe(cause), "bad");
-  }
+/** A pin is an object in the checkpoint's store; the state comes back on the stream once it is durable there. */
+function KeepButton({ row }: { row: Checkpoint }) {
+  const [busy, setBusy] = useState(false);
+  const pinned = row.pinned ?? false;
+  const step = formatCount(row.step);
+  const pin = async () => {
+    setBusy(true);
+    try {
+      await requests().pinCheckpoint(row.id, !pinned);
+      toast(pinned ? `Retention decides on step ${step} again.` : `Step ${step} is kept until you unpin it.`, "ok");
+    } catch (cause) {
+      toast(describe(cause), "bad");
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Button
+      look="quiet"
+      disabled={busy}
+      aria-pressed={pinned}
+      aria-label={`Keep step ${row.step}`}
+      title={
+        pinned ? "Kept, whatever retention says. Click to let retention decide." : "Keep it, whatever retention says"
+      }
+      className={pinned ? "-ml-2 text-accent!" : "-ml-2"}
+      onClick={pin}
+    >
+      <Pin size={13} fill={pinned ? "currentColor" : "none"} />
+      <span className="max-sm:sr-only">{pinned ? "kept" : "keep"}</span>
+    </Button>
+  );
 }
 
 export function checkpointColumns(now: number): Column<Checkpoint>[] {
@@ -92,18 +118,7 @@ export function checkpointColumns(now: number): Column<Checkpoint>[] {
     {
       key: "pin",
       title: "Keep",
-      cell: (row) => (
-        <Button
-          look="quiet"
-          icon
-          aria-pressed={row.pinned ?? false}
-          aria-label={`${row.pinned ? "Unpin" : "Pin"} step ${row.step}`}
-          className={row.pinned ? "text-accent!" : ""}
-          onClick={() => pin(row)}
-        >
-          {row.pinned ? <PinOff size={13} /> : <Pin size={13} />}
-        </Button>
-      ),
+      cell: (row) => row.status === "completed" && <KeepButton row={row} />,
     },
   ];
 }

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import type { Checkpoint } from "@/api/wire";
+import { Button } from "@/components/ui/button";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { Select } from "@/components/ui/input";
 import { Page } from "@/components/ui/page";
@@ -18,6 +19,7 @@ function Summary({ rows, now }: { rows: readonly Checkpoint[]; now: number }) {
   const newest = done[0];
   const rates = done.flatMap((row) => row.throughput ?? []).sort((a, b) => a - b);
   const saving = rows.find((row) => row.status === "in_progress");
+  const kept = done.filter((row) => row.pinned).length;
   const failed = rows.filter((row) => row.status === "failed").length;
   return (
     <Panel>
@@ -36,7 +38,7 @@ function Summary({ rows, now }: { rows: readonly Checkpoint[]; now: number }) {
               : undefined
           }
         />
-        <Stat label="Completed" value={done.length} note={`${failed} failed`} />
+        <Stat label="On disk" value={done.length} note={`${kept} kept by hand, ${failed} failed`} />
         <Stat label="Median speed" value={formatRate(rates[rates.length >> 1])} unit="MB/s" />
         <Stat
           label="Listed size"
@@ -52,10 +54,13 @@ export default function CheckpointsPage() {
   const now = useNow(1000);
   const { checkpoints, tasks, loaded } = useCluster();
   const [task, setTask] = useState("");
+  const [withRemoved, setWithRemoved] = useState(false);
   const ids = [...new Set(checkpoints.flatMap((row) => row.task_id ?? []))];
-  const rows = checkpoints
+  const mine = checkpoints
     .filter((row) => !task || row.task_id === task)
-    .sort((a, b) => (b.created_at ?? 0) - (a.created_at ?? 0));
+    .sort((a, b) => (toMs(b.created_at, b.created_at_ms) ?? 0) - (toMs(a.created_at, a.created_at_ms) ?? 0));
+  const removed = mine.filter((row) => row.status === "removed").length;
+  const rows = mine.filter((row) => withRemoved || row.status !== "removed");
   const filter = (
     <Select aria-label="Task" value={task} onChange={(event) => setTask(event.target.value)}>
       <option value="">all tasks</option>
@@ -70,7 +75,7 @@ export default function CheckpointsPage() {
     <Page title="Checkpoints" actions={ids.length > 1 ? filter : undefined}>
       {!loaded ? (
         <Skeleton rows={8} />
-      ) : rows.length === 0 ? (
+      ) : mine.length === 0 ? (
         <Panel>
           <Empty title="No checkpoint yet">
             The first <code className="font-mono">ckpt.save(state, step=…)</code> of a worker appears here while it is
@@ -79,13 +84,25 @@ export default function CheckpointsPage() {
         </Panel>
       ) : (
         <>
-          <Summary rows={rows} now={now} />
-          <Panel flush>
+          <Summary rows={mine} now={now} />
+          <Panel
+            flush
+            title="History"
+            note={rows.length > ROWS ? `the newest ${ROWS} of ${formatCount(rows.length)}` : undefined}
+            actions={
+              removed > 0 && (
+                <Button look="quiet" aria-pressed={withRemoved} onClick={() => setWithRemoved(!withRemoved)}>
+                  {withRemoved ? "Hide removed" : `Show ${formatCount(removed)} removed`}
+                </Button>
+              )
+            }
+          >
             <Table
               label="Checkpoints"
               rows={rows.slice(0, ROWS)}
               columns={checkpointColumns(now)}
               rowKey={(row) => row.id}
+              rowClass={(row) => (row.status === "removed" ? "text-muted" : undefined)}
             />
           </Panel>
         </>

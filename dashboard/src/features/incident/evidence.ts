@@ -122,13 +122,15 @@ export function barriersNear(
     .slice(0, 6);
 }
 
-/** The newest completed checkpoint of the run's task at or before the step. */
+/** The newest checkpoint of the run's task at or before the step that was complete then; it may be removed by now. */
 export function goodCheckpoint(
   checkpoints: readonly Checkpoint[],
   run: RunInfo | undefined,
   step: number | null,
 ): Checkpoint | null {
-  const own = checkpoints.filter((one) => one.status === "completed" && (!run?.task_id || one.task_id === run.task_id));
+  const own = checkpoints.filter(
+    (one) => (one.status === "completed" || one.status === "removed") && (!run?.task_id || one.task_id === run.task_id),
+  );
   const before = own.filter((one) => step === null || one.step <= step).sort((a, b) => b.step - a.step);
   return before[0] ?? null;
 }

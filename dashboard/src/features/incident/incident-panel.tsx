@@ -88,8 +88,13 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
             <p className="text-xs leading-5">
               Step {formatCount(checkpoint.step)}
               {at.step !== null && `, ${formatCount(at.step - checkpoint.step)} steps earlier`} ·{" "}
-              {formatBytes(checkpoint.size)} · {checkpoint.verified ? "verified" : "not verified"} ·{" "}
-              {formatAge(toMs(checkpoint.created_at, checkpoint.created_at_ms), now)}
+              {formatBytes(checkpoint.size)} ·{" "}
+              {checkpoint.status === "removed"
+                ? `removed since${checkpoint.reason ? `: ${checkpoint.reason}` : ""}`
+                : checkpoint.verified
+                  ? "verified"
+                  : "not verified"}{" "}
+              · {formatAge(toMs(checkpoint.created_at, checkpoint.created_at_ms), now)}
               <span className="block font-mono break-all text-muted">{checkpoint.path}</span>
             </p>
           ) : (

@@ -14,11 +14,12 @@ import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
 import { cx } from "@/lib/cx";
 import { formatAge, formatCount, formatDuration, formatPercent, toMs } from "@/lib/format";
+import { isRunning, runStatus } from "@/lib/runs";
 import { displayName } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
+import { GoodputLine } from "./goodput-line";
 
 const SPARK_POINTS = 240;
-const ENDED: readonly Task["status"][] = ["completed", "failed", "stopped"];
 
 function firstMetric(run: string, prefixes: readonly string[]): string | null {
   for (const prefix of prefixes) {
@@ -38,20 +39,18 @@ function newestPoint(run: string, metric: string | null): { step: number; time: 
 }
 
 /** A run counts as active for five minutes after its last point; its task knows better. */
-function isRunning(task: Task | undefined, run: RunInfo): boolean {
-  return task ? !ENDED.includes(task.status) : run.is_active;
-}
+const goesOn = (task: Task | undefined, run: RunInfo) => isRunning(run, task ? [task] : []);
 
 function remaining(task: Task | undefined, run: RunInfo, now: number): number | null {
   const start = toMs(task?.started_at, task?.started_at_ms) ?? toMs(run.start_time, run.start_time_ms);
   const progress = task?.progress;
-  if (!isRunning(task, run) || start === null || !progress || progress < 0.5) return null;
+  if (!goesOn(task, run) || start === null || !progress || progress < 0.5) return null;
   return ((now - start) / 1000) * ((100 - progress) / progress);
 }
 
 function spent(task: Task | undefined, run: RunInfo, now: number): string {
   const start = toMs(run.start_time, run.start_time_ms) ?? now;
-  if (isRunning(task, run)) return `running for ${formatDuration((now - start) / 1000)}`;
+  if (goesOn(task, run)) return `running for ${formatDuration((now - start) / 1000)}`;
   const end =
     toMs(task?.completed_at, task?.completed_at_ms) ?? toMs(run.last_event_time, run.last_event_time_ms) ?? now;
   return `ran for ${formatDuration((end - start) / 1000)}`;
@@ -74,7 +73,7 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
   const loss = lossName ? latestOf(lossName, mine) : null;
   const rate = rateName ? latestOf(rateName, mine) : null;
   const newest = newestPoint(id, lossName ?? rateName);
-  const status = task?.status ?? (run.is_active ? "running" : "finished");
+  const status = runStatus(run, task ? [task] : []);
   return (
     <Panel
       title={
@@ -125,6 +124,7 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
           />
         </div>
       </div>
+      {task && <GoodputLine task={task.id} />}
     </Panel>
   );
 }

@@ -5,7 +5,7 @@ import { Panel } from "@/components/ui/panel";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { cx } from "@/lib/cx";
 import { displayName } from "@/stores/catalog";
-import { diffConfigs } from "./run-rows";
+import { diffConfigs } from "./config-rows";
 
 export function ConfigDiff({ runs }: { runs: readonly RunInfo[] }) {
   const [all, setAll] = useState(false);

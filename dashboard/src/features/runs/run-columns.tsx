@@ -1,4 +1,4 @@
-import { Pencil, Trash2 } from "lucide-react";
+import { NotebookPen, Trash2 } from "lucide-react";
 import type { RunInfo } from "@/api/wire";
 import { Button } from "@/components/ui/button";
 import { PageLink } from "@/components/ui/page-link";
@@ -9,16 +9,20 @@ import { formatAge, formatCompact, formatCount, formatDateTime, formatDuration, 
 import { runStatus } from "@/lib/runs";
 import { toggleRun } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
+import { RenameButton, RenameField } from "./rename";
 import type { RunRow } from "./run-rows";
 
 interface Options {
   now: number;
   shown: readonly string[];
-  onEdit(run: RunInfo): void;
+  /** The run whose name is being typed. */
+  renaming: string | null;
+  onRename(run: string | null): void;
+  onNotes(run: RunInfo): void;
   onDelete(run: RunInfo): void;
 }
 
-export function runColumns({ now, shown, onEdit, onDelete }: Options): Column<RunRow>[] {
+export function runColumns({ now, shown, renaming, onRename, onNotes, onDelete }: Options): Column<RunRow>[] {
   return [
     {
       key: "name",
@@ -32,14 +36,25 @@ export function runColumns({ now, shown, onEdit, onDelete }: Options): Column<Ru
             onChange={() => toggleRun(run.run_id)}
           />
           <RunSwatch run={run.run_id} />
-          <PageLink
-            page="runs"
-            id={run.run_id}
-            title={run.notes ?? ""}
-            className="font-medium text-accent hover:underline"
-          >
-            {name}
-          </PageLink>
+          {renaming === run.run_id ? (
+            <RenameField run={run} onClose={() => onRename(null)} />
+          ) : (
+            <span className="min-w-0">
+              <PageLink
+                page="runs"
+                id={run.run_id}
+                title={run.run_id}
+                className="font-medium text-accent hover:underline"
+              >
+                {name}
+              </PageLink>
+              {run.notes && (
+                <span title={run.notes} className="block max-w-72 truncate text-2xs text-muted max-sm:max-w-40">
+                  {run.notes}
+                </span>
+              )}
+            </span>
+          )}
         </span>
       ),
     },
@@ -92,10 +107,11 @@ export function runColumns({ now, shown, onEdit, onDelete }: Options): Column<Ru
       right: true,
       cell: ({ run, name }) => (
         <span className="inline-flex">
-          <Button look="quiet" icon aria-label={`Edit ${name}`} onClick={() => onEdit(run)}>
-            <Pencil size={13} />
+          <RenameButton name={name} onClick={() => onRename(run.run_id)} />
+          <Button look="quiet" icon aria-label={`Notes on ${name}`} title="Notes" onClick={() => onNotes(run)}>
+            <NotebookPen size={13} />
           </Button>
-          <Button look="quiet" icon aria-label={`Delete ${name}`} onClick={() => onDelete(run)}>
+          <Button look="quiet" icon aria-label={`Delete ${name}`} title="Delete" onClick={() => onDelete(run)}>
             <Trash2 size={13} />
           </Button>
         </span>

@@ -1,5 +1,8 @@
+import { useState } from "react";
+import { useLocation } from "wouter";
 import { MetricCard } from "@/components/metric/metric-card";
 import { AlertList } from "@/components/ui/alert-list";
+import { Button } from "@/components/ui/button";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { Facts } from "@/components/ui/facts";
 import { Page } from "@/components/ui/page";
@@ -11,11 +14,16 @@ import { useMetricNames } from "@/hooks/metric-names";
 import { useNow } from "@/hooks/now";
 import { formatCount, formatDateTime, formatDuration, formatValue, UNKNOWN } from "@/lib/format";
 import { headlines } from "@/lib/metric-tabs";
+import { pathOf } from "@/lib/routes";
 import { runStatus } from "@/lib/runs";
 import { useAlerts } from "@/stores/alerts";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
+import { addressOf } from "@/stores/view";
 import { ConfigDiff } from "./config-diff";
+import { DeleteDialog } from "./delete-dialog";
+import { NotesDialog } from "./notes-dialog";
+import { RenameButton, RenameField } from "./rename";
 import { toRow } from "./run-rows";
 
 const CHARTS = 6;
@@ -26,6 +34,9 @@ export function RunPage({ id }: { id: string }) {
   const { runs, loaded } = useCatalog();
   const names = useMetricNames();
   const alerts = useAlerts((state) => state.alerts);
+  const [asking, setAsking] = useState<"name" | "notes" | "delete" | null>(null);
+  const [, navigate] = useLocation();
+  const close = () => setAsking(null);
   const run = runs.find((one) => one.run_id === id);
   const back = (
     <PageLink page="runs" className={LINK}>
@@ -59,6 +70,13 @@ export function RunPage({ id }: { id: string }) {
           <PageLink page="metrics" view={{ runs: [id] }} className={LINK}>
             All metrics
           </PageLink>
+          {asking === "name" ? (
+            <RenameField run={run} onClose={close} />
+          ) : (
+            <RenameButton name={displayName(run)} onClick={() => setAsking("name")} />
+          )}
+          <Button onClick={() => setAsking("notes")}>Notes</Button>
+          <Button onClick={() => setAsking("delete")}>Delete</Button>
         </>
       }
     >
@@ -102,6 +120,10 @@ export function RunPage({ id }: { id: string }) {
         ))}
       </div>
       <ConfigDiff runs={[run]} />
+      {asking === "notes" && <NotesDialog run={run} onClose={close} />}
+      {asking === "delete" && (
+        <DeleteDialog run={run} onClose={close} onDeleted={() => navigate(addressOf(pathOf("runs")))} />
+      )}
     </Page>
   );
 }

@@ -71,38 +71,3 @@ export function sortRows(rows: readonly RunRow[], key: SortKey, down: boolean): 
     return sign * (typeof x === "string" || typeof y === "string" ? String(x).localeCompare(String(y)) : x - y);
   });
 }
-
-export interface DiffRow {
-  key: string;
-  values: string[];
-  differs: boolean;
-  /** The value that most runs share; null when no value is shared. */
-  usual: string | null;
-}
-
-/** Nested configs as dotted keys, one column per run; keys that differ first. */
-export function diffConfigs(configs: readonly (Record<string, unknown> | null | undefined)[]): DiffRow[] {
-  const flat = configs.map((config) => flatten(config ?? {}));
-  const keys = [...new Set(flat.flatMap((one) => [...one.keys()]))].sort();
-  return keys
-    .map((key) => {
-      const values = flat.map((one) => one.get(key) ?? "–");
-      return { key, values, differs: new Set(values).size > 1, usual: mostCommon(values) };
-    })
-    .sort((a, b) => Number(b.differs) - Number(a.differs));
-}
-
-function mostCommon(values: readonly string[]): string | null {
-  const count = (value: string) => values.filter((other) => other === value).length;
-  const best = [...values].sort((a, b) => count(b) - count(a))[0];
-  return best !== undefined && count(best) > 1 ? best : null;
-}
-
-function flatten(value: Record<string, unknown>, prefix = "", out = new Map<string, string>()): Map<string, string> {
-  for (const [key, item] of Object.entries(value)) {
-    const nested = typeof item === "object" && item !== null && !Array.isArray(item);
-    if (nested) flatten(item as Record<string, unknown>, `${prefix}${key}.`, out);
-    else out.set(prefix + key, typeof item === "string" ? item : JSON.stringify(item));
-  }
-  return out;
-}

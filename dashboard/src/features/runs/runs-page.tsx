@@ -1,19 +1,17 @@
 import { useState } from "react";
 import type { RunInfo } from "@/api/wire";
-import { Confirm } from "@/components/ui/confirm";
 import { Skeleton } from "@/components/ui/empty";
 import { Input } from "@/components/ui/input";
 import { NoRuns } from "@/components/ui/no-runs";
 import { Page } from "@/components/ui/page";
 import { Panel } from "@/components/ui/panel";
 import { Table } from "@/components/ui/table";
-import { requests } from "@/data/source";
 import { useNow } from "@/hooks/now";
 import { useShownRuns } from "@/hooks/runs";
-import { setRuns, useCatalog } from "@/stores/catalog";
-import { toast } from "@/stores/overlay";
+import { useCatalog } from "@/stores/catalog";
 import { ConfigDiff } from "./config-diff";
-import { EditDialog } from "./edit-dialog";
+import { DeleteDialog } from "./delete-dialog";
+import { NotesDialog } from "./notes-dialog";
 import { runColumns } from "./run-columns";
 import { RunPage } from "./run-page";
 import { isSortKey, type SortKey, sortRows, toRow } from "./run-rows";
@@ -26,7 +24,8 @@ export default function RunsPage({ id }: { id: string | null }) {
   const shown = useShownRuns();
   const [filter, setFilter] = useState("");
   const [sort, setSort] = useState<{ key: SortKey; down: boolean }>({ key: "start", down: true });
-  const [editing, setEditing] = useState<RunInfo | null>(null);
+  const [renaming, setRenaming] = useState<string | null>(null);
+  const [noting, setNoting] = useState<RunInfo | null>(null);
   const [deleting, setDeleting] = useState<RunInfo | null>(null);
   if (id !== null) return <RunPage id={id} />;
 
@@ -67,7 +66,14 @@ export default function RunsPage({ id }: { id: string | null }) {
             <Table
               label="Runs"
               rows={rows}
-              columns={runColumns({ now, shown, onEdit: setEditing, onDelete: setDeleting })}
+              columns={runColumns({
+                now,
+                shown,
+                renaming,
+                onRename: setRenaming,
+                onNotes: setNoting,
+                onDelete: setDeleting,
+              })}
               rowKey={(row) => row.run.run_id}
               sort={sort}
               onSort={onSort}
@@ -76,21 +82,8 @@ export default function RunsPage({ id }: { id: string | null }) {
           <ConfigDiff runs={runs.filter((run) => shown.includes(run.run_id))} />
         </>
       )}
-      {editing && <EditDialog run={editing} onClose={() => setEditing(null)} />}
-      {deleting && (
-        <Confirm
-          title={`Delete ${deleting.run_id}?`}
-          verb="Delete run"
-          onClose={() => setDeleting(null)}
-          onConfirm={async () => {
-            await requests().deleteRun(deleting.run_id);
-            setRuns(await requests().runs());
-            toast(`${deleting.run_id} was deleted.`, "ok");
-          }}
-        >
-          Its metrics are removed for everybody and cannot be brought back. Checkpoints and logs stay.
-        </Confirm>
-      )}
+      {noting && <NotesDialog run={noting} onClose={() => setNoting(null)} />}
+      {deleting && <DeleteDialog run={deleting} onClose={() => setDeleting(null)} />}
     </Page>
   );
 }

@@ -15,6 +15,7 @@ import { formatDateTime, formatDuration, formatPercent, toMs, UNKNOWN } from "@/
 import { newestFirst } from "@/lib/logs";
 import { useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
+import { CoursePanel } from "./course-panel";
 import { StopDialog } from "./stop-dialog";
 import { canStop, elapsed } from "./task-facts";
 
@@ -111,6 +112,7 @@ export function TaskPage({ id }: { id: string }) {
           )}
         </Panel>
       </div>
+      <CoursePanel task={task} now={now} />
       <Panel title="Workers" note={`${task.worker_ids.length || (task.worker_count ?? 0)} in this task`}>
         {mine.length > 0 ? (
           <WorkerGrid workers={mine} />

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import type { Attempt, CourseShares } from "@/api/wire";
+import { lanesOf, segmentsOf } from "./course";
+
+const SHARES: CourseShares = {
+  wall_s: 100,
+  starting_s: 5,
+  recovering_s: 10,
+  lost_s: 15,
+  training_s: 45,
+  barrier_s: 15,
+  checkpoint_s: 10,
+  section_s: 0,
+  unmeasured_s: 0,
+};
+
+function attempt(change: Partial<Attempt>): Attempt {
+  return {
+    attempt: 1,
+    status: "running",
+    reason: null,
+    started_at_ms: 1000,
+    working_at_ms: null,
+    ended_at_ms: null,
+    resume_step: null,
+    top_step: null,
+    lost_steps: null,
+    lost_s: null,
+    ...change,
+  };
+}
+
+describe("segments", () => {
+  it("show what took time, in percent of the wall time", () => {
+    const segments = segmentsOf(SHARES);
+    expect(segments.map((one) => [one.label, one.percent])).toEqual([
+      ["Training", 45],
+      ["Barriers", 15],
+      ["Checkpoint stall", 10],
+      ["Starting", 5],
+      ["Recovering", 10],
+      ["Lost work", 15],
+    ]);
+  });
+
+  it("call what nobody measured by its name", () => {
+    const unknown = { ...SHARES, training_s: null, barrier_s: null, checkpoint_s: null, unmeasured_s: 70 };
+    const labels = segmentsOf(unknown).map((one) => one.label);
+    expect(labels).not.toContain("Training");
+    expect(labels).toContain("Not measured");
+  });
+
+  it("survive a task that has just begun", () => {
+    expect(segmentsOf({ ...SHARES, wall_s: 0, starting_s: 0, recovering_s: 0, lost_s: 0, training_s: 0 })).toHaveLength(
+      2,
+    );
+  });
+});
+
+describe("lanes", () => {
+  it("share one timeline", () => {
+    const first = attempt({ ended_at_ms: 11_000, working_at_ms: 3000, lost_s: 2, status: "recovering" });
+    const second = attempt({ attempt: 2, started_at_ms: 12_000, working_at_ms: 14_000 });
+    const [one, two] = lanesOf([first, second], 21_000);
+    expect(one).toMatchObject({ start: 0, working: 10, lost: 40, end: 50, seconds: 10 });
+    expect(two).toMatchObject({
+      start: expect.closeTo(55),
+      working: expect.closeTo(65),
+      lost: 100,
+      end: 100,
+      seconds: 9,
+    });
+  });
+
+  it("of an attempt without a step yet are all start", () => {
+    const [lane] = lanesOf([attempt({})], 5000);
+    expect(lane).toMatchObject({ start: 0, working: 100, end: 100 });
+  });
+});
