@@ -23,6 +23,7 @@ class Waiter:
     worker_id: str
     request_id: str
     on_outcome: Tell
+    beside: "Waiter | None" = None  # an earlier call of the same member that still waits
 
     def tell(self, outcome: Outcome | BaseException) -> None:
         self.on_outcome(self, outcome)
@@ -32,16 +33,13 @@ class Waiters:
     """By round, too: the answer to one that is decided but not yet durable must not go to an arrival at the next."""
 
     def __init__(self) -> None:
-        self._rounds: dict[tuple[BarrierKey, int], dict[str, list[Waiter]]] = {}
+        self._rounds: dict[tuple[BarrierKey, int], dict[str, Waiter]] = {}
 
     def add(self, waiter: Waiter) -> None:
         """A retry of the same member may wait beside its first call."""
         members = self._rounds.setdefault((waiter.key, waiter.round), {})
-        beside = members.get(waiter.worker_id)
-        if beside is None:
-            members[waiter.worker_id] = [waiter]
-        else:
-            beside.append(waiter)
+        waiter.beside = members.get(waiter.worker_id)
+        members[waiter.worker_id] = waiter
 
     def release(self, event: Outcome) -> None:
         """Tells everybody whom the outcome is for. Who is not in it stays, to be fenced."""
@@ -49,19 +47,23 @@ class Waiters:
         members = self._rounds.get(place)
         if members is None:
             return
-        told = [waiter for worker_id in event.worker_ids for waiter in members.pop(worker_id, ())]
+        told = [members.pop(worker_id, None) for worker_id in event.worker_ids]
         if not members:
             del self._rounds[place]
         for waiter in told:
-            waiter.on_outcome(waiter, event)
+            while waiter is not None:
+                waiter.on_outcome(waiter, event)
+                waiter = waiter.beside
 
     def fence(self, reasons: Mapping[str, str]) -> None:
         """Calls that the dead still hold open must end, whatever becomes of the barrier they wait at."""
         for place in list(self._rounds):
             members = self._rounds[place]
             for worker_id in members.keys() & reasons.keys():
-                for waiter in members.pop(worker_id):
+                waiter: Waiter | None = members.pop(worker_id)
+                while waiter is not None:
                     waiter.tell(Fenced(f"fenced: worker {worker_id} is out: {reasons[worker_id]}"))
+                    waiter = waiter.beside
             if not members:
                 del self._rounds[place]
 
@@ -69,13 +71,25 @@ class Waiters:
         """True when it was the last one that waited for its member."""
         place = (waiter.key, waiter.round)
         members = self._rounds.get(place, {})
-        beside = members.get(waiter.worker_id, [])
-        if waiter not in beside:
+        waiting: list[Waiter] = []
+        item = members.get(waiter.worker_id)
+        while item is not None:
+            waiting.append(item)
+            item = item.beside
+        if waiter not in waiting:
             return False
-        beside.remove(waiter)
-        if beside:
+        waiting.remove(waiter)
+        if waiting:
+            members[waiter.worker_id] = _chained(waiting)
             return False
         del members[waiter.worker_id]
         if not members:
             del self._rounds[place]
         return True
+
+
+def _chained(waiters: list[Waiter]) -> Waiter:
+    """The first of them, each with the next one beside it."""
+    for waiter, beside in zip(waiters, [*waiters[1:], None], strict=True):
+        waiter.beside = beside
+    return waiters[0]

@@ -51,6 +51,21 @@ class CallLink(Link, Protocol):
 class Call:
     """From its head to its trailers. The connection feeds it; a handler runs beside, in a task of its own."""
 
+    __slots__ = (
+        "_closed",
+        "_encode",
+        "_handler",
+        "_head",
+        "_in",
+        "_link",
+        "_listening",
+        "_status",
+        "_stream",
+        "_task",
+        "_timer",
+        "out",
+    )
+
     def __init__(
         self, link: CallLink, stream: int, head: RequestHead, handler: "grpc.RpcMethodHandler[Any, Any]"
     ) -> None:
@@ -81,8 +96,10 @@ class Call:
             self._in.feed(data, start, end)
         except Unreadable as error:
             self._end(error.code, error.details)
-        except PeerTooSlow as error:
-            self._end(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+        except Exception as error:  # the listener's own, and for whoever called `listen`
+            self._in.mute()
+            if self._listening is not None and not self._listening.done():
+                self._listening.set_exception(error)
 
     def feed_end(self) -> None:
         if self._closed or self._in.ended:
@@ -124,20 +141,10 @@ class Call:
     async def listen(self, listener: Callable[[Any], None]) -> None:
         """Gives every message to `listener` as it comes, until the peer has no more. What the listener raises ends it,
         and is raised here."""
-        self._listening = ended = asyncio.get_running_loop().create_future()
-
-        def take(message: Any) -> None:
-            try:
-                listener(message)
-            except Exception as error:
-                self._in.mute()
-                if not ended.done():
-                    ended.set_exception(error)
-
-        self._in.listen(take)
-        if self._in.ended and not ended.done():
-            ended.set_result(None)
-        await ended
+        self._in.listen(listener)
+        if not self._in.ended:
+            self._listening = asyncio.get_running_loop().create_future()
+            await self._listening
 
     async def write(self, message: Any) -> None:
         """Sends a message, and waits while the peer does not take what was sent."""

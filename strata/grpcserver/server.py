@@ -35,7 +35,14 @@ class Server:
         self._methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         self._connections: set[Connection] = set()
         self._emptied = asyncio.Event()
-        self._service = Service(methods=self._methods, gate=gate, max_message=max_message, closed=self._on_closed)
+        self._unsent: list[Connection] = []
+        self._service = Service(
+            methods=self._methods,
+            gate=gate,
+            max_message=max_message,
+            closed=self._on_closed,
+            flush_soon=self._flush_soon,
+        )
         self._listener: asyncio.Server | None = None
         self._keepalive: asyncio.Task[None] | None = None
 
@@ -90,6 +97,16 @@ class Server:
         self._connections.discard(connection)
         if not self._connections:
             self._emptied.set()
+
+    def _flush_soon(self, connection: Connection) -> None:
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._unsent.append(connection)
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        for connection in unsent:
+            connection.flush()
 
     async def _ask_the_silent(self) -> None:
         while True:

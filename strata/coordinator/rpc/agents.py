@@ -53,6 +53,17 @@ class _Session:
     """One agent's stream from hello to goodbye. Beats and arrivals are handled as they come; what must wait for the
     disk before the next of its kind (reports of processes, the goodbye) queues up for the session's own task."""
 
+    __slots__ = (
+        "_context",
+        "_coordinator",
+        "_hello",
+        "_releases",
+        "_reports",
+        "_scheduler",
+        "_state",
+        "_waiters",
+    )
+
     def __init__(
         self, coordinator: Coordinator, scheduler: Scheduler, releases: ReleaseWriter, hello: ag.AgentHello
     ) -> None:
@@ -66,7 +77,7 @@ class _Session:
 
     async def run(self, context: Context) -> None:
         await self._coordinator.ask(c.AttachAgent(spec=convert.from_agent_hello(self._hello)))
-        self._context = context
+        self._context: Context = context
         lease_ms = int(self._state.config.agent_lease_s * 1e3)
         welcome = ag.AgentWelcome(term=self._state.term, heartbeat_interval_ms=_BEAT_INTERVAL_MS, lease_ms=lease_ms)
         context.send(ag.CoordinatorMessage(welcome=welcome))
