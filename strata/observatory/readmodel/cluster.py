@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from strata.checkpoint.layout import parse_step
+from strata.observatory.readmodel.queues import QueueBook
 
 __all__ = ["COLLECTIONS", "Cluster", "root_of"]
 
@@ -44,6 +45,7 @@ class Cluster:
         self.waiting: list[Record] = []
         self.vitals: dict[str, Record] = {}
         self.figures: Record = {}
+        self.queues = QueueBook()
         self.pins: dict[str, frozenset[int] | None] = {}  # by store; None: it could not be read
         self.dirty: set[str] = set(COLLECTIONS)
         self._attempts: dict[str, str] = {}
@@ -77,6 +79,7 @@ class Cluster:
         self.generations = {group["task_id"]: group["generation"] for group in state["membership"]["groups"]}
         self.agents = {agent["agent_id"]: agent for agent in state["agents"]}
         self.datasets = {spec["dataset_id"]: spec for spec in state["datasets"]["specs"]}
+        self.queues.load(state.get("queues", []), self.datasets)
         self.checkpoints = {record["id"]: record for record in state["checkpoints"]["records"]}
         self._attempts = {item["attempt"]: item["checkpoint_id"] for item in state["checkpoints"]["attempts"]}
         for item in state["barriers"]:
@@ -90,6 +93,8 @@ class Cluster:
         handler = self._handlers.get(kind)
         if handler is not None:
             handler(body)
+        if self.queues.apply(kind, body, self.datasets):
+            self.dirty.add("datasets")
 
     def set_vitals(self, workers: dict[str, Record], waiting: list[Record], figures: Record) -> None:
         """What changes all the time. `workers` holds only those that changed."""

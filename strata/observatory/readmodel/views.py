@@ -97,7 +97,11 @@ def datasets(cluster: Cluster) -> list[Record]:
 
 
 def _dataset(cluster: Cluster, spec: Record) -> Record:
+    queues = cluster.queues.views(spec["dataset_id"])
     epoch, progress = _reading(cluster, spec)
+    if queues:  # its readers count what they read; the queue knows what counts
+        newest = queues[-1]
+        epoch, progress = newest["epoch"], 100.0 * newest["committed_samples"] / newest["num_samples"]
     return {
         "id": spec["dataset_id"],
         "name": spec["metadata"].get("name") or spec["dataset_id"],
@@ -111,6 +115,7 @@ def _dataset(cluster: Cluster, spec: Record) -> Record:
         **_time("registered_at", spec["registered_at"]),
         "epoch": epoch,
         "progress": progress,
+        "queues": queues,
         "metadata": spec["metadata"],
     }
 
