@@ -3,7 +3,6 @@ reverse. The only place that knows all parts; none of them knows this one.
 """
 
 import asyncio
-import contextlib
 import logging
 import signal
 import socket
@@ -44,6 +43,7 @@ from strata.observatory.runs import RunBook
 from strata.observatory.samples import SampleBook
 from strata.observatory.sentinel import Sentinel
 from strata.observatory.series import SeriesTable
+from strata.observatory.shutdown import Teardown, end_surely, print_stacks_on_signal
 from strata.observatory.snapshot import SnapshotBuilder
 from strata.observatory.spool import Spool
 from strata.observatory.store.base import Store
@@ -56,6 +56,7 @@ from strata.observatory.webhook import Webhook
 __all__ = ["Observatory", "run", "serve"]
 
 _log = logging.getLogger(__name__)
+_STORE_S = 8.0
 
 
 class Observatory:
@@ -65,7 +66,7 @@ class Observatory:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._started_at = self._clock.wall()
-        self._stack = contextlib.AsyncExitStack()
+        self._teardown = Teardown()
         self._build()
         self.http = ""
         self.telemetry = ""
@@ -101,25 +102,26 @@ class Observatory:
 
     async def start(self) -> None:
         """Returns when the first request can be answered. What started before a failure is stopped again."""
-        async with contextlib.AsyncExitStack() as stack:
-            await self._start(stack)
-            self._stack = stack.pop_all()
+        async with Teardown() as teardown:
+            await self._start(teardown)
+            self._teardown = teardown.pop_all()
 
     async def stop(self) -> None:
-        await self._stack.aclose()
+        await self._teardown.aclose()
 
-    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+    async def _start(self, teardown: Teardown) -> None:
         settings = self._settings
         _prepare_data_dir(settings)
         guard = Guard.from_settings(settings)
         sock = bind(settings.host, settings.http_port, flag="--http-port")
-        stack.callback(sock.close)
+        teardown.callback(sock.close)
         check_free(settings.host, settings.telemetry_port, flag="--telemetry-port")
         self._spool.open()
-        stack.callback(self._spool.close)
+        teardown.callback(self._spool.close)
+        await self._store.start()
+        teardown.step("the metric store", self._store.stop, _STORE_S)
         feed = CoordinatorFeed(settings.coordinator_addr, guard.token, self._board)
         for part in (
-            self._store,
             self._writer,
             self._intake,
             self._alerts,
@@ -132,26 +134,26 @@ class Observatory:
             feed,
         ):
             await part.start()
-            stack.push_async_callback(part.stop)
-        await self._serve_telemetry(stack, guard)
-        await self._serve_http(stack, guard, sock)
+            teardown.step(type(part).__name__, part.stop)
+        await self._serve_telemetry(teardown, guard)
+        await self._serve_http(teardown, guard, sock)
         file = write_endpoint(settings.data_dir / "observatory.json", {"http": self.http, "telemetry": self.telemetry})
-        stack.callback(file.unlink, missing_ok=True)
+        teardown.callback(file.unlink, missing_ok=True)
         _log.info("dashboard at %s, telemetry at %s", self.http, self.telemetry)
 
-    async def _serve_telemetry(self, stack: contextlib.AsyncExitStack, guard: Guard) -> None:
+    async def _serve_telemetry(self, teardown: Teardown, guard: Guard) -> None:
         host = self._settings.host
         shown = f"[{host}]" if ":" in host else host
         server = TelemetryServer(
             self._intake, f"{shown}:{self._settings.telemetry_port}", guard.token if guard.public else None
         )
-        stack.push_async_callback(server.stop)
+        teardown.step("the telemetry server", server.stop)
         await server.start()
         self.telemetry = f"{shown}:{server.port}"
 
-    async def _serve_http(self, stack: contextlib.AsyncExitStack, guard: Guard, sock: socket.socket) -> None:
+    async def _serve_http(self, teardown: Teardown, guard: Guard, sock: socket.socket) -> None:
         commands = CoordinatorCommands(self._settings.coordinator_addr, guard.token)
-        stack.push_async_callback(commands.stop)
+        teardown.step("the channel to the coordinator", commands.stop)
         parts = Parts(
             guard=guard,
             clock=self._clock,
@@ -172,8 +174,8 @@ class Observatory:
             exposition=Exposition(self._board, self._broadcaster, self._intake.counts, self._gauges),
         )
         listener = HttpListener(create_app(parts), sock)
-        stack.push_async_callback(listener.stop)
-        stack.callback(self._broadcaster.close)  # streams end first, or the listener would wait for them
+        teardown.step("the HTTP server", listener.stop)
+        teardown.callback(self._broadcaster.close)  # streams end first, or the listener would wait for them
         await listener.start()
         self.http = f"http://{shown_address(sock)}"
 
@@ -224,6 +226,7 @@ async def serve(settings: Settings) -> None:
     stopping = asyncio.Event()
     died: list[str] = []
     loop = asyncio.get_running_loop()
+    print_stacks_on_signal(loop)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
 
@@ -239,6 +242,7 @@ async def serve(settings: Settings) -> None:
     try:
         await stopping.wait()
     finally:
+        end_surely(loop)
         await observatory.stop()
     if died:
         raise Internal(f"the observatory's part {died[0]!r} died")

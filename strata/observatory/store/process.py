@@ -5,12 +5,14 @@ the socket closes, it closes the engine in order and exits.
 """
 
 import contextlib
+import faulthandler
 import os
 import queue
 import signal
 import socket
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,8 @@ from strata.observatory.store.schema import ensure_schema, has_points
 __all__ = ["main"]
 
 _READERS = 2
-_CLOSE_S = 10.0
+_FINISH_S = 3.0
+_CLOSE_S = 5.0  # with the above; less than the parent waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,9 @@ class _Replies:
 
 def main(fd: int) -> int:
     """Serves requests until the parent goes away."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides when we stop
+    for number in (signal.SIGINT, signal.SIGTERM):  # both may reach the whole group; the parent decides when we stop
+        signal.signal(number, signal.SIG_IGN)
     sock = socket.socket(fileno=fd)
-    signal.signal(signal.SIGTERM, lambda *_: sock.shutdown(socket.SHUT_RD))
     replies = _Replies(sock)
     first = recv_frame(sock)
     if first is None:
@@ -98,13 +101,15 @@ def _serve(sock: socket.socket, replies: _Replies, engines: list[Engine]) -> Non
     while (frame := recv_frame(sock)) is not None:
         request = _Request(*frame)
         (reads if request.header["op"] == "query" else writes).put(request)
+    faulthandler.dump_traceback_later(_CLOSE_S, exit=True)  # the engine may hang; its data is safe on a hard exit
     writes.put(None)
     for _ in range(_READERS):
         reads.put(None)
+    ends_at = time.monotonic() + _FINISH_S
     for thread in threads:
-        thread.join(_CLOSE_S)
+        thread.join(max(0.0, ends_at - time.monotonic()))
     if any(thread.is_alive() for thread in threads):
-        os._exit(2)  # closing chDB under a running query can crash; its data is safe on a hard exit
+        os._exit(2)  # closing chDB under a running query can crash
     for engine in reversed(engines):
         engine.close()
 

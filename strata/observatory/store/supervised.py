@@ -1,6 +1,7 @@
 """The parent's side of the store process: starts it, speaks to it, and starts it again when it dies."""
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import socket
@@ -21,7 +22,8 @@ __all__ = ["SupervisedStore"]
 
 _log = logging.getLogger(__name__)
 _BACKOFF_S = (0.1, 0.3, 1.0, 2.0, 5.0)
-_STOP_S = 15.0
+_STOP_S = 6.0  # more than the child gives itself: what it says of its own is better
+_GONE_S = 1.5  # from the kill until the system has cleaned up
 _READ_BUFFER = 1 << 20
 
 Answer = tuple[dict[str, Any], bytes]
@@ -38,7 +40,7 @@ class SupervisedStore:
         self._writer: asyncio.StreamWriter | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
-        self._stopping = False
+        self._stopping = asyncio.Event()
         self.restarts = 0
         self.limits = ""
         self.problem: str | None = "starting"
@@ -60,16 +62,18 @@ class SupervisedStore:
 
     async def stop(self) -> None:
         """Lets running requests finish, closes the engine in order, and leaves no process behind."""
-        self._stopping = True
+        self._stopping.set()
         if self._writer is not None:
             self._writer.close()
-        if self._child is not None and self._child.returncode is None:
-            try:
-                await asyncio.wait_for(self._child.wait(), _STOP_S)
-            except TimeoutError:
-                _log.warning("the store did not close within %.0f s and is killed", _STOP_S)
+        if self._task is None:
+            return
+        try:
+            await asyncio.wait([self._task], timeout=_STOP_S)  # it buries the child and leaves
+        finally:  # also when nobody has the time to wait: no child may keep the folder
+            if self._child is not None and self._child.returncode is None:
+                _log.warning("the store did not close in time and is killed; what it has not got is in the spool")
                 self._child.kill()
-                await self._child.wait()
+        await asyncio.wait([self._task], timeout=_GONE_S)
         await cancel(self._task)
 
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
@@ -105,13 +109,15 @@ class SupervisedStore:
 
     async def _supervise(self) -> None:
         failures = 0
-        while not self._stopping:
+        while not self._stopping.is_set():
             lived = await self._run_once()
-            if self._stopping:
+            if self._stopping.is_set():
                 return
             failures = 0 if lived else failures + 1
             self.restarts += 1
-            await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)]):
+                    await self._stopping.wait()
 
     async def _run_once(self) -> bool:
         """One life of the child; whether it was ever ready."""
@@ -125,8 +131,9 @@ class SupervisedStore:
             theirs.close()
         reader, self._writer = await asyncio.open_connection(sock=ours, limit=_READ_BUFFER)
         try:
-            await self._greet(reader, self._writer)
-            await self._read(reader)
+            if not self._stopping.is_set():  # while the child was being started, when there was nothing to close yet
+                await self._greet(reader, self._writer)
+                await self._read(reader)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # the child is gone; its exit code follows
         except DataDirInUse as error:
@@ -169,7 +176,7 @@ class SupervisedStore:
             self._writer = None
         assert self._child is not None
         code = await self._child.wait()
-        if lived and not self._stopping:
+        if lived and not self._stopping.is_set():
             self.problem = f"its process ended with code {code}"
             _log.warning("the store process ended with code %s; starting it again", code)
         for future in self._waiting.values():

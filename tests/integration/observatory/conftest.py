@@ -1,5 +1,6 @@
 """A real observatory: its own process, its own store process, real HTTP and gRPC on free ports."""
 
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import httpx
 import psutil
 import pytest
 
+_STOP_S = 30.0  # it ends itself, by force if need be, after 15
 _MAIN = """
 import sys
 from pathlib import Path
@@ -84,11 +86,21 @@ class ObservatoryProcess:
         if self._process is not None and self._process.poll() is None:
             self.kill()
 
-    def stop(self) -> None:
+    def stop(self) -> float:
+        """How long it took. One that does not end in time says where it is, in the captured stderr."""
         assert self._process is not None
+        began = time.monotonic()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(60) == 0
+        try:
+            code = self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGUSR1)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(2)  # for its answer, and it may end yet
+            raise AssertionError(f"the observatory did not end within {_STOP_S:.0f} s of SIGTERM") from None
+        assert code == 0, f"the observatory stopped with code {code}"
+        return time.monotonic() - began
 
     def get(self, path: str, **params: Any) -> Any:
         response = httpx.get(f"{self.http}{path}", params=params, timeout=60)
