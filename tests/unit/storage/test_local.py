@@ -41,11 +41,12 @@ def test_leftovers_of_a_crash_are_hidden_and_die_with_their_folder(tmp_path: Pat
     assert not (tmp_path / "step").exists()
 
 
-def test_a_full_disk_is_reported_and_gives_its_space_back(small_disk: Path) -> None:
+@pytest.mark.parametrize("size_mib", [4, 20])  # through the page cache and past it
+def test_a_full_disk_is_reported_and_gives_its_space_back(small_disk: Path, size_mib: int) -> None:
     store = LocalStore(small_disk)
     store.put("keep", b"k" * 1000)
     with pytest.raises(StorageFull, match="no space left") as caught:
-        store.put_stream("big", (memoryview(bytes(1 << 20)) for _ in range(4)))
+        store.put_stream("big", (memoryview(bytes(1 << 20)) for _ in range(size_mib)))
     assert "keep_count" in caught.value.hint
     assert [entry.name for entry in small_disk.iterdir()] == ["keep"]
     store.put("after", b"a" * 1000)
