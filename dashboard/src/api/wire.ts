@@ -84,6 +84,23 @@ export interface Dataset {
   registered_at: Nullable<number>;
   epoch: Nullable<number>;
   progress: Nullable<number>;
+  queues?: DatasetQueue[];
+}
+
+/** A dataset that is read in queue mode by one task. */
+export interface DatasetQueue {
+  task_id: Nullable<string>;
+  epoch: number;
+  num_samples: number;
+  num_shards: number;
+  committed_samples: number;
+  leased_samples: number;
+  remaining_samples: number;
+  leased_shards: number;
+  read_shards: number;
+  /** Open leases by worker. */
+  workers: Record<string, number>;
+  finished: boolean;
 }
 
 export interface Shard {

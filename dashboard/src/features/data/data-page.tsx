@@ -11,6 +11,7 @@ import { formatCount, formatPercent, UNKNOWN } from "@/lib/format";
 import { useCluster } from "@/stores/cluster";
 import { useView } from "@/stores/view";
 import { PreviewPanel } from "./preview-panel";
+import { QueuePanel } from "./queue-panel";
 import { RegisterDialog } from "./register-dialog";
 import { ShardPanel } from "./shard-panel";
 
@@ -87,6 +88,9 @@ export default function DataPage() {
           />
         </Panel>
       )}
+      {chosen?.queues?.map((queue) => (
+        <QueuePanel key={`queue-${queue.task_id}`} queue={queue} />
+      ))}
       {chosen && <ShardPanel key={`shards-${chosen.id}`} dataset={chosen} />}
       {chosen && <PreviewPanel key={`preview-${chosen.id}`} dataset={chosen} />}
       {registering && <RegisterDialog onClose={() => setRegistering(false)} />}

@@ -23,7 +23,14 @@ export function ShardPanel({ dataset }: { dataset: Dataset }) {
   );
   const shard = data?.find((one) => one.shard_id === chosen);
   return (
-    <Panel title="Shards" note="one square per shard: colour is its worker, fill is how much was read this epoch">
+    <Panel
+      title="Shards"
+      note={
+        dataset.queues?.length
+          ? "who would own each; in queue mode whoever is free reads it"
+          : "one square per shard: colour is its worker, fill is how much was read this epoch"
+      }
+    >
       {isPending && <Skeleton rows={4} />}
       {error && (
         <Empty tone="bad" title="The shards could not be read">
