@@ -6,7 +6,7 @@ export interface Drawable {
 
 /** wandb's own cap (PR 12734): faster redraws cost CPU and show nothing more. */
 const MIN_INTERVAL_MS = 100;
-const FRAME_BUDGET_MS = 8;
+const FRAME_BUDGET_MS = 10;
 
 export class FrameLoop {
   readonly #dirty = new Set<Drawable>();

@@ -13,7 +13,15 @@ export interface Ink {
   fg: string;
 }
 
-export function readInk(): Ink {
+let read: { theme: Theme; ink: Ink } | null = null;
+
+/** Reading styles makes the browser compute them, so once per theme and not per chart. */
+export function readInk(theme: Theme): Ink {
+  if (read?.theme !== theme) read = { theme, ink: tokens() };
+  return read.ink;
+}
+
+function tokens(): Ink {
   const style = getComputedStyle(document.documentElement);
   const token = (name: string) => style.getPropertyValue(name).trim();
   return {

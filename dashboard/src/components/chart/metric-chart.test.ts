@@ -9,6 +9,7 @@ vi.mock("uplot", () => ({
   default: class {
     setData = vi.fn();
     setSize = vi.fn();
+    batch = (change: () => void) => change();
     destroyed = false;
     constructor() {
       built.push(this);

@@ -65,7 +65,9 @@ export class MetricChart implements Drawable {
     const keys = input.plot.lines.map((line) => line.key).join("|");
     const structure = [theme, x, logY, smoothing > 0, keys].join("\n");
     const data = toAligned(input);
-    if (this.#plot && structure === this.#structure) this.#plot.setData(data);
+    const plot = this.#plot;
+    // In a batch uPlot draws at once. By itself it draws after the frame's callback, out of sight of the frame's budget.
+    if (plot && structure === this.#structure) plot.batch(() => plot.setData(data));
     else this.#build(structure, data);
     this.hooks.onDrawn?.(input);
   }
@@ -95,7 +97,7 @@ export class MetricChart implements Drawable {
   #build(structure: string, data: uPlot.AlignedData): void {
     this.#drop();
     this.#structure = structure;
-    const ink = readInk();
+    const ink = readInk(useTheme.getState().theme);
     const options = chartOptions({
       size: this.#size,
       ink,
@@ -106,6 +108,7 @@ export class MetricChart implements Drawable {
       onClick: () => this.pick(),
     });
     this.#plot = new uPlot(options, data, this.host);
+    this.#plot.batch(() => {});
   }
 
   #drop(): void {

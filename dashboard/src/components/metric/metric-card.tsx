@@ -66,7 +66,10 @@ export const MetricCard = memo(function MetricCard({ metric, height = 172, only,
   const cut = Math.max(metric.lastIndexOf("/"), metric.startsWith("sys.") ? 3 : -1) + 1;
 
   return (
-    <article data-metric={metric} className="group relative min-w-0 rounded-lg border border-line bg-surface">
+    <article
+      data-metric={metric}
+      className="group relative min-w-0 contain-layout rounded-lg border border-line bg-surface"
+    >
       <header className="flex h-9 items-center gap-2 pr-1.5 pl-3">
         <h2 className="min-w-0 truncate text-xs font-medium" title={metric}>
           <span className="text-faint">{metric.slice(0, cut)}</span>
