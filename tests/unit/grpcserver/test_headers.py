@@ -11,7 +11,7 @@ from strata.grpcserver.headers import HeaderReader
 BASE = [(":method", "POST"), (":scheme", "http"), (":path", "/t.T/Echo"), ("content-type", "application/grpc")]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["a", "b", "x-long-name"]), st.sampled_from(["1", "22", "v" * 150, "w" * 300])),
@@ -25,7 +25,7 @@ def test_a_remembered_block_means_what_it_meant(extras: list[tuple[str, str]], s
     encoder.header_table_size = 600
     for number, extra in enumerate(extras):
         for at, size in sizes:
-            if at == number:
+            if at == number and size != encoder.header_table_size:  # hpack's encoder forgets a change that is repeated
                 encoder.header_table_size = size
         block = encoder.encode([*BASE, extra])
         head = reader.read(block)
