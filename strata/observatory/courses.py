@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from strata.clock import Clock
@@ -23,6 +24,8 @@ ATTEMPT_KIND = "attempt_"
 _EVERY_S = 1.0
 _MAX_WAITING = 1_000
 _MAX_TASKS = 1_000
+# By then the last points of an attempt are in the store.
+_SETTLED_S = 10.0
 
 _PAST = """
 SELECT task_id, kind, attempt, step, message, toUnixTimestamp64Milli(event_time) AS ms
@@ -96,6 +99,7 @@ class CourseBook:
     def _on_event(self, kind: str, body: dict[str, Any], seq: int) -> None:
         if kind != "TaskChanged" or body["attempt"] < 1:
             return
+        self._facts.pop((body["task_id"], body["attempt"]), None)  # it may have ended: its end is looked at anew
         self._of(body["task_id"]).change(
             body["status"], body["attempt"], body["reason"], body["at"], body.get("step", -1)
         )
@@ -148,7 +152,7 @@ class CourseBook:
         key = (task_id, attempt.number)
         known = self._facts.get(key)
         if known is not None:
-            return known
+            return known if attempt.ended_at is not None else self._so_far(task_id, known)
         back_to = following.resume_step if following is not None else None
         until = attempt.ended_at if attempt.ended_at is not None else self._clock.wall()
         where = {
@@ -168,6 +172,14 @@ class CourseBook:
             top_step=row["top_step"],
             resumed_step_at=row["back_ms"] / 1000 if row["before"] else None,
         )
-        if attempt.ended_at is not None and (following is not None or attempt.status != "recovering"):
-            self._facts[key] = facts  # late points may still come for a moment, but not for a finished attempt's past
+        decided = following is not None or attempt.status != "recovering"
+        if attempt.ended_at is None or (decided and self._clock.wall() - attempt.ended_at > _SETTLED_S):
+            self._facts[key] = facts  # every point of the run is looked at once per attempt, not once per page
         return facts
+
+    def _so_far(self, task_id: str, first: Facts) -> Facts:
+        """Of an attempt that lasts only the end moves, and its ranks say where they are."""
+        cluster = self._board.cluster
+        mine = [name for name, worker in cluster.workers.items() if worker["task_id"] == task_id]
+        steps = [cluster.vitals.get(name, {}).get("current_step") or 0 for name in mine]
+        return replace(first, top_step=max(steps, default=0) or first.top_step)

@@ -174,6 +174,7 @@ export interface Barrier {
   missing: (string | { worker_id: string; rank?: Nullable<number>; last_heartbeat_ms?: Nullable<number> })[];
   reason: Nullable<string>;
   step?: Nullable<number>;
+  task_id?: Nullable<string>;
   wait_ms?: Nullable<number>;
 }
 

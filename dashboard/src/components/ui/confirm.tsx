@@ -44,6 +44,15 @@ export function Confirm({ title, verb, children, onConfirm, onClose }: Props) {
 }
 
 export function describe(cause: unknown): string {
-  if (cause instanceof ApiError) return cause.hint ? `${cause.message} ${cause.hint}` : cause.message;
+  if (cause instanceof ApiError) {
+    const said = sentence(cause.message);
+    return cause.hint ? `${said} ${cause.hint}` : said;
+  }
   return cause instanceof Error ? cause.message : String(cause);
+}
+
+/** The server's words begin small and end without a stop, as log lines do. */
+function sentence(text: string): string {
+  const begun = text.slice(0, 1).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }

@@ -53,6 +53,12 @@ function KeepButton({ row }: { row: Checkpoint }) {
   );
 }
 
+/** The end of a path says which checkpoint it is; the rest is the same for all and stands in the title. */
+function tail(path: string): string {
+  const parts = path.split("/");
+  return parts.length > 3 ? `…/${parts.slice(-2).join("/")}` : path;
+}
+
 export function checkpointColumns(now: number): Column<Checkpoint>[] {
   return [
     {
@@ -111,7 +117,7 @@ export function checkpointColumns(now: number): Column<Checkpoint>[] {
       className: "w-full max-w-0 truncate",
       cell: (row) => (
         <span title={row.path} className="font-mono text-muted">
-          {row.path}
+          {tail(row.path)}
         </span>
       ),
     },

@@ -1,5 +1,5 @@
 /** What was true at one step or moment of a run, gathered from what the page already holds. */
-import type { Barrier, Checkpoint, RunInfo } from "@/api/wire";
+import type { Barrier, Checkpoint } from "@/api/wire";
 import { seriesStore } from "@/data/series-store";
 import { toMs } from "@/lib/format";
 import type { Incident } from "@/stores/overlay";
@@ -109,12 +109,15 @@ function medianOf(ranks: readonly RankValue[]): number | null {
   return known.length < 2 ? null : (known[known.length >> 1] ?? null);
 }
 
+/** Barriers of the same task, or of the plain workers when there is none. */
 export function barriersNear(
   barriers: readonly Barrier[],
+  task: string | null,
   at: { step: number | null; time: number | null },
 ): Barrier[] {
   return barriers
     .filter((barrier) => {
+      if ((barrier.task_id ?? null) !== task) return false;
       const opened = toMs(barrier.created_at, barrier.created_at_ms);
       const close = at.time !== null && opened !== null && Math.abs(opened - at.time) < NEAR_MS;
       return close || (at.step !== null && barrier.step === at.step);
@@ -122,15 +125,20 @@ export function barriersNear(
     .slice(0, 6);
 }
 
-/** The newest checkpoint of the run's task at or before the step that was complete then; it may be removed by now. */
+/** The newest checkpoint of the task that was complete at that step and moment; it may be removed by now. */
 export function goodCheckpoint(
   checkpoints: readonly Checkpoint[],
-  run: RunInfo | undefined,
-  step: number | null,
+  task: string | null,
+  at: { step: number | null; time: number | null },
 ): Checkpoint | null {
-  const own = checkpoints.filter(
-    (one) => (one.status === "completed" || one.status === "removed") && (!run?.task_id || one.task_id === run.task_id),
-  );
-  const before = own.filter((one) => step === null || one.step <= step).sort((a, b) => b.step - a.step);
-  return before[0] ?? null;
+  const before = checkpoints.filter((one) => {
+    const saved = toMs(one.created_at, one.created_at_ms);
+    return (
+      (one.status === "completed" || one.status === "removed") &&
+      (one.task_id ?? null) === task &&
+      (at.step === null || one.step <= at.step) &&
+      (at.time === null || saved === null || saved <= at.time)
+    );
+  });
+  return before.sort((a, b) => b.step - a.step)[0] ?? null;
 }

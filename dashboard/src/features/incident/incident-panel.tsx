@@ -46,13 +46,15 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
   );
   const held = exact.data?.length ? exact.data : heldSeries(incident.run_id);
   const evidence = rankValues(held, incident.metric, at);
-  const near = barriersNear(barriers, at);
-  const checkpoint = goodCheckpoint(checkpoints, run, at.step);
-  const task = tasks.find((one) => one.id === run?.task_id);
+  // A task's run has the task's id unless it was named; without a run it happened among the plain workers.
+  const task = tasks.find((one) => one.id === (run?.task_id ?? incident.run_id));
+  const group = task?.id ?? run?.task_id ?? null;
+  const near = barriersNear(barriers, group, at);
+  const checkpoint = goodCheckpoint(checkpoints, group, at);
   const lines = [...(logs.data ?? [])].sort(
     (a, b) => weightOf(b.level) - weightOf(a.level) || a.timestamp - b.timestamp,
   );
-  const mine = workers.filter((worker) => !task || task.worker_ids.includes(worker.id));
+  const mine = workers.filter((worker) => (task ? task.worker_ids.includes(worker.id) : worker.current_task === null));
   const close = () => useOverlay.setState({ incident: null });
   const copy = async () => {
     await navigator.clipboard.writeText(toMarkdown({ incident, at, run, evidence, barriers: near, checkpoint, lines }));

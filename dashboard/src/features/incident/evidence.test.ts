@@ -1,0 +1,60 @@
+// @vitest-environment happy-dom
+import { expect, test } from "vitest";
+import type { Barrier, Checkpoint } from "@/api/wire";
+import { barriersNear, goodCheckpoint } from "./evidence";
+
+const saved = (step: number, change: Partial<Checkpoint> = {}): Checkpoint => ({
+  id: `c${step}`,
+  step,
+  epoch: 0,
+  size: 1,
+  path: "/ckpt",
+  created_at: step,
+  created_at_ms: step * 1000,
+  worker_id: "w0",
+  status: "completed",
+  task_id: "t",
+  ...change,
+});
+
+test("the last good checkpoint is of the same task, and was there at that moment", () => {
+  const all = [
+    saved(10),
+    saved(20, { status: "removed" }),
+    saved(30, { status: "failed" }),
+    saved(40),
+    saved(15, { task_id: "other" }),
+  ];
+  const at = (step: number | null, time: number | null) => goodCheckpoint(all, "t", { step, time })?.step ?? null;
+  expect(at(35, 35_000)).toBe(20);
+  expect(at(null, 35_000)).toBe(20);
+  expect(at(19, null)).toBe(10);
+  expect(at(null, null)).toBe(40);
+  expect(at(5, 5000)).toBeNull();
+  // A task that went back passes steps again: what was saved later does not count.
+  expect(goodCheckpoint([saved(10), saved(40, { created_at_ms: 90_000 })], "t", { step: 50, time: 50_000 })?.step).toBe(
+    10,
+  );
+  expect(goodCheckpoint(all, null, { step: 35, time: null })).toBeNull();
+});
+
+test("barriers are of the same task, near in time or at the step", () => {
+  const barrier = (id: string, task_id: string | null, created_at: number, step: number): Barrier => ({
+    id,
+    name: id,
+    arrived: 4,
+    total: 4,
+    status: "complete",
+    created_at,
+    missing: [],
+    reason: null,
+    step,
+    task_id,
+  });
+  const all = [barrier("near", "t", 100, 1), barrier("far", "t", 900, 7), barrier("plain", null, 100, 1)];
+  const names = (task: string | null, step: number | null) =>
+    barriersNear(all, task, { step, time: 110_000 }).map((one) => one.id);
+  expect(names("t", null)).toEqual(["near"]);
+  expect(names("t", 7)).toEqual(["near", "far"]);
+  expect(names(null, null)).toEqual(["plain"]);
+});
