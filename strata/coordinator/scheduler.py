@@ -73,9 +73,12 @@ class Scheduler:
         self._stale = True
         self._wake.set()
 
-    def detach(self, agent_id: str, push: Push) -> None:
-        if self._agents.get(agent_id) == push:  # not `is`: a bound method is a new object each time it is named
-            del self._agents[agent_id]
+    def detach(self, agent_id: str, push: Push) -> bool:
+        """False when a newer stream had taken this one's place."""
+        if self._agents.get(agent_id) != push:  # not `is`: a bound method is a new object each time it is named
+            return False
+        del self._agents[agent_id]
+        return True
 
     async def report(self, agent_id: str, hostname: str, report: ag.ProcessReport) -> None:
         """A rank's process started or ended. Reports of attempts that are over change nothing but the slot count."""

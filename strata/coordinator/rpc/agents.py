@@ -93,7 +93,8 @@ class _Session:
         except* StrataError as errors:
             raise errors.exceptions[0] from None
         finally:
-            self._scheduler.detach(self._hello.agent_id, self._push)
+            if self._scheduler.detach(self._hello.agent_id, self._push):
+                self._state.agents.suspect(self._hello.agent_id)
             for waiter in self._waiters:
                 self._coordinator.give_up(waiter)
 

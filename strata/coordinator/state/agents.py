@@ -93,6 +93,12 @@ class Agents:
         if agent.state is MemberState.SUSPECT:
             agent.state = MemberState.READY
 
+    def suspect(self, agent_id: str) -> None:
+        """Its stream broke: worth a look, not yet a death."""
+        agent = self.agents[agent_id]
+        if agent.state is MemberState.READY:
+            agent.state = MemberState.SUSPECT
+
     def renew_all(self, now: Now) -> None:
         for agent in self.agents.values():
             agent.seen_at = now.monotonic
