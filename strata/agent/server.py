@@ -6,7 +6,6 @@ import re
 import secrets
 import signal
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,12 +52,12 @@ def run(settings: Settings, where: Whereabouts | None = None) -> None:
 
 async def _serve(settings: Settings, folder: Path, where: Whereabouts) -> None:
     token = known_token(settings)
-    find = _telemetry_finder(settings, where.telemetry)
-    outbox = Outbox(find, OutboxConfig(folder=folder / "spill", token=token))
+    told = where.telemetry or os.environ.get("STRATA_TELEMETRY_ADDR") or _beside_coordinator(settings)
+    outbox = Outbox(lambda: told or telemetry_address(settings), OutboxConfig(folder=folder / "spill", token=token))
     sampler = HostSampler(folder)
     journal = Journal(folder / "ranks")
     config = _config(settings, folder, where, token)
-    ranks = Ranks(journal, folder, _environment(settings, config, find()))
+    ranks = Ranks(journal, folder, _environment(settings, config, told))
     capture = Capture(ranks, outbox, config.hostname)
     agent = Agent(config, ranks, capture, sampler, journal)
     parent = os.getppid()
@@ -81,15 +80,12 @@ def _write_ready(file: Path, config: AgentConfig) -> None:
         write_endpoint(file, {"agent_id": config.agent_id})
 
 
-def _telemetry_finder(settings: Settings, given: str | None) -> Callable[[], str | None]:
-    """Asked again after every failure: the observatory may have moved to another port."""
+def _beside_coordinator(settings: Settings) -> str | None:
+    """Where the observatory should listen when the cluster is another host's. That of our own data folder is looked up
+    there by agent and ranks alike, again after every failure, for it may come back on another port."""
     host = settings.coordinator_addr.rpartition(":")[0]
-    elsewhere = None if is_loopback(host) else f"{host}:{settings.telemetry_port}"
-
-    def find() -> str | None:
-        return given or os.environ.get("STRATA_TELEMETRY_ADDR") or telemetry_address(settings) or elsewhere
-
-    return find
+    here = is_loopback(host) or (settings.data_dir / "coordinator.json").exists()
+    return None if here else f"{host}:{settings.telemetry_port}"
 
 
 def _config(settings: Settings, folder: Path, where: Whereabouts, token: str) -> AgentConfig:

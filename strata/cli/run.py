@@ -2,6 +2,7 @@
 and agents through another launcher if asked to."""
 
 import contextlib
+import os
 import shutil
 import signal
 import sys
@@ -74,7 +75,7 @@ def run(
     )
     agents = open_fleet(fleet, settings, _whisper)
     with (
-        _cluster(settings, embed=not detach, with_agent=launcher == "local") as (endpoints, pause),
+        _cluster(settings, embed=not detach, workers=workers if launcher == "local" else 0) as (endpoints, pause),
         Channel(endpoints["grpc"], token=known_token(settings)) as channel,
     ):
         tasks = TasksClient(channel)
@@ -116,9 +117,10 @@ def _entrypoint(script: str, arguments: list[str]) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _cluster(
-    settings: Settings, *, embed: bool, with_agent: bool
+    settings: Settings, *, embed: bool, workers: int
 ) -> Iterator[tuple[Mapping[str, str], Callable[[], bool]]]:
-    """Where the cluster listens, and a pause that returns True when the user wants to stop."""
+    """Where the cluster listens, and a pause that returns True when the user wants to stop. One that is started here
+    has slots for this many workers."""
     known = Api(settings).endpoints
     address = known.get("grpc", settings.coordinator_addr)
     if _answers(address):
@@ -131,7 +133,7 @@ def _cluster(
             hint="A detached task needs one that stays: start it with `strata up`.",
         )
     _console.print("[dim]no coordinator answers, starting one here[/]")
-    with cluster(settings, with_agent=with_agent) as supervisor:
+    with cluster(_with_slots(settings, workers), with_agent=workers > 0) as supervisor:
 
         def pause() -> bool:
             until = time.monotonic() + _POLL_S
@@ -141,6 +143,16 @@ def _cluster(
             return supervisor.stopping
 
         yield supervisor.endpoints, pause
+
+
+def _with_slots(settings: Settings, workers: int) -> Settings:
+    if settings.slots is None:
+        return settings.model_copy(update={"slots": max(workers, 4, os.cpu_count() or 1)})
+    if settings.slots < workers:
+        raise InvalidArgument(
+            f"{workers} workers do not fit into {settings.slots} slots", hint="STRATA_SLOTS says how many there are."
+        )
+    return settings
 
 
 def _answers(address: str) -> bool:

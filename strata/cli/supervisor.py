@@ -1,4 +1,4 @@
-"""Keeps a few processes running: starts them in order, starts again what dies, stops in reverse order.
+"""Keeps a few processes running: starts them (the first alone), starts again what dies, stops in reverse order.
 
 Each child runs in a session of its own, so that Ctrl-C reaches the supervisor alone and the order is kept.
 """
@@ -43,6 +43,7 @@ class Child:
 
     def start(self) -> None:
         _rotate(self.log_file)
+        self.ready_file.unlink(missing_ok=True)  # of one that was killed: nobody should go where it listened
         command = [sys.executable, "-m", "strata", *self.arguments()]
         environment = {**os.environ, SUPERVISOR_VARIABLE: str(os.getpid())}
         with self.log_file.open("ab") as log:
@@ -102,11 +103,14 @@ class Supervisor:
         self.started = False
 
     def start(self) -> None:
-        """Starts them one after the other, each when the one before is ready. A failure stops those that run."""
+        """Starts the first; when it is ready the others, side by side. A failure stops those that run."""
+        first, *others = self._children
         try:
-            for child in self._children:
-                child.start()
-                child.wait_ready()
+            for wave in ([first], others):
+                for child in wave:
+                    child.start()
+                for child in wave:
+                    child.wait_ready()
         except BaseException:
             self.stop()
             raise

@@ -11,6 +11,7 @@ import pytest
 from strata.client.channel import Channel
 from strata.client.tasks import TasksClient
 from strata.errors import InvalidArgument, Unauthenticated, UnknownDataset, UnknownTask
+from strata.protocol.generated import telemetry_pb2 as tm
 from strata.types.tasks import TaskSpec, TaskStatus
 from tests.support.nodes import Nodes, wait_for
 
@@ -88,6 +89,12 @@ def test_a_crash_loop_ends_and_shows_the_last_words(nodes: Nodes) -> None:
     )
 
 
+def test_a_program_that_exits_at_once_is_finished(nodes: Nodes) -> None:
+    """Well and with nothing done: that is its own business."""
+    task = nodes.wait_task(nodes.submit(name="brief", entrypoint=("true",), worker_count=2), timeout_s=10)
+    assert (task.status, task.reason) == (TaskStatus.COMPLETED, "all 2 ranks finished")
+
+
 def test_the_failure_budget_is_respected(nodes: Nodes) -> None:
     task = nodes.wait_task(nodes.submit(name="once", entrypoint=_script(nodes, "once", "exit(7)"), max_restarts=0))
     assert (task.status, task.attempt) == (TaskStatus.FAILED, 1)
@@ -119,10 +126,27 @@ def test_children_of_a_rank_end_with_it(nodes: Nodes) -> None:
     wait_for(lambda: not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes())
 
 
-def test_a_hundred_megabytes_in_one_line_hurt_nobody(nodes: Nodes) -> None:
-    text = "import sys\nfor _ in range(100): sys.stdout.write('x' * 1_000_000)\nprint()\nprint('after')"
+def test_a_hundred_megabytes_in_one_line_are_told_in_three(nodes: Nodes) -> None:
+    """What is read of them waits in the agent's folder: there is no observatory here."""
+    text = (
+        "import sys\nprint('before')\nfor _ in range(100): sys.stdout.write('x' * 1_000_000)\nprint()\nprint('after')"
+    )
     task = nodes.wait_task(nodes.submit(name="loud", entrypoint=_script(nodes, "loud", text)), timeout_s=30)
     assert task.status is TaskStatus.COMPLETED
+    lines = wait_for(lambda: (found := _lines(nodes, task.task_id)) and found[-1] == "after" and found)
+    assert lines[0] == "before"
+    assert all(len(line) < 17_000 for line in lines)
+    assert sum("more bytes" in line or "were skipped" in line for line in lines) >= 1
+    assert len(lines) <= 6
+
+
+def _lines(nodes: Nodes, task_id: str) -> list[str]:
+    """What the agent has read of a task's output, in order."""
+    found = []
+    for path in sorted((nodes.data_dir / "agent" / "spill").glob("*.batch")):
+        logs = tm.Batch.FromString(path.read_bytes()).logs
+        found += [line.message for line in logs if line.task_id == task_id and line.source == "worker"]
+    return found
 
 
 def test_one_dead_rank_of_a_plain_script_restarts_all(nodes: Nodes) -> None:

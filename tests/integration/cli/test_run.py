@@ -1,0 +1,69 @@
+"""What `strata run` refuses, each with one clear line and before it starts anything: real processes, brief ones."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import strata
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    path = tmp_path / "train.py"
+    path.write_text("print('fine')")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--workers", "0"), "worker_count is 0, it must be between 1 and 16384"),
+        (("--workers", "-1"), "worker_count is -1"),
+        (("--launcher", "pbs"), "launcher 'pbs' is unknown. Known: local, ray, slurm, ssh."),
+        (("--launcher", "slurm", "--detach"), "would leave agents that nobody stops"),
+        (("--launcher", "ssh"), "the ssh launcher needs to know where"),
+        (("--launcher", "slurm", "-o", "gpu"), "--launcher-option 'gpu' is not NAME=VALUE"),
+        (("--launcher", "slurm", "--nodes", "3", "--workers", "2"), "3 nodes for 2 workers"),
+        (("--nodes", "2"), "are for agents on other hosts"),
+        (("--name", "a b"), "task name"),
+    ],
+)
+def test_flags_that_make_no_sense(tmp_path: Path, script: str, flags: tuple[str, ...], told: str) -> None:
+    _refused(strata("run", "--data-dir", str(tmp_path / "data"), *flags, script), told)
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--launcher", "slurm"), "sbatch is not installed here. Run this on a Slurm login node."),
+        (("--launcher", "ssh", "-o", "host=node"), "ssh is not installed here. Install the OpenSSH client."),
+        (("--launcher", "ray"), "pip install"),
+    ],
+)
+def test_systems_that_are_not_here(tmp_path: Path, script: str, flags: tuple[str, ...], told: str) -> None:
+    """As on a machine with none of them: no programs on the PATH, and no Ray to import."""
+    (tmp_path / "without" / "ray").mkdir(parents=True)
+    (tmp_path / "without" / "ray" / "__init__.py").write_text("raise ImportError('no ray')")
+    done = strata(
+        "run", "--data-dir", str(tmp_path / "data"), *flags, script, PATH="", PYTHONPATH=str(tmp_path / "without")
+    )
+    _refused(done, told)
+
+
+def test_more_workers_than_the_slots_that_were_set(tmp_path: Path, script: str) -> None:
+    done = strata("run", "--data-dir", str(tmp_path), "--workers", "5", script, STRATA_SLOTS="2", STRATA_GRPC_PORT="0")
+    assert done.returncode == 1
+    assert "5 workers do not fit into 2 slots. STRATA_SLOTS says how many there are." in done.stderr
+
+
+def test_scripts_that_are_not_there(tmp_path: Path) -> None:
+    _refused(strata("run", "--data-dir", str(tmp_path), "no/such.py"), "there is no script no/such.py")
+    _refused(strata("run", "--data-dir", str(tmp_path), "no-such-program"), "there is no program no-such-program")
+
+
+def _refused(done: "subprocess.CompletedProcess[str]", told: str) -> None:
+    err = done.stderr
+    assert done.returncode == 1, err
+    assert told in err
+    assert len(err.strip().splitlines()) == 1, err
