@@ -96,9 +96,11 @@ class Call:
             self._in.feed(data, start, end)
         except Unreadable as error:
             self._end(error.code, error.details)
-        except Exception as error:  # the listener's own, and for whoever called `listen`
-            self._in.mute()
-            if self._listening is not None and not self._listening.done():
+        except Exception as error:
+            if self._listening is None:
+                raise
+            self._in.mute()  # it is the listener's own, and for whoever called `listen`
+            if not self._listening.done():
                 self._listening.set_exception(error)
 
     def feed_end(self) -> None:

@@ -328,6 +328,8 @@ class Connection(asyncio.Protocol):
 
     def ended(self, stream: int) -> None:
         self._calls.pop(stream, None)
+        if self._draining and not self._calls:
+            self.close()
 
     def _unblock(self) -> None:
         for stream in list(self.blocked):
