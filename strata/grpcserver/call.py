@@ -143,7 +143,11 @@ class Call:
     async def listen(self, listener: Callable[[Any], None]) -> None:
         """Gives every message to `listener` as it comes, until the peer has no more. What the listener raises ends it,
         and is raised here."""
-        self._in.listen(listener)
+        try:
+            self._in.listen(listener)
+        except Exception:
+            self._in.mute()
+            raise
         if not self._in.ended:
             self._listening = asyncio.get_running_loop().create_future()
             await self._listening
