@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from strata.checkpoint import CheckpointManager
 from strata.checkpoint.faults import POINTS, parse_fault
 from strata.errors import InvalidConfig
 from tests.integration.checkpoint.training import weights
+from tests.support.coordinator_process import CoordinatorProcess
 
 _SCRIPT = Path(__file__).with_name("training.py")
 _ROOT = Path(__file__).parents[3]
@@ -116,6 +118,35 @@ def test_a_dead_committer_is_replaced_long_before_the_deadline(tmp_path: Path, p
     assert code == 9
     assert reports == [{"rank": rank, "began": 0, "ended": 2} for rank in (1, 2, 3)]
     assert _assert_complete(folder, 4, {2}) == 2
+
+
+@pytest.fixture(scope="module")
+def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
+    folder = tmp_path_factory.mktemp("coordinator")
+    with CoordinatorProcess(folder, HEARTBEAT_TIMEOUT="2") as process:
+        yield process
+
+
+@pytest.mark.parametrize("point", ["data_sent", "voted", "votes_in", "before_commit", "committed"])
+def test_a_coordinator_ends_what_a_dead_committer_began(
+    tmp_path: Path, coordinator: CoordinatorProcess, point: str
+) -> None:
+    """Up to 8 s: nobody but a silent lease of two seconds tells the coordinator of the death."""
+    folder = tmp_path / "ckpt"
+    alone = ("--world", 4, "--steps", 2, "--deadline", 600, "--alone", "--coordinator", coordinator.address)
+    code, reports = _launch(folder, *alone, "--fault", f"{point}:kill@2", "--fault-rank", 0)
+    assert code == 9
+    assert [report["rank"] for report in reports] == [1, 2, 3]
+    records = [each for each in coordinator.state()["checkpoints"]["records"] if each["path"].startswith(str(folder))]
+    assert [record["path"].rpartition("/")[2] for record in records] == ["step-000000000001", "step-000000000002"]
+    if point == "data_sent":  # its bytes are not known to be there: the step is given up, and the dead one is named
+        assert all("missing ranks [0]" in report["error"] for report in reports)
+        assert [record["status"] for record in records] == ["completed", "failed"]
+        _assert_complete(folder, 4, {1})
+    else:  # every byte is there: another rank commits
+        assert reports == [{"rank": rank, "began": 0, "ended": 2} for rank in (1, 2, 3)]
+        assert [record["status"] for record in records] == ["completed", "completed"]
+        _assert_complete(folder, 4, {2})
 
 
 def test_a_fault_must_name_a_known_point() -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,15 +27,17 @@ def weights(step: int, rank: int) -> "np.ndarray[Any, np.dtype[np.float64]]":
 
 
 def train(rank: int, options: argparse.Namespace) -> dict[str, Any]:
-    from strata.checkpoint import CheckpointManager, StoreCommit
+    from strata.checkpoint import CheckpointManager, CommitCoordinator, StoreCommit
     from strata.errors import StrataError
     from strata.storage.uri import open_store
 
     store = open_store(options.folder)
     ranks = tuple(range(options.world))
     deadline_s = options.deadline
-    coordinator = None
-    if options.world > 1:
+    coordinator: CommitCoordinator | None = None
+    if options.coordinator:
+        coordinator = _joined(rank, options)
+    elif options.world > 1:
         coordinator = StoreCommit(store, rank=rank, ranks=ranks, generation=options.generation, deadline_s=deadline_s)
     report: dict[str, Any] = {"rank": rank}
     try:
@@ -57,6 +60,31 @@ def train(rank: int, options: argparse.Namespace) -> dict[str, Any]:
     except StrataError as error:
         report["error"] = f"{type(error).__name__}: {error}"
     return report
+
+
+def _joined(rank: int, options: argparse.Namespace) -> Any:
+    """A worker of a real coordinator, which beats until it dies; nobody else tells of its death."""
+    from strata.client.channel import Channel
+    from strata.client.checkpoints import CheckpointsClient
+    from strata.client.workers import WorkersClient
+    from strata.errors import StrataError
+    from strata.protocol.generated import coordinator_pb2 as pb
+    from strata.types.workers import WorkerSpec
+    from strata.worker.commit import CoordinatorCommit
+
+    channel = Channel(options.coordinator)
+    workers = WorkersClient(channel)
+    incarnation = f"g{options.generation}-{os.getpid()}"
+    member = workers.register(WorkerSpec(worker_id=f"rank-{rank}", incarnation=incarnation, rank=rank))
+
+    def beat() -> None:
+        while True:
+            with contextlib.suppress(StrataError):
+                workers.heartbeat(pb.HeartbeatRequest(worker_id=member.worker_id, incarnation=member.incarnation))
+            time.sleep(0.2)
+
+    threading.Thread(target=beat, daemon=True).start()
+    return CoordinatorCommit(CheckpointsClient(channel, member), options.folder, options.deadline)
 
 
 def _agreement(rank: int, options: argparse.Namespace) -> Callable[[int], list[int]]:
@@ -89,6 +117,7 @@ def main() -> int:
     parser.add_argument("--generation", type=int, default=1)
     parser.add_argument("--keep", type=int, default=3)
     parser.add_argument("--deadline", type=float, default=30.0)
+    parser.add_argument("--coordinator", default="", help="its address; without it the ranks meet in the store")
     parser.add_argument("--alone", action="store_true", help="no agent ends the siblings of a dead rank")
     parser.add_argument("--fault", default="")
     parser.add_argument("--fault-rank", type=int, default=0)
