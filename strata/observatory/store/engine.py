@@ -14,6 +14,8 @@ __all__ = ["Engine"]
 
 # One batch lands in one block per partition, its token names it, and views are told apart from their source.
 _INSERT = {"async_insert": 0, "deduplicate_blocks_in_dependent_materialized_views": 1}
+# Groups are small: more threads would only take every core for a moment, which others on this host would feel.
+_INSERT |= {"max_threads": 1, "max_insert_threads": 1}
 _READ = {"output_format_arrow_low_cardinality_as_dictionary": 0, "prefer_column_name_to_alias": 1}
 
 

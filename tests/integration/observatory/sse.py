@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +22,10 @@ class StreamClient:
         self.heads: dict[int, dict[str, Any]] = {}
         self.points: dict[int, list[tuple[int, int, float | None]]] = {}
         self.events: list[tuple[str, dict[str, Any]]] = []
+        self.arrived: list[float] = []  # when each of `events` came, by the wall clock
         self.comments = 0
+        self._reading = asyncio.Event()
+        self._reading.set()
 
     async def open(self, *, resume: bool = True) -> None:
         cursor = self.last_id if resume else None
@@ -31,6 +36,13 @@ class StreamClient:
     def move_to(self, http: str) -> None:
         """A server that was started again has another port; a browser's would be the same."""
         self._http = http
+
+    def stall(self) -> None:
+        """Reads nothing any more until `go_on`: the bytes back up to the server."""
+        self._reading.clear()
+
+    def go_on(self) -> None:
+        self._reading.set()
 
     async def close(self) -> None:
         if self._task is not None:
@@ -55,7 +67,7 @@ class StreamClient:
     async def _read(self, cursor: str | None, connected: asyncio.Event) -> None:
         headers = {"Last-Event-ID": cursor} if cursor else {}
         async with (
-            httpx.AsyncClient(timeout=httpx.Timeout(60)) as client,
+            httpx.AsyncClient(timeout=httpx.Timeout(60), transport=_transport()) as client,
             client.stream("GET", f"{self._http}/stream", headers=headers, params=self._params) as response,
         ):
             assert response.status_code == 200, response.status_code
@@ -63,6 +75,7 @@ class StreamClient:
             name, event_id = "", None
             async for line in response.aiter_lines():
                 connected.set()
+                await self._reading.wait()
                 if line.startswith("event: "):
                     name = line[7:]
                 elif line.startswith("id: "):
@@ -75,6 +88,7 @@ class StreamClient:
 
     def _take(self, name: str, body: dict[str, Any]) -> None:
         self.events.append((name, body))
+        self.arrived.append(time.time())
         if name == "snapshot":
             self.heads = {one["id"]: one for one in body["series"]}
             self.points = {
@@ -86,3 +100,8 @@ class StreamClient:
                 self.points.setdefault(head["id"], [])
             for number, steps, times, values in body["points"]:
                 self.points[number] += zip(steps, times, values, strict=True)
+
+
+def _transport() -> httpx.AsyncHTTPTransport:
+    """With a small buffer: the kernel's own may hold 32 MB, and the server would not notice a client that stalls."""
+    return httpx.AsyncHTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)])

@@ -3,17 +3,22 @@
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from strata.config import Settings
+from strata.observatory.server import Observatory
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.sse import StreamClient
 
 _SHIM = Path(__file__).with_name("clickhouse_shim.py")
 _FOREIGN = """
-import sys, clickhouse_connect
+import sys, time, clickhouse_connect
 from strata.observatory.store.schema import _METRIC_POINTS
 client = clickhouse_connect.get_client(host="127.0.0.1", port=int(sys.argv[1]), autogenerate_session_id=False)
 client.command("CREATE DATABASE IF NOT EXISTS training_observability")
@@ -21,7 +26,9 @@ client.command(_METRIC_POINTS.format(db="training_observability"))
 run, metric, first, count = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 rows = [[run, metric, step, step * 0.5] for step in range(first, first + count)]
 client.insert("training_observability.metric_points", rows, column_names=["run_id", "metric", "step", "value"])
+print(time.time())
 """
+_POLL_S = 1.5
 
 
 @pytest.fixture
@@ -34,9 +41,27 @@ def shim_port(tmp_path: Path) -> Iterator[int]:
         process.kill()
 
 
-def write_as_stranger(port: int, run: str, metric: str, first: int, count: int) -> None:
+def write_as_stranger(port: int, run: str, metric: str, first: int, count: int) -> float:
+    """Returns when the rows were in, by the wall clock."""
     arguments = [str(port), run, metric, str(first), str(count)]
-    subprocess.run([sys.executable, "-c", _FOREIGN, *arguments], check=True, timeout=60)
+    command = [sys.executable, "-c", _FOREIGN, *arguments]
+    return float(subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout)
+
+
+def _counts(client: StreamClient, total: int) -> bool:
+    return client.count("theirs") == total
+
+
+def shown_at(client: StreamClient, count: int) -> float:
+    """When the delta came with which `count` points of strangers' run were there."""
+    seen = 0
+    for (name, body), arrived in zip(client.events, client.arrived, strict=True):
+        ids = {number for number, head in client.heads.items() if head["run_id"] == "theirs"}
+        if name == "delta":
+            seen += sum(len(steps) for number, steps, _, _ in body["points"] if number in ids)
+        if seen >= count:
+            return arrived
+    raise AssertionError(f"{seen} of {count} points came in deltas")
 
 
 async def test_strangers_rows_reach_the_stream_exactly_once(
@@ -45,7 +70,7 @@ async def test_strangers_rows_reach_the_stream_exactly_once(
     """Takes about 10 s: a ClickHouse stand-in, the observatory and foreign clients are all real processes."""
     monkeypatch.setenv("CH_HOST", "127.0.0.1")
     monkeypatch.setenv("CH_PORT", str(shim_port))
-    process = ObservatoryProcess(tmp_path / "data", poll_s=0.3)
+    process = ObservatoryProcess(tmp_path / "data", poll_s=_POLL_S)
     request.addfinalizer(process.dispose)
     process.start()
     await asyncio.to_thread(wait_until, process.store_ready, "the connection to the server")
@@ -53,11 +78,10 @@ async def test_strangers_rows_reach_the_stream_exactly_once(
     client = StreamClient(process.http)
     await client.open()
 
-    await asyncio.to_thread(write_as_stranger, shim_port, "theirs", "loss", 0, 50)
-    await client.wait_for(lambda: client.count("theirs") == 50)
-    assert any(name == "delta" and body["points"] for name, body in client.events)
-    await asyncio.to_thread(write_as_stranger, shim_port, "theirs", "loss", 50, 7)
-    await client.wait_for(lambda: client.count("theirs") == 57)
+    for first, count in ((0, 50), (50, 7)):
+        written = await asyncio.to_thread(write_as_stranger, shim_port, "theirs", "loss", first, count)
+        await client.wait_for(partial(_counts, client, first + count))
+        assert shown_at(client, first + count) - written <= 2 * _POLL_S
 
     ours = {"points": [{"metric": "loss", "step": step, "value": 1.0} for step in range(20)]}
     assert (await asyncio.to_thread(process.post, "/api/runs/mixed/points", ours)).status_code == 200
@@ -71,6 +95,42 @@ async def test_strangers_rows_reach_the_stream_exactly_once(
     runs = {run["run_id"]: run for run in process.get("/runs")}
     assert runs["theirs"]["num_points"] == 57
     await client.close()
+
+    await asyncio.to_thread(process.stop)
+    await asyncio.to_thread(process.start)
+    again = StreamClient(process.http)
+    await again.open()
+    await again.wait_for(lambda: (again.count("theirs"), again.count("mixed")) == (57, 25))
+    assert [step for step, _, _ in again.of("theirs", "loss")] == list(range(57))
+    await again.close()
+
+
+async def test_rows_that_others_put_into_the_embedded_engine_reach_the_stream(tmp_path: Path) -> None:
+    """Takes about 6 s: an engine starts twice. Its folder has one owner, so a stranger writes through that one."""
+    settings = Settings(data_dir=tmp_path, http_port=0, telemetry_port=0, poll_interval_sec=_POLL_S)
+    for start, total in ((0, 40), (40, 60)):
+        observatory = Observatory(settings)
+        await observatory.start()
+        try:
+            await asyncio.wait_for(observatory._poller.ready.wait(), 60)
+            client = StreamClient(observatory.http)
+            await client.open()
+            await client.wait_for(partial(_counts, client, start))  # what was there before
+            rows = pa.table(
+                {
+                    "run_id": ["theirs"] * (total - start),
+                    "metric": ["loss"] * (total - start),
+                    "step": pa.array(range(start, total), pa.uint64()),
+                    "value": [1.0] * (total - start),
+                }
+            )
+            await observatory._store.insert("metric_points", rows, token=f"strangers-{start}")
+            written = time.time()
+            await client.wait_for(partial(_counts, client, total))
+            assert shown_at(client, total - start) - written <= 2 * _POLL_S
+            await client.close()
+        finally:
+            await observatory.stop()
 
 
 async def test_somebody_elses_server_can_be_watched_without_any_rights(

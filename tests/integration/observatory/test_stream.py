@@ -1,14 +1,20 @@
 """The stream of a real server: snapshot plus deltas is the store, whatever happens to the connection."""
 
 import asyncio
+import os
 import random
 from functools import partial
 
+import grpc
 import httpx
 import pytest
 
+from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.sse import StreamClient
+
+_SEEDS = int(os.environ.get("STREAM_SEEDS", "2"))
 
 
 async def post(process: ObservatoryProcess, run_id: str, points: list[dict[str, object]], batch_id: str = "") -> None:
@@ -32,17 +38,40 @@ def _has(client: StreamClient, run_id: str, metric: str, count: int) -> bool:
     return len(client.of(run_id, metric)) == count
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+def flood(process: ObservatoryProcess, number: int) -> None:
+    """Points of a run that nobody compares, about 14 MB of deltas: more than a client may be behind."""
+    series, count = 250, 60_000
+    batch = Batch()
+    for index in range(series):
+        batch.series.add(index=index, run_id="flood", metric=f"m{index}", device=65535)
+    batch.points.series.extend(place % series for place in range(count))
+    batch.points.step.extend(number * count + place // series for place in range(count))
+    batch.points.event_time_ms.extend([1_794_000_000_000] * count)
+    batch.points.value.extend(place / 7 for place in range(count))
+    with grpc.insecure_channel(process.telemetry) as channel:
+        for part in range(6):
+            batch.batch_id = f"flood-{number}-{part}"
+            TelemetryStub(channel).ReportOnce(batch, timeout=60)
+
+
+@pytest.mark.parametrize("seed", range(1, _SEEDS + 1))
 async def test_no_point_is_lost_or_doubled_under_any_disconnect(
     shared_observatory: ObservatoryProcess, seed: int
 ) -> None:
-    """Random writes, repeats of batches, drops of the connection with and without its cursor."""
+    """Random writes, repeats of batches, drops of the connection with and without its cursor, a client that does not
+    read for a while. Takes about 8 s each: the slow client needs tens of megabytes to fall behind."""
     chance = random.Random(seed)
     run_id, metrics = f"prop-{seed}", ["loss", "lr", "acc"]
     client = StreamClient(shared_observatory.http)
     await client.open()
     steps = dict.fromkeys(metrics, 0)
+    slow_at = chance.randrange(10, 35)
     for number in range(40):
+        if number == slow_at:
+            client.stall()
+            await asyncio.to_thread(flood, shared_observatory, seed)
+        if number == slow_at + 3:
+            client.go_on()
         match chance.random():
             case x if x < 0.6:
                 metric = chance.choice(metrics)
@@ -72,6 +101,29 @@ async def test_no_point_is_lost_or_doubled_under_any_disconnect(
         await fresh.wait_for(partial(bool, fresh.events))
         assert sorted(fresh.of(run_id, metric), key=str) == sorted(expected, key=str)
         await fresh.close()
+    await client.close()
+
+
+async def test_a_client_that_does_not_read_is_told_to_resync_and_misses_nothing(
+    shared_observatory: ObservatoryProcess,
+) -> None:
+    """Takes about 5 s: the kernel's buffers have to fill up first."""
+    client = StreamClient(shared_observatory.http)
+    await client.open()
+    await post(shared_observatory, "slow", [{"metric": "loss", "step": 0, "value": 1.0}])
+    await client.wait_for(lambda: client.count("slow") == 1)
+    client.stall()
+    for number in (100, 101):
+        await asyncio.to_thread(flood, shared_observatory, number)
+        await post(shared_observatory, "slow", [{"metric": "loss", "step": number, "value": 1.0}])
+        await asyncio.sleep(0.3)  # a tick lies between
+    seen = len(client.events)
+    client.go_on()
+    await client.wait_for(lambda: client.count("slow") == 3)
+    assert any(name == "resync" and "too slowly" in body["reason"] for name, body in client.events[seen:])
+    await post(shared_observatory, "slow", [{"metric": "loss", "step": 200, "value": 1.0}])
+    await client.wait_for(lambda: client.count("slow") == 4)
+    assert [step for step, _, _ in client.of("slow", "loss")] == [0, 100, 101, 200]
     await client.close()
 
 
