@@ -3,6 +3,7 @@ reverse. The only place that knows all parts; none of them knows this one.
 """
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -250,8 +251,11 @@ async def serve(settings: Settings) -> None:
 
 def run(settings: Settings) -> None:
     """`serve` on a uvloop of its own; blocks."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings))
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve(settings))
+    finally:
+        gc.freeze()  # the process ends: its last collections would look at every object of every library
 
 
 def _prepare_data_dir(settings: Settings) -> None:
