@@ -1,17 +1,16 @@
-"""One array of any library as bytes and back: numpy here, torch and jax only when a value of theirs shows up.
-
-It never imports torch or jax for a state that holds none of their arrays, and never pickles.
+"""One array of any library as bytes and back: numpy and jax here, torch beside. It imports no library for a state that
+holds none of its arrays, and never pickles.
 """
 
 import importlib
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from strata.checkpoint import tensors
 from strata.errors import InvalidArgument, MissingExtra, UnsupportedState
 
 __all__ = ["Arena", "ArraySource", "Sharded", "array_source", "itemsize", "restore", "writable_bytes"]
@@ -89,10 +88,8 @@ class ArraySource:
 
     def copy_into(self, target: memoryview) -> None:
         """One copy into staging memory, from a device too."""
-        if self.kind == "torch" and self.value.device.type != "cpu":
-            torch = sys.modules["torch"]
-            flat = torch.frombuffer(target, dtype=torch.uint8)
-            flat.copy_(self.value.contiguous().reshape(-1).view(torch.uint8))
+        if self.kind == "torch":
+            tensors.copy_into(self.value, target)
         elif self.kind == "numpy" and not self.value.flags.c_contiguous:
             np.copyto(np.frombuffer(target, dtype=self.value.dtype).reshape(self.shape), self.value)
         else:
@@ -112,10 +109,9 @@ def array_source(key: str, value: Any) -> ArraySource | None:
         return ArraySource(kind="bytes", token=_BYTES, shape=data.shape, value=data)
     if isinstance(value, np.ndarray | np.generic):
         return _numpy_source(key, value)
-    library = type(value).__module__.partition(".")[0]
-    if library == "torch" or _is_torch(value):
+    if tensors.is_tensor(value):
         return _torch_source(key, value)
-    if library in ("jax", "jaxlib") and hasattr(value, "addressable_shards"):
+    if type(value).__module__.partition(".")[0] in ("jax", "jaxlib") and hasattr(value, "addressable_shards"):
         if not value.is_fully_addressable:
             raise UnsupportedState(f"{key} is spread over other processes", hint="Save each block as Sharded(…).")
         array = np.asarray(value)
@@ -132,26 +128,13 @@ def _numpy_source(key: str, value: Any) -> ArraySource:
     return ArraySource(kind=kind, token=token, shape=array.shape, value=array)
 
 
-def _is_torch(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def _torch_source(key: str, value: Any) -> ArraySource | None:
-    if not _is_torch(value):
-        return None
-    torch = sys.modules["torch"]
-    if hasattr(value, "to_local"):
-        raise UnsupportedState(
-            f"{key} is a {type(value).__qualname__}, spread over ranks",
-            hint="Save its part as Sharded(tensor.to_local(), global_shape, global_offset).",
-        )
-    tensor = value.detach()
-    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
-        raise UnsupportedState(f"{key} is a {tensor.layout} tensor on {tensor.device}; only dense ones can be stored")
-    tensor = tensor.resolve_conj().resolve_neg()
-    token = _token(key, str(tensor.dtype).removeprefix("torch."))
-    return ArraySource(kind="torch", token=token, shape=tuple(tensor.shape), value=tensor)
+def _torch_source(key: str, value: Any) -> ArraySource:
+    part = tensors.part_of(key, value)
+    shard = None
+    if part.global_shape is not None and part.global_offset is not None:
+        shard = Sharded(part.tensor, part.global_shape, part.global_offset)
+    token = _token(key, tensors.dtype_name(part.tensor))
+    return ArraySource(kind="torch", token=token, shape=tuple(part.tensor.shape), value=part.tensor, shard=shard)
 
 
 def _token(key: str, name: str) -> str:
@@ -166,12 +149,7 @@ def _token(key: str, name: str) -> str:
 
 def _as_bytes(kind: str, value: Any) -> "np.ndarray[Any, np.dtype[np.uint8]]":
     if kind == "torch":
-        torch = sys.modules["torch"]
-        flat = value.cpu().contiguous().reshape(-1)
-        if flat.is_complex():
-            flat = torch.view_as_real(flat).reshape(-1)
-        found: np.ndarray[Any, np.dtype[np.uint8]] = flat.view(torch.uint8).numpy()
-        return found
+        return tensors.as_bytes(value)
     return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
 
 
@@ -197,24 +175,21 @@ def restore(kind: str, token: str, shape: Sequence[int], data: "np.ndarray[Any, 
     if kind == "bytes":
         return data.tobytes()
     if kind == "torch":
-        torch = _library("torch")
-        dtype = getattr(torch, _NAMES[token])
-        if not len(data):  # numpy gives an empty array the stride 0, which torch will not view as another type
-            return torch.empty(tuple(shape), dtype=dtype)
-        return torch.from_numpy(data).view(dtype).reshape(tuple(shape))
+        return tensors.restore(_NAMES[token], shape, data)
     array = data.view(_numpy_type(token)).reshape(tuple(shape))
     if kind == "scalar":
         return array[()]
     return _library("jax").numpy.asarray(array) if kind == "jax" else array
 
 
-def writable_bytes(key: str, array: Any) -> memoryview:
+def writable_bytes(key: str, source: ArraySource | None) -> memoryview:
     """The memory of an array that a load should fill in place."""
-    source = array_source(key, array)
-    contiguous = source is not None and (
-        array.is_contiguous() and array.device.type == "cpu" if source.kind == "torch" else array.flags.c_contiguous
+    usable = source is not None and (
+        tensors.fillable(source.value)
+        if source.kind == "torch"
+        else source.kind == "numpy" and source.value.flags.c_contiguous
     )
-    if source is None or source.kind not in ("numpy", "torch") or not contiguous:
+    if source is None or not usable:
         raise InvalidArgument(f"{key} cannot be filled in place; give a contiguous numpy array or CPU tensor")
     view = source.view()
     if view.readonly:
@@ -233,4 +208,4 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise MissingExtra(name, "torch" if name == "torch" else "all") from error
+        raise MissingExtra(name, "all") from error

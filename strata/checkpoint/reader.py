@@ -4,12 +4,12 @@ of ranks."""
 import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xxhash
 
-from strata.checkpoint.arrays import Arena, itemsize, restore, writable_bytes
+from strata.checkpoint.arrays import Arena, Sharded, array_source, itemsize, restore, writable_bytes
 from strata.checkpoint.codec import decode, kinds
 from strata.checkpoint.layout import attempt_folder
 from strata.checkpoint.manifest import CommitManifest, RankManifest, TensorRecord, digest_of
@@ -123,28 +123,36 @@ class CheckpointReader:
 
     def _plan(self, name: str, request: LoadRequest, own: RankManifest, arena: Arena) -> _Wanted:
         record = own.tensors[name]
-        if record.global_shape is None or request.world_size == self._commit.world_size:
+        given = (request.into or {}).get(name)
+        target = None if given is None else array_source(name, given)
+        block = _block(record, request, None if target is None else target.shard, self._commit.world_size)
+        if block is None:
             shape = record.shape
             pieces: tuple[Piece, ...] = (Piece(rank=own.rank, source=record.offset, target=0, nbytes=record.nbytes),)
         else:
-            block = even_block(record, request.rank, request.world_size)
             shape = block.shape
-            pieces = tuple(plan_pieces(name, block, self._parts(name, block)))
-        if request.into is not None and name in request.into:
-            memory = writable_bytes(name, request.into[name])
-            expected = itemsize(record.dtype) * _count(shape)
-            if len(memory) != expected or tuple(request.into[name].shape) != shape:
-                raise InvalidArgument(f"{name} has shape {shape}, the array to fill {tuple(request.into[name].shape)}")
+            pieces = tuple(plan_pieces(name, block, self._parts(name, own)))
+        if given is not None:
+            memory = writable_bytes(name, target)
+            assert target is not None  # else it would not be writable
+            if (target.token, target.shape) != (record.dtype, shape):
+                raise InvalidArgument(
+                    f"{name} has shape {shape} ({record.dtype}), the array to fill {target.shape} ({target.token})"
+                )
             return _Wanted(name=name, token=record.dtype, shape=shape, memory=memory, data=None, pieces=pieces)
         data = arena.take(itemsize(record.dtype) * _count(shape))
         return _Wanted(name=name, token=record.dtype, shape=shape, memory=data.data, data=data, pieces=pieces)
 
-    def _parts(self, name: str, block: Block) -> dict[int, TensorRecord]:
+    def _parts(self, name: str, own: RankManifest) -> dict[int, TensorRecord]:
+        """Who saved which part of an array; one that was saved whole is its own only part."""
+        record = own.tensors[name]
+        if record.global_shape is None:
+            return {own.rank: replace(record, global_shape=record.shape, global_offset=(0,) * len(record.shape))}
         found: dict[int, TensorRecord] = {}
         for entry in self._commit.ranks:
-            record = self.manifest(entry.rank).tensors.get(name)
-            if record is not None and record.global_offset is not None:
-                found[entry.rank] = record
+            part = self.manifest(entry.rank).tensors.get(name)
+            if part is not None and part.global_offset is not None:
+                found[entry.rank] = part
         return found
 
     def _read(self, wanted: Iterable[_Wanted], request: LoadRequest) -> None:
@@ -215,6 +223,19 @@ class CheckpointReader:
         names = manifest.tensors_at(start, start + manifest.chunk_bytes)
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         return f"step {self._commit.step}, rank {manifest.rank}, chunk {index} ({shown or 'header'})"
+
+
+def _block(record: TensorRecord, request: LoadRequest, wanted: Sharded | None, world_size: int) -> Block | None:
+    """Which box of the whole array to read: the one that the array to fill stands for, or this rank's even share of a
+    sharded one; None for just what this rank saved."""
+    whole = record.global_shape or record.shape
+    if wanted is not None:
+        if tuple(wanted.global_shape) != whole:
+            raise InvalidArgument(f"the array to fill is a part of {wanted.global_shape}, saved was {whole}")
+        return Block(offset=tuple(wanted.global_offset), shape=tuple(wanted.value.shape))
+    if record.global_shape is None or request.world_size == world_size:
+        return None
+    return even_block(record, request.rank, request.world_size)
 
 
 def _every(manifest: RankManifest) -> range:

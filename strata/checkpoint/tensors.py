@@ -1,0 +1,119 @@
+"""torch's tensors as bytes and back: the one file of this package that knows torch, and only once somebody else has
+imported it. A DTensor (FSDP, tensor parallelism) is its local part and where that lies in the whole.
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from strata.errors import MissingExtra, UnsupportedState
+
+__all__ = ["Part", "as_bytes", "copy_into", "dtype_name", "fillable", "is_tensor", "part_of", "plan_part", "restore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What this process holds of a tensor: all of it, or the block of `global_shape` that begins at `global_offset`."""
+
+    tensor: Any
+    global_shape: tuple[int, ...] | None = None
+    global_offset: tuple[int, ...] | None = None
+
+
+def is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def part_of(key: str, value: Any) -> Part:
+    """The dense bytes of a tensor, or UnsupportedState that names it."""
+    torch = sys.modules["torch"]
+    part = _distributed_part(key, value) if hasattr(value, "to_local") else Part(tensor=value)
+    tensor = part.tensor.detach()
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+        raise UnsupportedState(f"{key} is a {tensor.layout} tensor on {tensor.device}; only dense ones can be stored")
+    plain = tensor.resolve_conj().resolve_neg()
+    return Part(tensor=plain, global_shape=part.global_shape, global_offset=part.global_offset)
+
+
+def _distributed_part(key: str, value: Any) -> Part:
+    """A DTensor's local shard. Whoever holds all of it saves it as an ordinary tensor."""
+    placements = getattr(value, "placements", None)
+    kinds = [type(placement).__name__ for placement in placements or ()]
+    if placements is None or not set(kinds) <= {"Shard", "Replicate"}:
+        raise UnsupportedState(
+            f"{key} is a {type(value).__qualname__} placed as {kinds or '?'}; only Shard and Replicate can be stored",
+            hint="Save its part as Sharded(tensor.to_local(), global_shape, global_offset).",
+        )
+    local = value.to_local()
+    if set(kinds) <= {"Replicate"}:
+        return Part(tensor=local)
+    coordinate = value.device_mesh.get_coordinate()
+    if coordinate is None:
+        raise UnsupportedState(f"{key} lies on a mesh that this process is no part of")
+    cuts = [placement.dim if kind == "Shard" else None for placement, kind in zip(placements, kinds, strict=True)]
+    whole = tuple(value.shape)
+    shape, offset = plan_part(whole, tuple(value.device_mesh.shape), coordinate, cuts)
+    if shape != tuple(local.shape):
+        raise UnsupportedState(f"{key}: its local part has shape {tuple(local.shape)}, its placement says {shape}")
+    return Part(tensor=local, global_shape=whole, global_offset=offset)
+
+
+def plan_part(
+    whole: Sequence[int], mesh: Sequence[int], coordinate: Sequence[int], cuts: Sequence[int | None]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and offset of one process's part: each axis of the mesh cuts what the one before it left, in pieces of
+    equal size but for the last ones, which are shorter or empty (as torch.chunk does)."""
+    shape, offset = list(whole), [0] * len(whole)
+    for size, place, axis in zip(mesh, coordinate, cuts, strict=True):
+        if axis is None:
+            continue
+        piece = -(-shape[axis] // size)
+        start = min(place * piece, shape[axis])
+        offset[axis] += start
+        shape[axis] = min(piece, shape[axis] - start)
+    return tuple(shape), tuple(offset)
+
+
+def dtype_name(tensor: Any) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def as_bytes(tensor: Any) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+    """In C order, the tensor's own memory where it is so already."""
+    torch = sys.modules["torch"]
+    flat = tensor.cpu().contiguous().reshape(-1)
+    if flat.is_complex():
+        flat = torch.view_as_real(flat).reshape(-1)
+    found: np.ndarray[Any, np.dtype[np.uint8]] = flat.view(torch.uint8).numpy()
+    return found
+
+
+def copy_into(tensor: Any, target: memoryview) -> None:
+    """One copy, from a device too."""
+    if tensor.device.type == "cpu":
+        np.copyto(np.frombuffer(target, dtype=np.uint8), as_bytes(tensor))
+        return
+    torch = sys.modules["torch"]
+    torch.frombuffer(target, dtype=torch.uint8).copy_(tensor.contiguous().reshape(-1).view(torch.uint8))
+
+
+def fillable(tensor: Any) -> bool:
+    """Whether a load can write straight into its memory."""
+    return bool(tensor.is_contiguous() and tensor.device.type == "cpu")
+
+
+def restore(name: str, shape: Sequence[int], data: "np.ndarray[Any, np.dtype[np.uint8]]") -> Any:
+    """A tensor of the type `name` over the memory of `data`."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        raise MissingExtra("torch", "torch") from error
+    dtype = getattr(torch, name)
+    if not len(data):  # numpy gives an empty array the stride 0, which torch will not view as another type
+        return torch.empty(tuple(shape), dtype=dtype)
+    return torch.from_numpy(data).view(dtype).reshape(tuple(shape))
