@@ -35,7 +35,7 @@ from strata.types.metrics import SeriesKey
 __all__ = ["BENCHMARK"]
 
 _RATE = 100_000
-_SECONDS = 20.0
+_SECONDS = 15.0
 _SERIES = 5_000
 _CLIENTS = 500
 _ROWS = 10_000_000
@@ -63,7 +63,7 @@ def load(running: Server, seconds: float, clients: int) -> dict[str, float]:
 
 
 def ingest() -> dict[str, float]:
-    """100,000 points a second over one gRPC stream for 20 s, with a browser watching a probe series; and all of them
+    """100,000 points a second over one gRPC stream for 15 s, with a browser watching a probe series; and all of them
     are in the store in the end."""
     with server() as running:
         figures = load(running, _SECONDS, 0)

@@ -1,8 +1,8 @@
 """The two planes beside each other: what a loaded observatory costs a barrier of the coordinator.
 
 All on this machine's cores: coordinator, barrier clients, observatory, store, and the load on the observatory, which
-stands for other machines and gets the lowest priority for that. Nothing is pinned to a core, and the observatory has the
-coordinator's priority: a lower one (nice 3, 5, 8) changed nothing that could be told from noise.
+stands for other machines and gets the lowest priority for that. Nothing is pinned to a core, and the observatory has
+the coordinator's priority: a lower one (nice 3, 5, 8) changed nothing that could be told from noise.
 """
 
 import json
