@@ -58,7 +58,8 @@ test-launchers: setup ## install sshd, Slurm and Ray, then train through each of
 	  [ "$$(id -u)" -eq 0 ] || { echo "test: run: sudo apt-get install -y --no-install-recommends $(LAUNCHER_PACKAGES)" >&2; exit 1; }; \
 	  export DEBIAN_FRONTEND=noninteractive; apt-get -qq -o DPkg::Lock::Timeout=300 update; \
 	  apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $(LAUNCHER_PACKAGES) >/dev/null; }
-	@$(BIN)/pip show -q ray 2>/dev/null || $(BIN)/pip install -q -c constraints.txt "ray[default]"
+	@$(BIN)/pip show -q ray 2>/dev/null || $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt "ray[default]"
+	@$(BIN)/pip check --disable-pip-version-check >/dev/null
 	@$(BIN)/pytest -m launchers $(ARGS)
 
 screenshots: setup browser ## pictures of every page into docs/img, from a real training job

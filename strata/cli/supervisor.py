@@ -20,7 +20,7 @@ from strata.errors import ProcessFailed
 __all__ = ["Child", "Supervisor"]
 
 _POLL_S = 0.05
-_HEALTHY_S = 30.0
+_HEALTHY_S = 5.0  # whoever served this long does not die of its start: it comes back at once
 _BACK_OFF_S = (0.0, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LOG_LIMIT_BYTES = 20 * 1024 * 1024
 

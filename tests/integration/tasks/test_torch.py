@@ -4,6 +4,7 @@ import alone takes seconds per process.
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from strata.types.tasks import TaskStatus
 from tests.support.nodes import Nodes
+from tests.support.run_command import RunCommand
 
 pytestmark = [
     pytest.mark.torch,
@@ -40,12 +41,13 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         yield nodes
 
 
-def test_an_unmodified_ddp_script_is_a_task(nodes: Nodes) -> None:
-    nodes.start("agent")
-    script = ("python", str(_EXAMPLES / "train_torch_ddp.py"))
-    task = nodes.wait_task(nodes.submit(name="ddp", entrypoint=script, worker_count=2), timeout_s=100)
-    assert (task.status, task.reason) == (TaskStatus.COMPLETED, "all 2 ranks finished")
-    assert "done on 2 ranks: loss" in nodes.output(task.task_id, 1, 0)
+def test_an_unmodified_ddp_script_under_strata_run(tmp_path: Path) -> None:
+    with RunCommand(tmp_path, "--workers", "2", str(_EXAMPLES / "train_torch_ddp.py")) as command:
+        assert command.wait(120) == 0, command.output
+    done = re.search(r"done on 2 ranks: loss (\S+)", command.output)
+    assert done, command.output
+    assert float(done[1]) < 1e-3
+    assert "all 2 ranks finished" in command.output
 
 
 def test_under_torchrun_the_sdk_takes_its_ranks_from_there(nodes: Nodes, tmp_path: Path) -> None:
