@@ -132,6 +132,7 @@ test("folding keeps extremes and NaN counts, and never folds over a restart", ()
         [2, -5],
         [3, null],
         [4, 1],
+        [5, 6],
         [2, 7],
         [3, 8],
       ]),
@@ -139,10 +140,10 @@ test("folding keeps extremes and NaN counts, and never folds over a restart", ()
   });
   const series = store.of("m1")[0];
   series?.fold();
-  expect(series?.steps).toEqual([2, 4, 3]);
-  expect(series?.min).toEqual([-5, 1, 7]);
-  expect(series?.max).toEqual([5, 1, 8]);
-  expect(series?.bad).toEqual([0, 1, 0]);
+  expect(series?.steps).toEqual([2, 4, 5, 3]);
+  expect(series?.min).toEqual([-5, 1, 6, 7]);
+  expect(series?.max).toEqual([5, 1, 6, 8]);
+  expect(series?.bad).toEqual([0, 1, 0, 0]);
   expect(series?.exact).toBe(false);
 });
 

@@ -65,6 +65,19 @@ test("extremes and NaN counts are exact at any width", () => {
   );
 });
 
+test("a point that stands for several brings its extremes, not only its mean", () => {
+  const columns = {
+    ...columnsOf([
+      [1, 5],
+      [2, 6],
+    ]),
+    min: [-9, 6],
+    max: [5, 80],
+  };
+  const { min, max } = bucketize(columns, { x: columns.steps, width: 4, rewinds: true });
+  expect([min, max]).toEqual([[-9], [80]]);
+});
+
 test("new points never change old buckets", () => {
   fc.assert(
     fc.property(ascending, fc.integer({ min: 1, max: 199 }), (points, at) => {

@@ -36,7 +36,7 @@ test("NaN and holes stay where they are and do not move the average", () => {
 test("a wide gap forgets more than a narrow one", () => {
   const near = smooth([0, 1, 2, 3], [0, 0, 0, 1], 0.9)[3] as number;
   const far = smooth([0, 1, 2, 300], [0, 0, 0, 1], 0.9)[3] as number;
-  expect(far).toBeGreaterThanOrEqual(near);
+  expect(far).toBeGreaterThan(near + 0.01);
 });
 
 test("on a log axis the logarithm is smoothed, and what has none becomes a gap", () => {

@@ -22,7 +22,10 @@ const RANGE_MS: Record<Range, number> = {
   all: Infinity,
 };
 /** What a chart asks for when the snapshot brought only an outline; two points, its extremes, stand for each bucket. */
-const DETAILS = [512, 1024, 2000] as const;
+const DETAILS = [512, 1024] as const;
+const WHOLE = 2000;
+/** The server keeps so many points of a series as they came, and each alone is no more bytes than a band of half as many. */
+const RAW_POINTS = 998;
 const MIN_BUCKETS = 150;
 const MAX_BUCKETS = 1000;
 /** A mean and a band per two pixels show what one per pixel does, at half the drawing. */
@@ -53,14 +56,14 @@ export function readMetric({ metric, width, only, onDetail }: ReadOptions): Char
   const starts = new Map(runs.map((run) => [run.run_id, toMs(run.start_time, run.start_time_ms) ?? 0]));
   const names = new Map(runs.map((run) => [run.run_id, displayName(run)]));
   const maxBuckets = Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, width * BUCKETS_PER_PX));
-  const detail = DETAILS.find((points) => points >= 2 * maxBuckets * NEARLY) ?? 2000;
+  const detail = DETAILS.find((points) => points >= 2 * maxBuckets * NEARLY) ?? WHOLE;
   const series: PlotSeries[] = [];
   const logged = new Set<string>();
   let pending = false;
   for (const one of seriesStore.of(metric)) {
     if (!shown.has(one.head.run_id) || (only && only.rank !== null && only.rank !== one.head.rank)) continue;
     logged.add(one.head.run_id);
-    if (!pointLoader.want(one, detail)) {
+    if (!pointLoader.want(one, one.totalPoints <= RAW_POINTS ? WHOLE : detail)) {
       pending = true;
       continue;
     }
