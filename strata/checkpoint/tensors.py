@@ -32,7 +32,8 @@ def is_tensor(value: Any) -> bool:
 def part_of(key: str, value: Any) -> Part:
     """The dense bytes of a tensor, or UnsupportedState that names it."""
     torch = sys.modules["torch"]
-    part = _distributed_part(key, value) if hasattr(value, "to_local") else Part(tensor=value)
+    spread = hasattr(value, "to_local") or hasattr(value, "local_shards")  # a DTensor, or its forerunner ShardedTensor
+    part = _distributed_part(key, value) if spread else Part(tensor=value)
     tensor = part.tensor.detach()
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
         raise UnsupportedState(f"{key} is a {tensor.layout} tensor on {tensor.device}; only dense ones can be stored")
