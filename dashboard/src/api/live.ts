@@ -1,10 +1,10 @@
 /** The live source: contract §4 for requests, contract §5 for the stream. */
 import { ApiError, call, get, streamUrl, toQuery } from "./client";
+import type { Course } from "./course";
 import type { DataSource, Link, Requests, Sink } from "./source";
 import { Stream } from "./stream";
 import type {
   Alert,
-  Course,
   Dashboard,
   Dataset,
   LogEntry,

@@ -1,7 +1,7 @@
 /** What the rest of the dashboard needs from a source of data. Two implementations: live.ts and demo/source.ts. */
+import type { Course } from "./course";
 import type {
   Alert,
-  Course,
   CreateTask,
   Dashboard,
   Dataset,

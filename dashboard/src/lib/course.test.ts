@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Attempt, CourseShares } from "@/api/wire";
+import type { Attempt, CourseShares } from "@/api/course";
 import { lanesOf, segmentsOf } from "./course";
 
 const SHARES: CourseShares = {

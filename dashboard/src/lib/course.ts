@@ -1,5 +1,5 @@
 /** Where a task's wall time went, as segments of one bar, and its attempts as lanes of one timeline. Pure. */
-import type { Attempt, CourseShares } from "@/api/wire";
+import type { Attempt, CourseShares } from "@/api/course";
 
 export interface Segment {
   key: string;

@@ -1,6 +1,6 @@
 /** The simulated course of a task: one failure in a task that is at its second attempt, none else. */
 import { ApiError } from "../client";
-import type { Attempt, Course } from "../wire";
+import type { Attempt, Course } from "../course";
 import type { World } from "./world";
 
 const START_MS = 9000;

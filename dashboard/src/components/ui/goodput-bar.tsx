@@ -1,4 +1,4 @@
-import type { CourseShares } from "@/api/wire";
+import type { CourseShares } from "@/api/course";
 import { segmentsOf } from "@/lib/course";
 import { cx } from "@/lib/cx";
 import { formatDuration, formatPercent } from "@/lib/format";
