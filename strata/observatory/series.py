@@ -14,7 +14,7 @@ from strata.types.metrics import SeriesKey
 
 __all__ = ["SeriesTable"]
 
-_MAX_REMEMBERED = 1_000
+_MAX_REMEMBERED = 256
 
 
 class SeriesTable:
