@@ -90,7 +90,7 @@ def local_save(stack: ExitStack) -> tuple[Variant, ...]:
         path.unlink()
         return watch.values(bytes_per_s=size(LOCAL_MIB) / watch.wall_s)
 
-    memory = mmap.mmap(-1, size(LOCAL_MIB))
+    memory = mmap.mmap(-1, -(-size(LOCAL_MIB) // mmap.PAGESIZE) * mmap.PAGESIZE)
     np.frombuffer(memory, dtype=np.uint8)[:] = 1
 
     def direct() -> dict[str, float]:

@@ -149,6 +149,15 @@ def test_a_coordinator_ends_what_a_dead_committer_began(
         _assert_complete(folder, 4, {2})
 
 
+def test_a_coordinator_hears_what_retention_deletes(tmp_path: Path, coordinator: CoordinatorProcess) -> None:
+    folder = tmp_path / "ckpt"
+    code, _ = _launch(folder, "--world", 2, "--steps", 3, "--keep", 1, "--coordinator", coordinator.address)
+    assert code == 0
+    records = [each for each in coordinator.state()["checkpoints"]["records"] if each["path"].startswith(str(folder))]
+    assert [record["status"] for record in records] == ["removed", "removed", "completed"]
+    assert "keep_count is 1" in records[0]["reason"]
+
+
 def test_a_fault_must_name_a_known_point() -> None:
     assert parse_fault("") is None
     for text in ("nowhere:kill", "begun:explode", "begun:kill@x", "begun"):
