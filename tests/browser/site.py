@@ -64,6 +64,10 @@ class Site:
         found: dict[str, Any] = self.get(f"/api/tasks/{self.task}")
         return found
 
+    def course(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/api/tasks/{self.task}/course")
+        return found
+
     def newest_checkpoint(self) -> dict[str, Any] | None:
         done = [
             one for one in self.get("/api/checkpoints") if one["task_id"] == self.task and one["status"] == "completed"

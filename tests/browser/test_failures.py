@@ -38,6 +38,9 @@ def test_a_killed_worker_is_seen_and_comes_back(page: Page, site: Site) -> None:
     expect(trail.get_by_role("region", name="Values per rank")).to_be_visible()
     expect(trail).to_contain_text("Last good checkpoint")
     expect(trail).to_contain_text("was killed by signal 9")
+    expect(trail.get_by_role("region", name="Values per rank").get_by_role("row")).to_have_count(5)
+    expect(trail).to_contain_text(re.compile(r"Step [\d,]+(, [\d,]+ steps earlier)? · "))
+    expect(trail).to_contain_text(re.compile(r"rank 0 \d+ · rank 1 \d+"))
 
 
 def test_one_cause_is_told_once(page: Page, site: Site) -> None:
@@ -57,6 +60,7 @@ def test_observatory_killed_no_point_is_lost(page: Page, site: Site, console_err
     pid = site.cluster.pid_of("observatory")
     assert pid is not None
     first = page.evaluate(HELD, site.task)["steps"][-1]
+    attempts = site.course()["attempts"]
     os.kill(pid, signal.SIGKILL)
     pill = page.get_by_test_id("connection")
     expect(pill).to_have_attribute("data-state", "disconnected")
@@ -72,7 +76,7 @@ def test_observatory_killed_no_point_is_lost(page: Page, site: Site, console_err
         timeout=60_000,
     )
     held = page.evaluate(HELD, site.task)
-    assert held["total"] == len(held["steps"]), "so few points that none is merged with another"
+    assert held["total"] < 1_996, "so few points that buckets of two, lowest and highest, still hold every one"
     last = held["steps"][-1]
     truth = site.series("loss", from_step=first, to_step=last)
     assert truth["steps"] == list(range(first, last + 1)), "the server itself has every step"
@@ -81,4 +85,20 @@ def test_observatory_killed_no_point_is_lost(page: Page, site: Site, console_err
     held = page.evaluate(HELD, site.task)
     shown = dict(zip(held["steps"], held["values"], strict=True))
     assert [shown[step] for step in truth["steps"]] == pytest.approx(truth["values"])
+    eventually("the attempts, from the store", lambda: len(site.course()["attempts"]) == len(attempts), within_s=30)
+    assert [one["started_at_ms"] for one in site.course()["attempts"]] == [one["started_at_ms"] for one in attempts]
     console_errors.clear()  # the browser reports every connection that was refused meanwhile
+
+
+def test_the_tasks_page_says_where_the_time_went(page: Page, site: Site) -> None:
+    """After the kills above; the attempts outlived the observatory that saw them."""
+    course = site.course()
+    killed = next(one for one in course["attempts"] if "signal 9" in (one["reason"] or ""))
+    site.open(page, f"/ui/tasks/{site.task}")
+    lanes = page.get_by_role("list", name="Attempts").get_by_role("listitem")
+    expect(lanes).to_have_count(len(course["attempts"]))
+    expect(lanes.nth(killed["attempt"] - 1)).to_contain_text("was killed by signal 9")
+    expect(lanes.nth(killed["attempt"] - 1)).to_contain_text("were done again")
+    expect(page.get_by_role("img", name=re.compile("Training .*Recovering"))).to_be_visible()
+    parts = [value for name, value in course["shares"].items() if name != "wall_s"]
+    assert sum(value or 0.0 for value in parts) == pytest.approx(course["shares"]["wall_s"])
