@@ -60,7 +60,7 @@ export function Chart({ hooks, subscribe, label, height, onChart }: Props) {
       // biome-ignore lint/a11y/noNoninteractiveTabindex: arrow keys move the crosshair
       tabIndex={0}
       style={{ height }}
-      className="w-full rounded-sm"
+      className="strata-chart w-full rounded-sm"
       onKeyDown={(event) => {
         if (event.key === "ArrowLeft") island.current?.nudge(-1);
         if (event.key === "ArrowRight") island.current?.nudge(1);

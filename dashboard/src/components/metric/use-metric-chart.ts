@@ -22,14 +22,18 @@ export function useMetricChart({ metric, only, onDrawn }: Options) {
   const rank = only?.rank;
   return useMemo(() => {
     let redraw: (now?: boolean) => void = () => {};
+    let pending = false;
     const hooks: ChartHooks = {
-      read: (width) =>
-        readMetric({
+      read: (width) => {
+        const input = readMetric({
           metric,
           width,
           only: run === undefined || rank === undefined ? undefined : { run, rank },
           onDetail: () => redraw(true),
-        }),
+        });
+        pending = input.pending;
+        return input;
+      },
       onDrawn,
       onZoom: (zoom) => useView.getState().set({ zoom }),
       onPick: (line, x) => {
@@ -40,7 +44,8 @@ export function useMetricChart({ metric, only, onDrawn }: Options) {
     const subscribe = (listener: (now?: boolean) => void) => {
       redraw = listener;
       const onPoints = () => {
-        if (!usePause.getState().paused) listener();
+        // A chart that waits for its first points is no news: it is drawn also while the page is paused.
+        if (pending || !usePause.getState().paused) listener();
       };
       const now = () => listener(true);
       const stops = [
