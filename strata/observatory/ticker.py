@@ -28,8 +28,12 @@ class Ticker:
         await cancel(self._task)
 
     async def _run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        due = clock()
         while True:
-            await asyncio.sleep(self._interval_s)
+            # By the clock, whatever the last tick took; after one that took too long the loop gets a moment.
+            due = max(due + self._interval_s, clock() + self._interval_s / 10)
+            await asyncio.sleep(due - clock())
             for step in self._steps:
                 try:
                     step()
