@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from strata.clock import ManualClock
+from strata.errors import StoreUnavailable
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.cache import SeriesCache
 from strata.observatory.history import History
@@ -114,3 +115,11 @@ async def test_a_load_neither_loses_nor_doubles(tmp_path: Path, ticked: bool, wr
     world.accept()
     assert world.totals() == {"loss": 3, "lr": 1}
     world.spool.close()
+
+
+async def test_nothing_is_loaded_while_an_insert_is_in_doubt(tmp_path: Path) -> None:
+    """Its rows may be in the store and are still in the spool: they would be shown twice."""
+    world = World(tmp_path)
+    world.spool.save(Progress(consumed=0, pending=10))
+    with pytest.raises(StoreUnavailable, match="interrupted"):
+        await world.history.load(world.live, ["r1"])
