@@ -57,7 +57,7 @@ def measure(url: str) -> dict[str, float]:
 
 def main() -> None:
     runs, names, points, visits = (int(word) for word in sys.argv[1:5])
-    cached = Path(tempfile.gettempdir()) / f"strata-bench-tensorboard-v2-{runs}-{names}-{points}"
+    cached = Path(tempfile.gettempdir()) / f"strata-bench-tensorboard-v3-{runs}-{names}-{points}"
     if not cached.exists():  # two million points take a minute to write: once is enough
         staged = Path(tempfile.mkdtemp())
         write(staged, runs, names, points)
