@@ -107,6 +107,12 @@ class Nodes:
         except OSError:
             return None
 
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """As curl with -d and the JSON's content type."""
+        data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(f"{self.http}{path}", data, headers), timeout=30) as answer:
+            return json.load(answer)
+
     def _spawn(self, name: str, *arguments: str) -> None:
         log = (self.data_dir / f"{name}.log").open("ab")
         command = [sys.executable, "-c", _ENTRY, name, "--data-dir", str(self.data_dir), *arguments]

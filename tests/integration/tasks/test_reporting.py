@@ -2,11 +2,14 @@
 processes: the observatory starts its own database, which takes seconds.
 """
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 
@@ -29,12 +32,11 @@ cost = (time.perf_counter() - began - 1.0) / count * 1e6
 delivered = run.finish(timeout_s=60.0)
 print(f"delivered {delivered} dropped {run.dropped} us_per_call {cost:.2f}", flush=True)
 """
-_COUNT = int(os.environ.get("POINTS", "100000"))
 
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Nodes]:
-    with Nodes(tmp_path, slots=2) as nodes:
+    with Nodes(tmp_path, slots=4) as nodes:
         nodes.start("coordinator", "observatory")
         yield nodes
 
@@ -48,10 +50,14 @@ def _points(nodes: Nodes, run_id: str, metric: str) -> int:
     return sum(series["total_points"] for series in found["series"])
 
 
-def test_no_point_is_lost_while_the_observatory_is_killed(nodes: Nodes, tmp_path: Path) -> None:
+def test_no_point_is_lost_while_the_observatory_is_killed(
+    nodes: Nodes, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """`--points 1000000` is the full measure, of about a minute."""
+    count = int(pytestconfig.getoption("--points"))
     script = tmp_path / "many.py"
     script.write_text(_LOG)
-    command = [sys.executable, str(script), str(_COUNT)]
+    command = [sys.executable, str(script), str(count)]
     with subprocess.Popen(command, env=_environment(nodes), stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "half\n"
@@ -59,7 +65,8 @@ def test_no_point_is_lost_while_the_observatory_is_killed(nodes: Nodes, tmp_path
         nodes.start("observatory")
         words = writer.stdout.readline()
     assert words.startswith("delivered True dropped 0 "), words
-    wait_for(lambda: _points(nodes, "many", "loss") == _COUNT, 60, f"{_COUNT} points")
+    assert float(words.rpartition(" ")[2]) < 20.0, f"{words} is far above 5 µs, even for a busy machine"
+    wait_for(lambda: _points(nodes, "many", "loss") == count, 120, f"{count} points")
 
 
 def test_a_run_without_a_server_is_sent_later(nodes: Nodes, tmp_path: Path) -> None:
@@ -80,23 +87,39 @@ def test_a_run_without_a_server_is_sent_later(nodes: Nodes, tmp_path: Path) -> N
 
 
 def test_the_specs_request_trains_and_its_logs_are_readable_by_task_and_worker(nodes: Nodes, tmp_path: Path) -> None:
+    """Over HTTP alone, as with curl: a dataset is registered, the request submitted, all the rest looked up."""
     nodes.start("agent")
-    nodes.register("ds-001", write_dataset(tmp_path / "data"))
-    config = {"learning_rate": 0.01, "batch_size": 32, "epochs": 2}
-    task_id = nodes.submit(name="imagenet-resnet50", dataset_id="ds-001", worker_count=2, config=config)
+    unknown = {"name": "x", "type": "training", "dataset_id": "ds-001", "worker_count": 4, "config": {}}
+    with pytest.raises(HTTPError) as refused:
+        nodes.post("/api/tasks", unknown)
+    assert "Ensure dataset_id is registered" in json.load(refused.value)["error"]["hint"]
+    nodes.post("/api/datasets", {"id": "ds-001", "path": write_dataset(tmp_path / "data"), "format": "parquet"})
+    request = {
+        "name": "imagenet-resnet50",
+        "type": "training",
+        "dataset_id": "ds-001",
+        "worker_count": 4,
+        "config": {"learning_rate": 0.01, "batch_size": 32, "epochs": 2},
+    }
+    task_id = nodes.post("/api/tasks", request)["task_id"]
     assert nodes.wait_task(task_id).status is TaskStatus.COMPLETED
-    losses = wait_for(lambda: _losses(nodes, task_id, 126), 30, "126 losses")
+    losses = wait_for(lambda: _losses(nodes, task_id, 64), 30, "64 losses")
     assert losses[-1] < losses[0] / 2
-    logs = wait_for(lambda: nodes.get(f"/api/tasks/{task_id}/logs?limit=500"), 30, "logs of the task")
+    logs = wait_for(lambda: _logs(nodes, task_id, "done after 64 steps"), 30, "logs of the task")
     assert {"worker", "agent", "coordinator"} <= {line["source"] for line in logs}
-    assert any("done after 126 steps" in line["message"] for line in logs)
-    own = nodes.get(f"/api/logs?worker_id={task_id}-1&limit=100")
+    own = nodes.get(f"/api/logs?worker_id={task_id}-3&limit=100")
     assert own
-    assert {line["worker_id"] for line in own} == {f"{task_id}-1"}
-    task = nodes.get(f"/api/tasks/{task_id}")
-    assert (task["status"], task["progress"]) == ("completed", 100.0)
-    saved = nodes.get("/api/checkpoints")
-    assert {item["status"] for item in saved} == {"completed"}
+    assert {line["worker_id"] for line in own} == {f"{task_id}-3"}
+    task = wait_for(lambda: (task := nodes.get(f"/api/tasks/{task_id}"))["status"] == "completed" and task)
+    assert task["progress"] == 100.0
+    saved = [item["status"] for item in nodes.get("/api/checkpoints") if item["task_id"] == task_id]
+    assert "completed" in saved
+    assert not {"failed", "in_progress"} & set(saved)
+
+
+def _logs(nodes: Nodes, task_id: str, last: str) -> list[dict[str, Any]] | None:
+    found = nodes.get(f"/api/tasks/{task_id}/logs?limit=500")
+    return found if found and any(last in line["message"] for line in found) else None
 
 
 def _losses(nodes: Nodes, task_id: str, count: int) -> list[float] | None:
