@@ -1,7 +1,5 @@
 """Decisions about tasks: gangs all or none, reasons that name what is lacking, budgets apart, back-off with a bound."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
