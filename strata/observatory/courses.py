@@ -84,7 +84,7 @@ class CourseBook:
         """Attempts and shares as of now; the store is asked only for what cannot change any more, or is not known."""
         course = self._of(task_id)
         facts = {}
-        for number, attempt in course.attempts.items():
+        for number, attempt in list(course.attempts.items()):  # the next one may begin while the store answers
             facts[number] = await self._facts_of(task_id, attempt, course.attempts.get(number + 1))
         return course_view(task_id, course, facts, self._clock.wall())
 

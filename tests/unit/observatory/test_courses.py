@@ -1,7 +1,7 @@
 """Attempts are kept and found again; ranks are looked at; the store is asked once for what cannot change any more."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ class EventStore:
         self.points: dict[str, Any] = {"first_ms": 0, "top_step": 0, "n": 0, "back_ms": 0, "before": 0}
         self.asked: list[Mapping[str, Any]] = []
         self.ready = True
+        self.meanwhile: Callable[[], None] = lambda: None
 
     async def accept(self, batch: Batch) -> None:
         self.events.extend(batch.events)
@@ -32,6 +33,7 @@ class EventStore:
             raise StoreUnavailable("away")
         if "metric_points" in sql:
             self.asked.append(parameters or {})
+            self.meanwhile()
             return pa.Table.from_pylist([self.points])
         rows = [
             {
@@ -118,6 +120,15 @@ async def test_points_are_looked_at_once_per_attempt() -> None:
     assert store.asked[asked]["back_to"] == 20
     store.ready = False
     assert (await world.courses.view("t1"))["attempts"][0] == ended, "a store that is away takes nothing back"
+
+
+async def test_an_attempt_may_begin_while_the_store_is_asked() -> None:
+    store = EventStore()
+    world = World(store)
+    world.change("running", 1, 100.0)
+    world.change("recovering", 1, 160.0)
+    store.meanwhile = lambda: world.change("running", 2, 165.0, step=40)
+    assert [one["attempt"] for one in (await world.courses.view("t1"))["attempts"]] == [1, 2]
 
 
 async def test_ranks_are_looked_at_only_while_they_work() -> None:
