@@ -75,7 +75,9 @@ def _joined(rank: int, options: argparse.Namespace) -> Any:
     channel = Channel(options.coordinator)
     workers = WorkersClient(channel)
     incarnation = f"g{options.generation}-{os.getpid()}"
-    member = workers.register(WorkerSpec(worker_id=f"rank-{rank}", incarnation=incarnation, rank=rank))
+    task = Path(options.folder).parent.name  # a group of its own: who takes over places of another run is fenced
+    spec = WorkerSpec(worker_id=f"{task}-{rank}", task_id=task, incarnation=incarnation, rank=rank)
+    member = workers.register(spec)
 
     def beat() -> None:
         while True:
