@@ -27,6 +27,8 @@ def watch_for_dead_peers(finish: Callable[[], None]) -> None:
         sys.stderr.write(f"strata: {error}; this rank ends and is started anew from the last checkpoint\n")
         sys.stderr.flush()
         finish()
+        sys.stdout.flush()  # os._exit leaves behind what lies in buffers
+        sys.stderr.flush()
         time.sleep(_WAIT_S)  # the agent ends it as soon as the coordinator has decided
         os._exit(FENCED_EXIT)
 

@@ -48,6 +48,7 @@ def test_what_the_server_refuses_is_shown(page: Page, site: Site, console_errors
     form = page.get_by_role("dialog", name="New task")
     form.get_by_label("Name").fill("unknown-type")
     form.get_by_label("Type").fill("no-such-type")
+    expect(form.get_by_label("Dataset")).not_to_have_value("")  # the list has arrived
     form.get_by_role("button", name="Start task").click()
     expect(form.get_by_role("alert")).to_contain_text("no-such-type")
     assert all("/api/tasks" in line for line in console_errors), "the browser itself reports the refused request"

@@ -140,6 +140,15 @@ async def test_the_connections_window_counts_all_streams(peer: Peer) -> None:
     assert received == 2 * 60_005
 
 
+async def test_nothing_is_heard_after_a_listener_failed(peer: Peer, desk: Desk) -> None:
+    sent = [build_frame(Kind.DATA, 0, 1, message(text)) for text in (b"one", b"fail", b"late")]
+    peer.send(build_frame(Kind.HEADERS, Flag.END_HEADERS, 1, head("Listen")), *sent)
+    assert (await peer.until(Kind.DATA))[2] == message(b"one")
+    _, _, trailers = await peer.until(Kind.HEADERS)
+    assert b"as asked" in trailers
+    assert desk.heard == [b"one"]
+
+
 async def test_a_ping_is_answered_with_its_own_bytes(peer: Peer) -> None:
     peer.send(build_frame(Kind.PING, 0, 0, b"12345678"))
     assert (await peer.until(Kind.PING))[2] == b"12345678"
