@@ -72,7 +72,7 @@ def test_metric_cards_and_the_points_behind_them(page: Page, site: Site) -> None
     shown = number(card.get_by_test_id("latest").inner_text())
     held = page.evaluate("run => window.__strata.series(run, 'loss')", site.task)
     newest = held["steps"][-1]
-    truth = site.series("loss", from_step=max(0, newest - 300), to_step=newest + 300)
+    truth = site.series("loss", from_step=max(0, newest - 900), to_step=newest + 900)
     by_step = dict(zip(truth["steps"], truth["values"], strict=True))
     assert any(abs(value - shown) <= 6e-4 * abs(value) for value in by_step.values()), shown
     assert by_step[newest] == pytest.approx(held["values"][-1])
