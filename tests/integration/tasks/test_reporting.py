@@ -105,16 +105,22 @@ def test_the_specs_request_trains_and_its_logs_are_readable_by_task_and_worker(n
     assert nodes.wait_task(task_id).status is TaskStatus.COMPLETED
     losses = wait_for(lambda: _losses(nodes, task_id, 64), 30, "64 losses")
     assert losses[-1] < losses[0] / 2
-    logs = wait_for(lambda: _logs(nodes, task_id, "done after 64 steps"), 30, "logs of the task")
-    assert {"worker", "agent", "coordinator"} <= {line["source"] for line in logs}
-    own = nodes.get(f"/api/logs?worker_id={task_id}-3&limit=100")
-    assert own
+    wait_for(lambda: _logs(nodes, task_id, "done after 64 steps"), 30, "logs of the task")
+    everybody = {"worker", "agent", "coordinator"}  # each sends its lines by itself
+    wait_for(lambda: everybody <= {line["source"] for line in nodes.get(f"/api/tasks/{task_id}/logs?limit=500")}, 30)
+    own = wait_for(lambda: nodes.get(f"/api/logs?worker_id={task_id}-3&limit=100"), 30, "logs of a worker")
     assert {line["worker_id"] for line in own} == {f"{task_id}-3"}
     task = wait_for(lambda: (task := nodes.get(f"/api/tasks/{task_id}"))["status"] == "completed" and task)
     assert task["progress"] == 100.0
-    saved = [item["status"] for item in nodes.get("/api/checkpoints") if item["task_id"] == task_id]
+    saved = wait_for(lambda: _settled(nodes, task_id), 30, "the last checkpoint")
     assert "completed" in saved
-    assert not {"failed", "in_progress"} & set(saved)
+    assert "failed" not in saved
+
+
+def _settled(nodes: Nodes, task_id: str) -> list[str] | None:
+    """What became of the task's checkpoints, once nothing is under way."""
+    saved = [item["status"] for item in nodes.get("/api/checkpoints") if item["task_id"] == task_id]
+    return None if not saved or "in_progress" in saved else saved
 
 
 def _logs(nodes: Nodes, task_id: str, last: str) -> list[dict[str, Any]] | None:
