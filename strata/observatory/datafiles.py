@@ -41,13 +41,14 @@ async def _ask(request: dict[str, Any]) -> dict[str, Any]:
         sys.executable,
         "-m",
         "strata.observatory.datafiles",
-        stdin=asyncio.subprocess.PIPE,
+        json.dumps(request),  # not by a pipe: writing to one that its loop has closed already raises
+        stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with asyncio.timeout(_DEADLINE_S):
-            out, err = await child.communicate(json.dumps(request).encode())
+            out, err = await child.communicate()
     except TimeoutError:
         raise DeadlineExceeded(f"{request['path']} was not read within {_DEADLINE_S:.0f} s") from None
     finally:
@@ -80,7 +81,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 def _main() -> None:
     try:
-        answer = _answer(json.load(sys.stdin))
+        answer = _answer(json.loads(sys.argv[1]))
     except StrataError as error:
         answer = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
     sys.stdout.write(json.dumps(answer))
