@@ -35,9 +35,9 @@ def read_state(data_dir: Path) -> dict[str, Any]:
     """Replays the journal read-only, as a start would."""
     from strata.clock import SystemClock
     from strata.coordinator.journal.sqlite import read_journal
+    from strata.coordinator.snapshots import Snapshots
     from strata.coordinator.state.cluster import ClusterState, StateConfig
     from strata.coordinator.state.now import read_clock
-    from strata.types.events import decode_event
 
     folder = data_dir / "coordinator"
     if not (folder / "journal.db").exists():
@@ -46,9 +46,6 @@ def read_state(data_dir: Path) -> dict[str, Any]:
         stored = read_journal(folder)
     except sqlite3.Error as error:
         raise NotFound(f"the journal in {folder} cannot be read: {error}") from None
-    state, now = ClusterState(StateConfig()), read_clock(SystemClock())
-    if stored.snapshot is not None:
-        state.load(json.loads(stored.snapshot), now)
-    for record in stored.records:
-        state.evolve(decode_event(record.kind, record.body), now)
-    return {"seq": stored.records[-1].seq if stored.records else stored.seq, **state.dump()}
+    state = ClusterState(StateConfig())
+    Snapshots(state).restore(stored, read_clock(SystemClock()))
+    return {"seq": stored.last_seq, **state.dump()}

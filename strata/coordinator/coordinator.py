@@ -3,7 +3,6 @@ rests on is durable; followers and waiters hear of an event only then, too.
 """
 
 import asyncio
-import json
 import logging
 import uuid
 from collections import deque
@@ -13,6 +12,7 @@ from strata.clock import Clock
 from strata.coordinator.feed import Feed
 from strata.coordinator.journal.base import Journal, Record
 from strata.coordinator.meter import Meter
+from strata.coordinator.snapshots import Snapshots
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Verdict
 from strata.coordinator.state.cluster import Applied, ClusterState
@@ -41,6 +41,7 @@ class Coordinator:
         self.feed = Feed()
         self.meter = Meter(clock)
         self._journal = journal
+        self._snapshots = Snapshots(state)
         self._clock = clock
         self._seq = 0
         self._durable = 0
@@ -60,13 +61,10 @@ class Coordinator:
         """Replays the journal, gives every known lease a fresh term, and begins a new term of its own."""
         stored = self._journal.open(self._on_durable, self._on_failure)
         now = self.now()
-        if stored.snapshot is not None:
-            self.state.load(json.loads(stored.snapshot), now)
-        for record in stored.records:
-            self.state.evolve(e.decode_event(record.kind, record.body), now)
-        self._seq = self._durable = stored.records[-1].seq if stored.records else stored.seq
-        self._snapshot_seq = stored.seq
-        self.feed.start_after(stored.seq, stored.records)
+        self._snapshots.restore(stored, now)
+        self._seq = self._durable = stored.last_seq
+        self._snapshot_seq = stored.snapshot_seq
+        self.feed.start_after(stored.snapshot_seq, stored.records)
         self.state.renew_leases(now)
         await self.ask(c.Start(cluster_id=uuid.uuid4().hex))
         _log.info(
@@ -126,6 +124,7 @@ class Coordinator:
             record = Record(self._seq, now.wall, type(event).__name__, e.encode_event(event))
             records.append(record)
             self._unpublished.append((record, event))
+            self._snapshots.note(record)
             if isinstance(event, e.BarrierReleased):
                 self._released_at[BarrierKey(event.task_id, event.barrier_id, event.step)] = now.monotonic
         self._journal.append(records)
@@ -180,7 +179,7 @@ class Coordinator:
 
     def _save_snapshot(self) -> None:
         """Of everything decided so far: the journal keeps the order, so it cannot become durable before its records."""
-        self._journal.save_snapshot(self._seq, json.dumps(self.state.dump(), separators=(",", ":")).encode())
+        self._journal.save_snapshot(self._snapshots.take(self._seq))
         self._snapshot_seq = self._seq
 
     def _announce(self, event: e.Event) -> None:

@@ -3,13 +3,13 @@
 It does what coordinator.py does, call by call, so that a simulation can stop it between any two of them.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from strata.clock import ManualClock
 from strata.coordinator.journal.base import Record
 from strata.coordinator.journal.memory import MemoryJournal
+from strata.coordinator.snapshots import Snapshots
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.membership import Caller
@@ -59,16 +59,14 @@ class Node:
         self._named_tasks = 0
         self.outbox: list[tuple[Call, object]] = []
         self.state = ClusterState(CONFIG)
+        self._snapshots = Snapshots(self.state)
         self._open()
 
     def _open(self) -> None:
         now = read_clock(self._clock)
         stored = self._journal.open(self._on_durable, lambda error: None)
-        if stored.snapshot is not None:
-            self.state.load(json.loads(stored.snapshot), now)
-        for record in stored.records:
-            self.state.evolve(e.decode_event(record.kind, record.body), now)
-        self.seq = self.durable = stored.records[-1].seq if stored.records else stored.seq
+        self._snapshots.restore(stored, now)
+        self.seq = self.durable = stored.last_seq
         self.state.renew_leases(now)
         generations = {name: group.generation for name, group in self.state.membership.groups.items()}
         self._history.check_after_restart(set(self.state.tasks.tasks), generations)
@@ -94,6 +92,7 @@ class Node:
         for event in events:
             self.seq += 1
             records.append(Record(self.seq, at, type(event).__name__, e.encode_event(event)))
+            self._snapshots.note(records[-1])
             self._undurable.append((self.seq, event))
         self._journal.append(records)
 
@@ -224,7 +223,7 @@ class Node:
         self.outbox.append((call, result))
 
     def save_snapshot(self) -> None:
-        self._journal.save_snapshot(self.seq, json.dumps(self.state.dump()).encode())
+        self._journal.save_snapshot(self._snapshots.take(self.seq))
 
     def check_replay(self) -> None:
         """The durable events, folded, are the state."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from strata.coordinator.journal.base import Record, Stored
+from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
 
 __all__ = ["MemoryJournal"]
 
@@ -14,15 +14,19 @@ class MemoryJournal:
         self.hold = False
         self._records: list[Record] = []
         self._pending: list[Record] = []
-        self._pending_snapshot: tuple[int, bytes] | None = None
-        self._snapshot: tuple[int, bytes] | None = None
+        self._pending_snapshot: Snapshot | None = None
+        self._snapshot: Snapshot | None = None
         self._on_durable: Callable[[int], None] = lambda seq: None
 
     def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored:
         del on_failure  # memory does not fail
         self._on_durable = on_durable
-        seq, snapshot = self._snapshot or (0, None)
-        return Stored(seq, snapshot, [record for record in self._records if record.seq > seq])
+        snapshot = self._snapshot
+        if snapshot is None:
+            return Stored(None, [], list(self._records))
+        older = [record for record in self._records if snapshot.outcomes_from <= record.seq <= snapshot.seq]
+        outcomes = [record for record in older if record.kind in OUTCOMES]
+        return Stored(snapshot, outcomes, [record for record in self._records if record.seq > snapshot.seq])
 
     def append(self, records: list[Record]) -> None:
         self._pending.extend(records)
@@ -43,8 +47,8 @@ class MemoryJournal:
         self._pending = []
         self._pending_snapshot = None
 
-    def save_snapshot(self, seq: int, snapshot: bytes) -> None:
-        self._pending_snapshot = (seq, snapshot)
+    def save_snapshot(self, snapshot: Snapshot) -> None:
+        self._pending_snapshot = snapshot
         if not self.hold:
             self.flush()
 

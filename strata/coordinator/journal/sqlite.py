@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from strata.coordinator.journal.base import Record, Stored
+from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
 from strata.errors import InvalidConfig
 from strata.lockfile import FolderLock
 
@@ -33,13 +33,11 @@ _MIGRATIONS = (
     CREATE TABLE records (seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL) STRICT;
     CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
     """,
+    # Snapshots of version 1 held the outcomes themselves: no record is missing in them.
+    """
+    ALTER TABLE snapshots ADD COLUMN outcomes_from INTEGER NOT NULL DEFAULT 9223372036854775807;
+    """,
 )
-
-
-class _Snapshot:
-    def __init__(self, seq: int, body: bytes) -> None:
-        self.seq = seq
-        self.body = body
 
 
 class _WalFold:
@@ -85,7 +83,7 @@ class SqliteJournal:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = FolderLock(folder, "coordinator")
-        self._queue: queue.SimpleQueue[list[Record] | _Snapshot | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[Record] | Snapshot | None] = queue.SimpleQueue()
         self._fold = _WalFold(folder)
         self._thread: threading.Thread | None = None
         self._on_durable: Callable[[int], None] = lambda seq: None
@@ -109,8 +107,8 @@ class SqliteJournal:
     def append(self, records: list[Record]) -> None:
         self._queue.put(records)
 
-    def save_snapshot(self, seq: int, snapshot: bytes) -> None:
-        self._queue.put(_Snapshot(seq, snapshot))
+    def save_snapshot(self, snapshot: Snapshot) -> None:
+        self._queue.put(snapshot)
 
     def take_commit_times(self) -> list[float]:
         return [self._commit_times.popleft() for _ in range(len(self._commit_times))]
@@ -150,10 +148,8 @@ class SqliteJournal:
             rows = ((record.seq, record.at, record.kind, record.body) for record in records)
             connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
             for item in items:
-                if isinstance(item, _Snapshot):
-                    connection.execute("DELETE FROM snapshots")
-                    connection.execute("INSERT INTO snapshots VALUES (?, ?)", (item.seq, item.body))
-                    connection.execute("DELETE FROM records WHERE seq <= ?", (item.seq - _KEEP_RECORDS,))
+                if isinstance(item, Snapshot):
+                    _replace_snapshot(connection, item)
         self._commit_times.append(time.perf_counter() - started)
         self._fold.wrote(sum(len(record.body) for record in records))
         if records and self._loop is not None and not self._loop.is_closed():
@@ -188,11 +184,27 @@ def _migrate(connection: sqlite3.Connection) -> None:
         connection.executescript(f"BEGIN; {script} PRAGMA user_version = {number}; COMMIT;")
 
 
+def _replace_snapshot(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
+    connection.execute("DELETE FROM snapshots")
+    row = (snapshot.seq, snapshot.body, snapshot.outcomes_from)
+    connection.execute("INSERT INTO snapshots (seq, body, outcomes_from) VALUES (?, ?, ?)", row)
+    connection.execute(
+        "DELETE FROM records WHERE seq <= ? AND (seq < ? OR kind NOT IN (?, ?))",
+        (snapshot.seq - _KEEP_RECORDS, snapshot.outcomes_from, *OUTCOMES),
+    )
+
+
 def _read(connection: sqlite3.Connection) -> Stored:
-    row = connection.execute("SELECT seq, body FROM snapshots").fetchone()
-    seq, snapshot = row or (0, None)
-    rows = connection.execute("SELECT seq, at, kind, body FROM records WHERE seq > ? ORDER BY seq", (seq,))
-    return Stored(seq, snapshot, [Record(*values) for values in rows])
+    row = connection.execute("SELECT seq, body, outcomes_from FROM snapshots").fetchone()
+    snapshot = Snapshot(*row) if row else None
+    seq, outcomes_from = (snapshot.seq, snapshot.outcomes_from) if snapshot else (0, 0)
+    left_out = connection.execute(
+        "SELECT seq, at, kind, body FROM records WHERE seq BETWEEN ? AND ? AND kind IN (?, ?) ORDER BY seq",
+        (outcomes_from, seq, *OUTCOMES),
+    )
+    outcomes = [Record(*values) for values in left_out]
+    after = connection.execute("SELECT seq, at, kind, body FROM records WHERE seq > ? ORDER BY seq", (seq,))
+    return Stored(snapshot, outcomes, [Record(*values) for values in after])
 
 
 def _refuse_network_folder(folder: Path) -> None:

@@ -18,6 +18,8 @@ from strata.protocol.generated import control_pb2_grpc as ct_grpc
 
 __all__ = ["ControlService"]
 
+_OUTCOMES = 200  # of barriers, in a follower's first state: as many as the dashboard shows
+
 
 class ControlService(ct_grpc.ControlServicer):
     """Implements `strata.control.Control`. `token` guards whatever can run a command."""
@@ -48,7 +50,7 @@ class ControlService(ct_grpc.ControlServicer):
             cluster_id=self._state.cluster_id,
             term=self._state.term,
             started_at=self._state.started_at,
-            state_json=json.dumps(self._state.dump(), separators=(",", ":")).encode(),
+            state_json=json.dumps(self._state.dump(outcomes=_OUTCOMES), separators=(",", ":")).encode(),
         )
 
     async def WatchState(self, request: ct.WatchRequest, context: Context) -> AsyncIterator[ct.StateUpdate]:

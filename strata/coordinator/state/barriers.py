@@ -7,6 +7,7 @@ An arrival is a set insert, so a retry is harmless. A death breaks the barrier a
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from strata.coordinator.state.membership import Membership, Worker
@@ -317,11 +318,14 @@ class Barriers:
 
     # --- snapshots
 
-    def dump(self) -> list[dict[str, Any]]:
-        return [
-            {"kind": type(kept.event).__name__, "body": encode_event(kept.event).decode()}
-            for kept in self._kept.values()
-        ]
+    @property
+    def kept(self) -> int:
+        """How many ends are remembered: the newest ones."""
+        return len(self._kept)
+
+    def dump(self, newest: int | None = None) -> list[dict[str, Any]]:
+        events = [kept.event for kept in islice(reversed(self._kept.values()), newest)]
+        return [{"kind": type(event).__name__, "body": encode_event(event).decode()} for event in reversed(events)]
 
     def load(self, dumped: list[dict[str, Any]], now: Now) -> None:
         for item in dumped:

@@ -350,8 +350,9 @@ class ClusterState:
 
     # --- snapshots
 
-    def dump(self) -> dict[str, Any]:
-        """Everything durable, as JSON; also the form in which followers get their first state."""
+    def dump(self, *, outcomes: int | None = None) -> dict[str, Any]:
+        """Everything durable, as JSON; also the form in which followers get their first state. Of the barriers' ends
+        it holds the newest `outcomes` (None = all)."""
         return {
             "version": _DUMP_VERSION,
             "cluster_id": self.cluster_id,
@@ -360,7 +361,7 @@ class ClusterState:
             "membership": self.membership.dump(),
             "agents": self.agents.dump(),
             "datasets": self.datasets.dump(),
-            "barriers": self.barriers.dump(),
+            "barriers": self.barriers.dump(outcomes),
             "checkpoints": self.checkpoints.dump(),
             "queues": self.queues.dump(),
             "tasks": self.tasks.dump(),

@@ -231,6 +231,39 @@ async def test_close_saves_a_snapshot_that_the_next_start_uses(
     assert again.seq == coordinator.seq + 1
 
 
+async def test_a_late_retry_is_answered_after_a_start_from_a_snapshot(
+    coordinator: Coordinator, journal: MemoryJournal
+) -> None:
+    """The outcome is not in the snapshot, but in the record that the snapshot names."""
+    for name in "ab":
+        await coordinator.ask(register(name))
+    first = [waiter(coordinator, name, request_id=f"{name}-1") for name in "ab"]
+    outcomes = [await call for call in first]
+    coordinator.close()
+    assert journal.open(lambda seq: None, lambda error: None).records == []
+    again = await opened(journal)
+    assert await waiter(again, "a", request_id="a-1") == outcomes[0]
+    assert again.state.dump()["barriers"] == coordinator.state.dump()["barriers"]
+
+
+async def test_a_snapshot_holds_on_to_no_outcome_that_is_forgotten(journal: MemoryJournal) -> None:
+    clock = ManualClock()
+    coordinator = Coordinator(ClusterState(StateConfig(worker_lease_s=1e6)), journal, clock)
+    await coordinator.open()
+    for name in "ab":
+        await coordinator.ask(register(name))
+    for step in (1, 2):
+        for call in [waiter(coordinator, name, request_id=f"{name}-{step}", step=step) for name in "ab"]:
+            await call
+        clock.advance(400)
+        await coordinator.ask(c.Tick())
+    coordinator.close()
+    (record,) = journal.open(lambda seq: None, lambda error: None).outcomes
+    event = e.decode_event(record.kind, record.body)
+    assert isinstance(event, e.BarrierReleased)
+    assert event.step == 2
+
+
 class _FullDisk(MemoryJournal):
     """Takes records and then says that they cannot be written."""
 

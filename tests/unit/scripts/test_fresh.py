@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -40,8 +41,13 @@ def repository(tmp_path: Path) -> Path:
 
 
 def fresh(repository: Path, command: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """As a shell's background job, which ignores Ctrl-C."""
     script = [sys.executable, str(repository / "scripts" / "fresh.py"), command]
-    return subprocess.run(script, capture_output=True, text=True, env=os.environ | env, check=False)
+
+    def ignore() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return subprocess.run(script, capture_output=True, text=True, env=os.environ | env, check=False, preexec_fn=ignore)
 
 
 def test_run_waits_for_the_page_then_stops_everything(repository: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.coordinator.journal.base import Journal, Record
+from strata.coordinator.journal.base import Journal, Record, Snapshot, Stored
 from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.errors import DataDirInUse, InvalidConfig
@@ -57,7 +57,8 @@ class Owner:
 
 async def test_it_starts_empty_and_keeps_what_it_was_given(make: Open) -> None:
     owner = Owner(make())
-    assert (owner.stored.seq, owner.stored.snapshot, owner.stored.records) == (0, None, [])
+    assert owner.stored == Stored(None, [], [])
+    assert (owner.stored.snapshot_seq, owner.stored.last_seq) == (0, 0)
     owner.journal.append(records(1, 3))
     owner.journal.append(records(4, 4))
     await owner.reach(4)
@@ -77,15 +78,30 @@ async def test_what_is_queued_at_the_end_is_written(make: Open) -> None:
 async def test_a_snapshot_stands_for_the_records_before_it(make: Open) -> None:
     owner = Owner(make())
     owner.journal.append(records(1, 5))
-    owner.journal.save_snapshot(5, b"first")
+    owner.journal.save_snapshot(Snapshot(5, b"first", 6))
     owner.journal.append(records(6, 7))
-    owner.journal.save_snapshot(7, b"second")
+    owner.journal.save_snapshot(Snapshot(7, b"second", 8))
     owner.journal.append(records(8, 9))
     await owner.reach(9)
     owner.journal.close()
     again = Owner(make())
-    assert (again.stored.seq, again.stored.snapshot) == (7, b"second")
-    assert again.stored.records == records(8, 9)
+    assert again.stored == Stored(Snapshot(7, b"second", 8), [], records(8, 9))
+    assert (again.stored.snapshot_seq, again.stored.last_seq) == (7, 9)
+    again.journal.close()
+
+
+async def test_outcomes_that_a_snapshot_left_out_come_with_it(make: Open) -> None:
+    owner = Owner(make())
+    outcomes = [Record(seq, 1.5, kind, b"{}") for seq, kind in ((4, "BarrierReleased"), (6, "BarrierBroke"))]
+    earlier = Record(2, 1.5, "BarrierReleased", b"{}")
+    owner.journal.append([*records(1, 1), earlier, *records(3, 3), outcomes[0], *records(5, 5), outcomes[1]])
+    owner.journal.save_snapshot(Snapshot(6, b"s", 4))
+    after = Record(7, 1.5, "BarrierReleased", b"{}")
+    owner.journal.append([after])
+    await owner.reach(7)
+    owner.journal.close()
+    again = Owner(make())
+    assert again.stored == Stored(Snapshot(6, b"s", 4), outcomes, [after])
     again.journal.close()
 
 
@@ -95,7 +111,7 @@ async def test_memory_crashes_on_purpose() -> None:
     journal.append(records(1, 2))
     journal.hold = True
     journal.append(records(3, 3))
-    journal.save_snapshot(3, b"ahead of what is durable")
+    journal.save_snapshot(Snapshot(3, b"ahead of what is durable", 4))
     assert owner.durable == 2
     journal.crash()
     again = Owner(journal)
@@ -148,12 +164,37 @@ async def test_a_journal_of_a_newer_release_is_refused(tmp_path: Path) -> None:
 
 async def test_old_records_go_with_the_snapshot(tmp_path: Path) -> None:
     owner = Owner(SqliteJournal(tmp_path))
-    owner.journal.append(records(1, 20_010))
-    owner.journal.save_snapshot(20_010, b"s")
+    forgotten, remembered = (Record(seq, 1.5, "BarrierReleased", b"{}") for seq in (3, 5))
+    owner.journal.append([*records(1, 2), forgotten, *records(4, 4), remembered, *records(6, 20_010)])
+    owner.journal.save_snapshot(Snapshot(20_010, b"s", 5))
     owner.journal.close()
     with sqlite3.connect(tmp_path / "journal.db") as other:
-        assert other.execute("SELECT min(seq), max(seq) FROM records").fetchone() == (11, 20_010)
+        kept = other.execute("SELECT count(*), max(seq) FROM records WHERE seq > 10").fetchone()
+        older = other.execute("SELECT seq FROM records WHERE seq <= 10").fetchall()
     other.close()
+    assert kept == (20_000, 20_010)
+    assert older == [(5,)], "an outcome lives as long as the state remembers it"
+
+
+async def test_a_journal_of_the_first_version_is_lifted(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "journal.db") as first:
+        first.executescript(
+            """
+            CREATE TABLE records
+                (seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL) STRICT;
+            CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+            INSERT INTO records VALUES (1, 1.5, 'BarrierReleased', x'78'), (2, 1.5, 'Kind', CAST('body' AS BLOB));
+            INSERT INTO snapshots VALUES (1, CAST('whole' AS BLOB));
+            PRAGMA user_version = 1;
+            """
+        )
+    first.close()
+    owner = Owner(SqliteJournal(tmp_path))
+    assert owner.stored.snapshot is not None
+    assert owner.stored.snapshot.body == b"whole"
+    assert owner.stored.outcomes == [], "its snapshots held them"
+    assert owner.stored.records == [Record(2, 1.5, "Kind", b"body")]
+    owner.journal.close()
 
 
 async def test_a_write_that_fails_is_reported_and_nothing_after_it_is_promised(
