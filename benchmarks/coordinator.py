@@ -1,4 +1,5 @@
-"""The coordinator under load, beside a bare uvloop TCP server that gets the same bytes from the same client.
+"""The coordinator under load, beside a bare asyncio TCP server that gets the same bytes from the same client: without
+HTTP/2, protobuf and a journal. At barriers the same server on uvloop, which ours runs on, stands beside as well.
 
 Client and server share this machine's cores, so what a client costs is taken from the server: read ratios, and CPU per
 operation. The original's claims (64 vCPU): 11,500 heartbeats/s, 48 ms for a barrier of 100, 1,200 registrations/s.
@@ -71,9 +72,9 @@ def _serve(stack: ExitStack) -> _Server:
     return server
 
 
-def _floor_load(stack: ExitStack, mode: str, number: int, participants: int) -> Script:
+def _floor_load(stack: ExitStack, mode: str, number: int, participants: int = 0, loop: str = "asyncio") -> Script:
     """The same load on the bare TCP server; participants 0 = it answers every message at once."""
-    command = [sys.executable, str(SCRIPTS / "tcp_floor.py"), str(participants)]
+    command = [sys.executable, str(SCRIPTS / "tcp_floor.py"), str(participants), loop]
     process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(_ROOT)}, stdout=subprocess.PIPE, text=True)
     stack.callback(process.wait)
     stack.callback(process.kill)
@@ -85,7 +86,7 @@ def _floor_load(stack: ExitStack, mode: str, number: int, participants: int) -> 
 def _beats(stack: ExitStack) -> tuple[Variant, ...]:
     return (
         ours(_serve(stack).load("beats", 64)),
-        floor("bare TCP", _floor_load(stack, "beats", 64, 0)),
+        floor("bare TCP", _floor_load(stack, "beats", 64)),
     )
 
 
@@ -95,7 +96,8 @@ def _barrier(number: int) -> Callable[[ExitStack], tuple[Variant, ...]]:
         return (
             ours(server.load("barrier", number), label="Strata, agents' streams"),
             ours(server.load("held", number), name="held", label="Strata, held unary calls"),
-            floor("bare TCP", _floor_load(stack, "barrier", number, number)),
+            floor("bare TCP, asyncio", _floor_load(stack, "barrier", number, number)),
+            floor("bare TCP, uvloop", _floor_load(stack, "barrier", number, number, "uvloop"), name="uvloop"),
         )
 
     return build
@@ -104,12 +106,12 @@ def _barrier(number: int) -> Callable[[ExitStack], tuple[Variant, ...]]:
 def _register(stack: ExitStack) -> tuple[Variant, ...]:
     return (
         ours(_serve(stack).load("register", 3_000)),
-        floor("bare TCP, nothing durable", _floor_load(stack, "register", 3_000, 0)),
+        floor("bare TCP, nothing durable", _floor_load(stack, "register", 3_000)),
     )
 
 
 def _idle(stack: ExitStack) -> tuple[Variant, ...]:
-    return (ours(_serve(stack).load("idle", 1_000)), floor("bare TCP", _floor_load(stack, "idle", 1_000, 0)))
+    return (ours(_serve(stack).load("idle", 1_000)), floor("bare TCP", _floor_load(stack, "idle", 1_000)))
 
 
 def _restart(stack: ExitStack) -> tuple[Variant, ...]:

@@ -1,4 +1,5 @@
-"""The least that any coordinator in Python must do: a bare uvloop TCP server for the same client and the same bytes.
+"""The least that any coordinator in Python must do: a bare TCP server for the same client and the same bytes, on the
+loop of asyncio or on uvloop: `tcp_floor.py PARTICIPANTS LOOP`.
 
 It answers every DATA frame at once (0), or those of a barrier when so many have come. No HTTP/2, no protobuf, no state.
 """
@@ -55,4 +56,5 @@ async def serve(participants: int) -> None:
     await server.serve_forever()
 
 
-uvloop.run(serve(int(sys.argv[1])))
+run = uvloop.run if sys.argv[2] == "uvloop" else asyncio.run
+run(serve(int(sys.argv[1])))

@@ -37,7 +37,10 @@ class Waiters:
 
     def add(self, waiter: Waiter) -> None:
         """A retry of the same member may wait beside its first call."""
-        members = self._rounds.setdefault((waiter.key, waiter.round), {})
+        place = (waiter.key, waiter.round)
+        members = self._rounds.get(place)
+        if members is None:
+            members = self._rounds[place] = {}
         waiter.beside = members.get(waiter.worker_id)
         members[waiter.worker_id] = waiter
 

@@ -87,10 +87,11 @@ class Barriers:
         earlier = self._earlier_outcome(key, arrival)
         if earlier is not None:
             return BarrierReply(key, earlier.round, earlier), False
-        barrier = self.open.get(key)
-        if barrier is None:
-            barrier = self._create(key, arrival, now)
+        known = self.open.get(key)
+        barrier = known or self._create(key, arrival, now)
         self._check_same(barrier, arrival)
+        if known is None:
+            self.open[key] = barrier
         if barrier.members is not None:
             barrier.members.add(worker.worker_id)
         before = barrier.arrivals.get(worker.worker_id)
@@ -98,7 +99,6 @@ class Barriers:
             barrier.superseded.append(_request(worker.worker_id, before))
         barrier.arrivals[worker.worker_id] = arrival.request_id
         barrier.last_arrival = now.monotonic
-        self.open[key] = barrier
         return BarrierReply(key, barrier.round, self._release(barrier, now) if barrier.complete else None), True
 
     def _earlier_outcome(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:

@@ -174,8 +174,7 @@ class ClusterState:
 
     def _arrive(self, command: c.Arrive, now: Now, applied: Applied) -> None:
         arrival = command.arrival
-        caller = Caller(worker_id=arrival.worker_id, incarnation=arrival.incarnation, generation=arrival.generation)
-        worker = self.membership.authorize(caller, now)
+        worker = self.membership.authorize(arrival, now)
         worker.seen_at = now.monotonic  # whoever arrives is alive
         reply, new = self.barriers.arrive(arrival, worker, now)
         if reply.outcome is not None and new:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownWorker
+from strata.types.barriers import BarrierArrival
 from strata.types.events import MembersLost, WorkerJoined
 from strata.types.workers import MemberState, WorkerSpec
 
@@ -100,7 +101,7 @@ class Membership:
         group = self.groups[task_id]
         return group.size if group.size is not None else group.num_alive
 
-    def authorize(self, caller: Caller, now: Now) -> Worker:
+    def authorize(self, caller: Caller | BarrierArrival, now: Now) -> Worker:
         """The caller's record if it may still act, else why not."""
         worker = self.workers.get(caller.worker_id)
         if worker is None:
