@@ -1,5 +1,6 @@
 """Many ranks, a process each, save one checkpoint after the other through a real coordinator:
-`checkpoint_ranks.py ADDRESS FOLDER WORLD STEPS`. Reports how long a commit takes after the last rank's last byte."""
+`checkpoint_ranks.py ADDRESS FOLDER WORLD STEPS`. Reports how long a commit takes after the last rank's last byte, once
+every process has imported and connected what a save needs: the first few saves are not counted."""
 
 import json
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 from benchmarks.measure import report
 
 Times = list[tuple[float, float]]
+WARM_UP = 3
 
 
 def save_all(rank: int, address: str, folder: str, world: int, steps: int) -> Times:
@@ -42,11 +44,12 @@ def save_all(rank: int, address: str, folder: str, world: int, steps: int) -> Ti
         store = Marked(folder)
         commit = CoordinatorCommit(CheckpointsClient(channel, member), folder)
         with CheckpointManager(store, keep_count=3, coordinator=commit, rank=rank, world_size=world) as manager:
-            for step in range(steps):
+            for step in range(WARM_UP + steps):
                 manager.save({"x": np.full(1 << 17, step)}, step=step)
                 times.append((store.durable_at, time.perf_counter()))
+                workers.barrier(member, f"saved-{os.getppid()}", step=step, expected=world)  # as ranks that train do
         workers.deregister(member)  # the next round's ranks come as new members, not as a restart of these
-    return times
+    return times[WARM_UP:]
 
 
 def main(address: str, folder: str, world: int, steps: int) -> None:

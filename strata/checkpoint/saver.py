@@ -82,6 +82,7 @@ class Saver:
         self._identity = identity
         self._clock = clock
         self._hasher = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-hash")
+        self._readers = ThreadPoolExecutor(16, thread_name_prefix="checkpoint-votes")  # its threads come when needed
         self._last_digest: tuple[int, str] | None = None
         self.create_once = True  # False once the store was seen to ignore conditional writes
         self.running: frozenset[str] = frozenset()
@@ -112,6 +113,7 @@ class Saver:
 
     def close(self) -> None:
         self._hasher.shutdown()
+        self._readers.shutdown()
 
     def _begin(self, job: SaveJob) -> Attempt:
         if not job.overwrite and _read_commit(self._store, job.step) is not None:
@@ -208,8 +210,7 @@ class Saver:
 
         if len(votes) == 1:
             return (entry(votes[0]),)
-        with ThreadPoolExecutor(min(16, len(votes))) as readers:
-            return tuple(readers.map(entry, votes))
+        return tuple(self._readers.map(entry, votes))
 
     def _create_commit(self, job: SaveJob, commit: CommitManifest) -> None:
         """Created once. A refusal may be our own earlier write whose answer was lost: the content tells."""

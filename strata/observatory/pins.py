@@ -1,5 +1,6 @@
-"""Which checkpoints are kept whatever retention says. A pin is an object in the checkpoint's own store, as `strata
-checkpoints pin` writes it; here it is only read and shown, or written when somebody asks for it.
+"""What only a checkpoint's own store knows: which ones are kept whatever retention says, and which are gone, because
+somebody deleted them by hand. A pin is an object there, as `strata checkpoints pin` writes it; here it is only read and
+shown, or written when somebody asks for it.
 """
 
 import asyncio
@@ -7,6 +8,7 @@ import logging
 from collections import OrderedDict
 
 from strata.checkpoint.catalog import Catalog
+from strata.checkpoint.layout import step_folder
 from strata.clock import Clock
 from strata.errors import CheckpointNotFound, Conflict, StrataError
 from strata.observatory.background import cancel, spawn
@@ -71,7 +73,19 @@ class PinBook:
 
     async def _read(self, root: str) -> None:
         self._read_at[root] = self._clock.monotonic()
-        self._board.cluster.set_pins(root, await asyncio.to_thread(_pins, self._catalog(root)))
+        expected = self._completed_in(root)  # before the store is read: whatever is complete by now must be in it
+        pins, steps = await asyncio.to_thread(_look, self._catalog(root))
+        self._board.cluster.set_pins(root, pins)
+        if steps:
+            self._board.cluster.mark_missing([name for name, step in expected.items() if step not in steps])
+
+    def _completed_in(self, root: str) -> dict[str, int]:
+        """Ids and steps of what was saved there in our own layout."""
+        return {
+            one["id"]: one["step"]
+            for one in self._board.cluster.checkpoints.values()
+            if one["status"] == "completed" and one["path"] == f"{root}/{step_folder(one['step']).rstrip('/')}"
+        }
 
     def _catalog(self, root: str) -> Catalog:
         if root not in self._catalogs:
@@ -81,7 +95,7 @@ class PinBook:
         return self._catalogs[root]
 
 
-def _pins(catalog: Catalog) -> frozenset[int] | None:
-    """None when there is nothing at all: the folder is on another host, or gone."""
-    pins = catalog.pins()
-    return pins if pins or catalog.steps() else None
+def _look(catalog: Catalog) -> tuple[frozenset[int] | None, frozenset[int]]:
+    """Pins and steps; no pins are known when there is nothing at all: the folder is on another host, or gone."""
+    pins, steps = catalog.pins(), frozenset(catalog.steps())
+    return (pins if pins or steps else None), steps

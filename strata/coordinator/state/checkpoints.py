@@ -91,13 +91,7 @@ class Checkpoints:
 
     def _plan_removed(self, worker: Worker, told: NotifyCheckpoint, now: Now) -> CheckpointRemoved | None:
         """By where it lay: the store knows steps and paths, not our ids."""
-        gone = tuple(
-            record.id
-            for record in self.records.values()
-            if record.path == told.storage_path
-            and (record.task_id or "") == worker.task_id
-            and record.status is CheckpointStatus.COMPLETED
-        )
+        gone = self._completed_at(told.storage_path, worker.task_id)
         if not gone:
             return None
         reason = told.metadata.get("reason", "deleted from its store")
@@ -182,6 +176,23 @@ class Checkpoints:
             duration_s=max(vote.duration_s for vote in known.votes.values()),
             metadata=metadata,
             at=now.wall,
+        )
+
+    def plan_replaced(self, committed: CheckpointCommitted | None) -> CheckpointRemoved | None:
+        """A step that is saved again lies where the older one lay: that one is no more."""
+        if committed is None:
+            return None
+        older = self._completed_at(committed.storage_path, committed.task_id)
+        if not older:
+            return None
+        reason = f"replaced by {committed.checkpoint_id}"
+        return CheckpointRemoved(task_id=committed.task_id, checkpoint_ids=older, reason=reason, at=committed.at)
+
+    def _completed_at(self, path: str, task_id: str) -> tuple[str, ...]:
+        return tuple(
+            record.id
+            for record in self.records.values()
+            if record.path == path and (record.task_id or "") == task_id and record.status is CheckpointStatus.COMPLETED
         )
 
     def plan_abort(self, worker: Worker, attempt: str, reason: str, now: Now) -> CheckpointAborted | None:

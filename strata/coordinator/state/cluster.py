@@ -221,7 +221,7 @@ class ClusterState:
         caller = Caller(worker_id=command.caller.worker_id, incarnation=command.caller.incarnation)
         worker = self.membership.authorize(caller, now)
         committed = self.checkpoints.plan_commit(worker, command.attempt, dict(command.metadata), now)
-        self._emit_some(applied, [committed], now)
+        self._emit_some(applied, [self.checkpoints.plan_replaced(committed), committed], now)
         applied.reply = self.checkpoints.attempts[command.attempt]
 
     def _abort_checkpoint(self, command: c.AbortCheckpoint, now: Now, applied: Applied) -> None:

@@ -113,6 +113,11 @@ class Cluster:
             self.pins[root] = steps
             self.dirty.add("checkpoints")
 
+    def mark_missing(self, checkpoint_ids: list[str]) -> None:
+        """Their store was read, and they are not in it: somebody deleted them without a word."""
+        if checkpoint_ids:
+            self._on_removed({"checkpoint_ids": checkpoint_ids, "reason": "no longer in its store"})
+
     def _on_started(self, body: Record) -> None:
         self.cluster_id, self.term, self.started_at = body["cluster_id"], body["term"], body["started_at"]
         self.dirty.add("coordinator")

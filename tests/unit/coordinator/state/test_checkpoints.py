@@ -75,6 +75,17 @@ def test_the_next_save_of_a_committed_step_is_a_new_attempt(cluster: PureCluster
     assert again.verdict is Verdict.UNDECIDED
 
 
+def test_a_step_saved_again_takes_the_place_of_the_older_one(cluster: PureCluster) -> None:
+    cluster.commit("a", prepared(cluster))
+    (older,) = cluster.state.checkpoints.records.values()
+    again = prepared(cluster)
+    assert cluster.state.checkpoints.records[older.id].status is CheckpointStatus.COMPLETED, "until it is committed"
+    cluster.commit("a", again)
+    replaced, newer = cluster.state.checkpoints.records.values()
+    assert (replaced.status, newer.status) == (CheckpointStatus.REMOVED, CheckpointStatus.COMPLETED)
+    assert replaced.reason == f"replaced by {newer.id}"
+
+
 def test_a_death_before_the_last_vote_aborts_it_and_names_the_ranks(cluster: PureCluster) -> None:
     attempt = cluster.begin("a").attempt
     cluster.vote("a", attempt)
