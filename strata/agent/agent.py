@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _OUTBOX = 10_000
 _FOLLOW_S = 0.1
 _SAMPLE_S = 2.0
-_MAX_PAUSE_S = 1.0
+_MAX_PAUSE_S = 0.3
 _LEAVE_GRACE_S = 60.0
 _GOODBYE_S = 2.0
 

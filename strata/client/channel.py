@@ -23,17 +23,17 @@ _T = TypeVar("_T")
 
 DEFAULT_TIMEOUT_S = 10.0
 _FIRST_PAUSE_S = 0.05
-_MAX_PAUSE_S = 1.0
+_MAX_PAUSE_S = 0.3
 _HELD_S = 2.0  # a call that was held this long had somebody at the other end
 _OPTIONS = (
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.max_pings_without_data", 0),
-    # A coordinator that comes back is found within a second, not after gRPC's two minutes.
+    # A coordinator that comes back is found within a third of a second, not after gRPC's two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 300),
+    ("grpc.min_reconnect_backoff_ms", 2_000),  # in truth how long one attempt may take, however short the pauses
     ("grpc.enable_retries", 0),
     ("grpc.use_local_subchannel_pool", 1),
 )
