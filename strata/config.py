@@ -95,6 +95,10 @@ class Settings(BaseSettings):
     ch_password: SecretStr = Field(default=SecretStr(""), validation_alias=_env("CH_PASSWORD"))
     retention_days: int | None = Field(default=None, ge=1, validation_alias=AliasChoices("STRATA_RETENTION_DAYS"))
 
+    observatory_priority: Literal["normal", "background"] = Field(
+        default="normal", validation_alias=AliasChoices("STRATA_OBSERVATORY_PRIORITY")
+    )
+
     log: str = Field(default="info", validation_alias=AliasChoices("STRATA_LOG", "RUST_LOG"))
     log_format: Literal["auto", "human", "json"] = Field(
         default="auto", validation_alias=AliasChoices("STRATA_LOG_FORMAT")

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ __all__ = ["Server", "server"]
 class Server:
     """Both processes, as `strata observatory` starts them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         command = ["-m", "strata", "observatory", "--data-dir", str(folder)]
         command += ["--http-port", "0", "--telemetry-port", "0"]
-        environment = {**os.environ, "COORDINATOR_ADDR": "127.0.0.1:1"}
+        environment = {**os.environ, "COORDINATOR_ADDR": "127.0.0.1:1", **settings}
         file = folder / "observatory.json"
         file.unlink(missing_ok=True)
         self._process = subprocess.Popen([sys.executable, *command], env=environment, stderr=subprocess.DEVNULL)
@@ -61,9 +61,9 @@ class Server:
 
 
 @contextmanager
-def server(folder: Path | None = None) -> Iterator[Server]:
+def server(folder: Path | None = None, **environment: str) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="strata-bench-") as own:
-        running = Server(folder or Path(own))
+        running = Server(folder or Path(own), environment)
         try:
             yield running
         finally:

@@ -1,5 +1,7 @@
 """`strata coordinator`, `strata observatory`, `strata agent`: one process alone, for clusters and for `strata up`."""
 
+import os
+
 import typer
 
 from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
@@ -30,6 +32,7 @@ def observatory(
     coordinator_addr: str | None = typer.Option(None, "--coordinator", help="The coordinator's host:port."),
 ) -> None:
     """Run the observability plane alone: metrics, logs, REST and the dashboard."""
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # it starts programs, it never forks; gRPC would warn
     from strata.observatory.server import run
 
     die_with_parent()

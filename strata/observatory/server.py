@@ -39,6 +39,7 @@ from strata.observatory.live import LiveView
 from strata.observatory.logbook import LogBook
 from strata.observatory.pins import PinBook
 from strata.observatory.poller import Poller, PollerConfig
+from strata.observatory.priority import run_in_background
 from strata.observatory.readmodel.board import ClusterBoard
 from strata.observatory.runs import RunBook
 from strata.observatory.samples import SampleBook
@@ -251,6 +252,8 @@ async def serve(settings: Settings) -> None:
 
 def run(settings: Settings) -> None:
     """`serve` on a uvloop of its own; blocks."""
+    if settings.observatory_priority == "background":
+        run_in_background()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(settings))

@@ -1,0 +1,24 @@
+"""What the observatory takes of cores that others want, too."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
+
+
+@pytest.mark.parametrize(("priority", "policy"), [("normal", os.SCHED_OTHER), ("background", os.SCHED_IDLE)])
+def test_the_store_runs_as_its_parent_was_told_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, priority: str, policy: int
+) -> None:
+    monkeypatch.setenv("STRATA_OBSERVATORY_PRIORITY", priority)
+    process = ObservatoryProcess(tmp_path).start()
+    try:
+        wait_until(lambda: process.get("/api/status")["metric_store_ready"], "the store")
+        store = process.store_pid()
+        assert store is not None
+        engine = [int(thread.name) for thread in Path(f"/proc/{store}/task").iterdir()]
+        assert {os.sched_getscheduler(thread) for thread in (process.pid, *engine)} == {policy}
+    finally:
+        process.dispose()
