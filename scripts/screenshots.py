@@ -118,17 +118,19 @@ def train(cluster: Cluster) -> tuple[str, str]:
     eventually("the end of the short run", lambda: finished(cluster, short), within_s=TRAINING_S)
     task = submit_demo(settings, address, epochs=10_000).task_id
     eventually("four workers", lambda: len(workers_of(cluster, task)) == 4, within_s=TRAINING_S)
-    eventually("three checkpoints", lambda: len(completed(cluster, task)) >= 3, within_s=TRAINING_S)
+    eventually("three checkpoints", lambda: len(saved(cluster, task)) >= 3, within_s=TRAINING_S)
     os.kill(pid_of(cluster, workers_of(cluster, task)[2]["id"]), signal.SIGKILL)
     eventually("the second attempt", lambda: cluster.get(f"/api/tasks/{task}")["attempt"] == 2, within_s=TRAINING_S)
     eventually("four workers again", lambda: len(workers_of(cluster, task)) == 4, within_s=TRAINING_S)
-    before = len(completed(cluster, task))
-    eventually("new checkpoints", lambda: len(completed(cluster, task)) >= before + 3, within_s=TRAINING_S)
+    before = len(saved(cluster, task))
+    eventually("new checkpoints", lambda: len(saved(cluster, task)) >= before + 3, within_s=TRAINING_S)
     return task, str(workers_of(cluster, task)[1]["id"])
 
 
-def completed(cluster: Cluster, task: str) -> list[dict[str, Any]]:
-    return [one for one in cluster.get("/api/checkpoints") if one["task_id"] == task and one["status"] == "completed"]
+def saved(cluster: Cluster, task: str) -> list[dict[str, Any]]:
+    """Those that retention has removed since count as well."""
+    ended = ("completed", "removed")
+    return [one for one in cluster.get("/api/checkpoints") if one["task_id"] == task and one["status"] in ended]
 
 
 def pid_of(cluster: Cluster, worker: str) -> int:

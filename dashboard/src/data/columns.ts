@@ -1,21 +1,27 @@
-/** The six columns of a series' points: pure changes in place. */
+/**
+ * The six columns of a series' points: pure changes in place. While every point stands for itself its extremes are its
+ * value, and the three columns are one array: a page that is left open holds half as much.
+ */
 import type { Nullable, SeriesColumns } from "@/api/wire";
 
 export function newColumns(): SeriesColumns {
-  return { steps: [], times: [], values: [], min: [], max: [], bad: [] };
+  const values: Nullable<number>[] = [];
+  return { steps: [], times: [], values, min: values, max: values, bad: [] };
 }
 
 export function pushPoint(columns: SeriesColumns, step: number, time: number, value: Nullable<number>): void {
   columns.steps.push(step);
   columns.times.push(time);
   columns.values.push(value);
-  columns.min.push(value);
-  columns.max.push(value);
+  if (columns.min !== columns.values) columns.min.push(value);
+  if (columns.max !== columns.values) columns.max.push(value);
   columns.bad.push(value === null ? 1 : 0);
 }
 
 /** Halves the points; extremes and NaN counts stay exact. Steps that go back are a restart and are not folded over. */
 export function foldColumns(columns: SeriesColumns): void {
+  if (columns.min === columns.values) columns.min = [...columns.values];
+  if (columns.max === columns.values) columns.max = [...columns.values];
   const { steps, times, values, min, max, bad } = columns;
   const count = steps.length;
   let out = 0;

@@ -147,6 +147,33 @@ test("folding keeps extremes and NaN counts, and never folds over a restart", ()
   expect(series?.exact).toBe(false);
 });
 
+test("a series holds no more than twice what a chart asked for, and folds what comes live", () => {
+  const store = new SeriesStore();
+  store.reset({ series: [wire(1, [[0, 0]])] });
+  const series = store.of("m1")[0];
+  if (!series) throw new Error("no series");
+  series.ask();
+  series.take({ id: 1, steps: [0], times: [0], values: [0], total_points: 1, nan_count: 0 }, 512);
+  for (let step = 1; step <= 5000; step += 1) series.append([step], [step], [step % 7 === 0 ? -1 : 1]);
+  expect(series.length).toBeLessThanOrEqual(1024);
+  expect(series.length).toBeGreaterThan(500);
+  expect([Math.min(...series.min.map(Number)), Math.max(...series.max.map(Number))]).toEqual([-1, 1]);
+  expect(series.steps.at(-1)).toBe(5000);
+});
+
+test("what comes live is held once while every point stands for itself", () => {
+  const store = new SeriesStore();
+  const { id, run_id, metric, host, rank, device, unit } = wire(1, []);
+  store.apply({
+    new_series: [{ id, run_id, metric, host, rank, device, unit }],
+    points: [[1, [1, 2], [1, 2], [3, 4]]],
+  });
+  const series = store.of("m1")[0];
+  expect(series?.min).toBe(series?.values);
+  series?.fold();
+  expect([series?.min, series?.values, series?.max]).toEqual([[3], [3.5], [4]]);
+});
+
 test("a deleted run leaves nothing behind, and its late points find nobody", () => {
   const store = new SeriesStore();
   const other = { ...wire(2, [[1, 5]]), run_id: "kept", metric: "m1" };

@@ -5,8 +5,12 @@
 import type { Nullable, SeriesColumns, SeriesHead, SeriesPoints, SnapshotSeries } from "@/api/wire";
 import { foldColumns, newColumns, pushPoint } from "./columns";
 
-/** Above this many points, pairs are folded: twice the server's own ceiling of 2,000, so a fold is rare. */
-const FOLD_AT = 4000;
+/**
+ * Above twice as many points as a chart asked for, pairs are folded, so that a page left open all night stays small.
+ * Never above twice the server's own ceiling of 2,000.
+ */
+const MAX_POINTS = 4000;
+const MIN_POINTS = 1000;
 
 interface Point {
   step: number;
@@ -100,7 +104,8 @@ export class Series implements SeriesColumns {
       if (point.value === null) this.nanCount += 1;
       this.totalPoints += 1;
     }
-    if (this.#columns && this.length > FOLD_AT) this.fold();
+    const ceiling = Math.min(MAX_POINTS, Math.max(MIN_POINTS, 2 * this.detail));
+    if (this.#columns && this.length > ceiling) this.fold();
   }
 
   /** From now on what arrives is also kept for `take`. */
@@ -126,8 +131,8 @@ export class Series implements SeriesColumns {
       steps,
       times,
       values,
-      min: answer.min ?? [...values],
-      max: answer.max ?? [...values],
+      min: answer.min ?? values,
+      max: answer.max ?? values,
       bad: answer.bad ?? values.map((value) => (value === null ? 1 : 0)),
     };
     const later = tail.slice(Math.max(0, answer.total_points - this.#askedAt));

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
 import type { Barrier, Checkpoint } from "@/api/wire";
-import { barriersNear, goodCheckpoint } from "./evidence";
+import { barriersNear, goodCheckpoint, locate } from "./evidence";
 
 const saved = (step: number, change: Partial<Checkpoint> = {}): Checkpoint => ({
   id: `c${step}`,
@@ -15,6 +15,26 @@ const saved = (step: number, change: Partial<Checkpoint> = {}): Checkpoint => ({
   status: "completed",
   task_id: "t",
   ...change,
+});
+
+test("an alert that knows only its moment is put at the step that was trained then", () => {
+  const series = (metric: string, steps: number[]) => ({
+    metric,
+    rank: 0,
+    unit: "",
+    steps,
+    times: [1000, 2000, 3000],
+    values: [1, 1, 1],
+  });
+  const all = [series("sys.cpu", [1, 2, 3]), series("loss", [10, 20, 30]), series("lr", [])];
+  const at = (step: number | null, time: number | null, metric: string | null = null) =>
+    locate({ metric, step, time }, all);
+  expect(at(null, 2100)).toEqual({ step: 20, time: 2100 });
+  expect(at(30, null)).toEqual({ step: 30, time: 3000 });
+  expect(at(null, 2100, "sys.cpu")).toEqual({ step: 2, time: 2100 });
+  expect(at(7, 9)).toEqual({ step: 7, time: 9 });
+  expect(at(null, null)).toEqual({ step: null, time: null });
+  expect(locate({ metric: null, step: null, time: 5 }, [])).toEqual({ step: null, time: 5 });
 });
 
 test("the last good checkpoint is of the same task, and was there at that moment", () => {

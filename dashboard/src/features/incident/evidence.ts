@@ -35,19 +35,19 @@ function indexNear(steps: readonly number[], times: readonly number[], at: Pick<
   return best;
 }
 
-/** Step and time of an incident that knows only one of them. */
-export function locate(incident: Incident): { step: number | null; time: number | null } {
-  const { run_id, step, time } = incident;
-  if (run_id === null || (step !== null && time !== null) || (step === null && time === null)) return { step, time };
-  const names = incident.metric ? [incident.metric] : seriesStore.names();
-  for (const name of names) {
-    // The newest point alone would put every incident at the end of the run.
-    const series = seriesStore.of(name).find((one) => one.head.run_id === run_id && one.held);
-    const index = series ? indexNear(series.steps, series.times, incident) : -1;
-    if (series && index >= 0)
-      return { step: step ?? series.steps[index] ?? null, time: time ?? series.times[index] ?? null };
-  }
-  return { step, time };
+/** Step and time of an incident that knows only one of them, from the series that counts its steps best. */
+export function locate(
+  incident: Pick<Incident, "metric" | "step" | "time">,
+  series: readonly Evidence[],
+): { step: number | null; time: number | null } {
+  const { metric, step, time } = incident;
+  if ((step !== null && time !== null) || (step === null && time === null)) return { step, time };
+  const [best] = series
+    .filter((one) => one.steps.length > 0)
+    .sort((a, b) => weigh(b.metric, 1, metric) - weigh(a.metric, 1, metric));
+  if (best === undefined) return { step, time };
+  const index = indexNear(best.steps, best.times, incident);
+  return { step: step ?? best.steps[index] ?? null, time: time ?? best.times[index] ?? null };
 }
 
 /** A series as the store or the server gives it. */

@@ -1,3 +1,4 @@
+import type { SeriesQuery } from "@/api/source";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { LogLines } from "@/components/ui/log-lines";
@@ -21,11 +22,25 @@ const LINES = 200;
 /** Either side; metrics that are logged now and then are looked up this far away. */
 const STEPS = 25;
 
+/** What to ask the server for: by step where it is known, else by time. */
+function around(step: number | null, time: number | null): SeriesQuery {
+  if (step !== null) return { from_step: Math.max(0, step - STEPS), to_step: step + STEPS, points: 100 };
+  const seconds = (time ?? 0) / 1000;
+  return { from_time: seconds - AROUND_S, to_time: seconds + AROUND_S, points: 2000 };
+}
+
 export default function IncidentPanel({ incident }: { incident: Incident }) {
   const now = useNow(5000);
   const { workers, barriers, checkpoints, tasks } = useCluster();
   const run = useCatalog((state) => state.runs.find((one) => one.run_id === incident.run_id));
-  const at = locate(incident);
+  const { run_id: runId, step, time } = incident;
+  const exact = useResource(
+    ["incident-series", runId, step, time],
+    (it, signal) => it.series(runId ?? "", around(step, time), signal),
+    { enabled: runId !== null && (step !== null || time !== null) },
+  );
+  const held = exact.data?.length ? exact.data : heldSeries(runId);
+  const at = locate(incident, held);
   const seconds = at.time === null ? null : at.time / 1000;
   const logs = useResource(
     ["incident-logs", seconds],
@@ -33,18 +48,6 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
       it.logs({ after: (seconds ?? 0) - AROUND_S, before: (seconds ?? 0) + AROUND_S, limit: LINES }, signal),
     { enabled: seconds !== null },
   );
-  const { step } = at;
-  const exact = useResource(
-    ["incident-series", incident.run_id, step],
-    (it, signal) =>
-      it.series(
-        incident.run_id ?? "",
-        { from_step: Math.max(0, (step ?? 0) - STEPS), to_step: (step ?? 0) + STEPS, points: 100 },
-        signal,
-      ),
-    { enabled: incident.run_id !== null && step !== null },
-  );
-  const held = exact.data?.length ? exact.data : heldSeries(incident.run_id);
   const evidence = rankValues(held, incident.metric, at);
   // A task's run has the task's id unless it was named; without a run it happened among the plain workers.
   const task = tasks.find((one) => one.id === (run?.task_id ?? incident.run_id));
