@@ -7,10 +7,10 @@ import { foldColumns, newColumns, pushPoint } from "./columns";
 
 /**
  * Above twice as many points as a chart asked for, pairs are folded, so that a page left open all night stays small.
- * Never above twice the server's own ceiling of 2,000.
+ * Never below the server's own ceiling of 2,000, and never above twice of it.
  */
 const MAX_POINTS = 4000;
-const MIN_POINTS = 1000;
+const MIN_POINTS = 2000;
 
 interface Point {
   step: number;

@@ -17,7 +17,7 @@ export function Empty({ title, children, action, tone = "plain", className }: Pr
       className={cx("flex flex-col items-center justify-center gap-1.5 px-6 py-10 text-center", className)}
     >
       <p className={cx("text-sm font-medium", tone === "bad" && "text-bad")}>{title}</p>
-      {children && <div className="max-w-md text-xs leading-5 text-muted">{children}</div>}
+      {children && <div className="max-w-[min(28rem,100%)] text-xs leading-5 text-muted">{children}</div>}
       {action && <div className="mt-2">{action}</div>}
     </div>
   );

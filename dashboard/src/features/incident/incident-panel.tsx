@@ -53,7 +53,8 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
   const task = tasks.find((one) => one.id === (run?.task_id ?? incident.run_id));
   const group = task?.id ?? run?.task_id ?? null;
   const near = barriersNear(barriers, group, at);
-  const checkpoint = goodCheckpoint(checkpoints, group, at);
+  // A step that was only guessed from the time must not hide what was saved since it was logged.
+  const checkpoint = goodCheckpoint(checkpoints, group, { step, time: at.time });
   const lines = [...(logs.data ?? [])].sort(
     (a, b) => weightOf(b.level) - weightOf(a.level) || a.timestamp - b.timestamp,
   );
@@ -92,8 +93,10 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
           {checkpoint ? (
             <p className="text-xs leading-5">
               Step {formatCount(checkpoint.step)}
-              {at.step !== null && `, ${formatCount(at.step - checkpoint.step)} steps earlier`} ·{" "}
-              {formatBytes(checkpoint.size)} ·{" "}
+              {at.step !== null &&
+                at.step > checkpoint.step &&
+                `, ${formatCount(at.step - checkpoint.step)} steps earlier`}{" "}
+              · {formatBytes(checkpoint.size)} ·{" "}
               {checkpoint.status === "removed"
                 ? `removed since${checkpoint.reason ? `: ${checkpoint.reason}` : ""}`
                 : checkpoint.verified

@@ -69,7 +69,7 @@ function LaneRow({ lane }: { lane: Lane }) {
       <p className="break-words text-muted">
         {attempt.ended_at_ms !== null && attempt.reason}
         {attempt.lost_steps !== null &&
-          ` · ${formatCount(attempt.lost_steps)} steps${attempt.lost_s === null ? "" : ` (${formatDuration(attempt.lost_s)})`} were done again`}
+          ` · ${formatCount(attempt.lost_steps)} ${attempt.lost_steps === 1 ? "step" : "steps"}${attempt.lost_s === null ? "" : ` (${formatDuration(attempt.lost_s)})`} done again`}
       </p>
     </li>
   );
