@@ -191,13 +191,19 @@ def live_charts(url: str, page: Any) -> None:
     page.wait_for_function(f"{drawn} === {CHARTS}", timeout=60_000)
 
 
-def build(stack: ExitStack) -> tuple[Variant, ...]:
+def filled(stack: ExitStack) -> str:
+    """The address of a cluster of its own that holds the runs."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="strata-page-")))
     cluster = stack.enter_context(Cluster(folder, "--no-agent"))
     url = cluster.endpoints["http"]
     eventually("the store", lambda: cluster.get("/api/status")["metric_store_problem"] is None, within_s=START_S)
     fill(url)
     eventually("the runs", lambda: len(cluster.get("/runs")) == RUNS, within_s=START_S)
+    return url
+
+
+def build(stack: ExitStack) -> tuple[Variant, ...]:
+    url = filled(stack)
 
     def measure() -> dict[str, float]:
         figures = medians([opened(url) for _ in range(VISITS)])
@@ -223,11 +229,7 @@ def build(stack: ExitStack) -> tuple[Variant, ...]:
 
 
 def follow(stack: ExitStack) -> tuple[Variant, ...]:
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="strata-page-")))
-    cluster = stack.enter_context(Cluster(folder, "--no-agent"))
-    url = cluster.endpoints["http"]
-    eventually("the store", lambda: cluster.get("/api/status")["metric_store_problem"] is None, within_s=START_S)
-    fill(url)
+    url = filled(stack)
 
     def measure() -> dict[str, float]:
         feeder = Feeder(url)

@@ -4,15 +4,11 @@ STRATA_BENCH_SOAK_S=600 makes it the ten minutes of the claim; a minute without.
 """
 
 import os
-import tempfile
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
-from benchmarks.dashboard import START_S, Feeder, fill, live_charts, watched_page
+from benchmarks.dashboard import Feeder, filled, live_charts, watched_page
 from benchmarks.harness import Benchmark, Case, Target, Variant, ours
-from tests.support.cluster import Cluster
-from tests.support.waiting import eventually
 
 __all__ = ["BENCHMARK"]
 
@@ -29,11 +25,7 @@ def sample(session: Any) -> dict[str, float]:
 
 
 def soak(stack: ExitStack) -> tuple[Variant, ...]:
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="strata-page-")))
-    cluster = stack.enter_context(Cluster(folder, "--no-agent"))
-    url = cluster.endpoints["http"]
-    eventually("the store", lambda: cluster.get("/api/status")["metric_store_problem"] is None, within_s=START_S)
-    fill(url)
+    url = filled(stack)
 
     def measure() -> dict[str, float]:
         feeder = Feeder(url)

@@ -16,6 +16,7 @@ __all__ = ["add_to"]
 Path = Annotated[str, typer.Argument(help="Folder or bucket of the checkpoints, such as s3://bucket/run.")]
 Step = Annotated[int, typer.Argument(help="The step, from `strata checkpoints ls PATH`.")]
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+All = Annotated[bool, typer.Option("--all", help="Also those of the cluster that are removed by now.")]
 
 _console = Console(highlight=False, soft_wrap=True)
 
@@ -28,20 +29,21 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="checkpoints", rich_help_panel="Inspect")
 
 
-def checkpoints(context: typer.Context, data_dir: DataDir = None, as_json: Json = False) -> None:
+def checkpoints(context: typer.Context, data_dir: DataDir = None, as_json: Json = False, removed: All = False) -> None:
     """List, verify, pin and remove checkpoints."""
     if context.invoked_subcommand is None:
-        _show(Api(prepare(data_dir=data_dir)).get("/api/checkpoints"), as_json=as_json)
+        _show(_of_cluster(data_dir, removed=removed), as_json=as_json)
 
 
 def ls(
     path: Annotated[str | None, typer.Argument(help="A folder or bucket; without it, what the cluster knows.")] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
+    removed: All = False,
 ) -> None:
     """List the checkpoints of a store, or of the running cluster."""
     if path is None:
-        _show(Api(prepare(data_dir=data_dir)).get("/api/checkpoints"), as_json=as_json)
+        _show(_of_cluster(data_dir, removed=removed), as_json=as_json)
         return
     with _manager(path) as manager:
         _show([_row(info) for info in manager.list()], as_json=as_json)
@@ -97,6 +99,11 @@ def rm(path: Path, step: Step, yes: Annotated[bool, typer.Option("--yes", "-y", 
             typer.confirm(f"Remove step {step} ({size(info.size_bytes)}) from {info.path}?", abort=True)
         manager.remove(step)
     _console.print(f"step {step} is removed")
+
+
+def _of_cluster(data_dir: DataDir, *, removed: bool) -> list[dict[str, Any]]:
+    known: list[dict[str, Any]] = Api(prepare(data_dir=data_dir)).get("/api/checkpoints")
+    return known if removed else [one for one in known if one["status"] != "removed"]
 
 
 def _manager(path: str) -> Any:
