@@ -5,12 +5,8 @@
 import type { Nullable, SeriesColumns, SeriesHead, SeriesPoints, SnapshotSeries } from "@/api/wire";
 import { foldColumns, newColumns, pushPoint } from "./columns";
 
-/**
- * Above twice as many points as a chart asked for, pairs are folded, so that a page left open all night stays small.
- * Never below the server's own ceiling of 2,000, and never above twice of it.
- */
-const MAX_POINTS = 4000;
-const MIN_POINTS = 2000;
+/** Above the server's own ceiling pairs are folded, so that a page left open all night stays small. */
+const MAX_POINTS = 2000;
 
 interface Point {
   step: number;
@@ -104,8 +100,7 @@ export class Series implements SeriesColumns {
       if (point.value === null) this.nanCount += 1;
       this.totalPoints += 1;
     }
-    const ceiling = Math.min(MAX_POINTS, Math.max(MIN_POINTS, 2 * this.detail));
-    if (this.#columns && this.length > ceiling) this.fold();
+    if (this.#columns && this.length > MAX_POINTS) this.fold();
   }
 
   /** From now on what arrives is also kept for `take`. */
