@@ -156,6 +156,9 @@ class _Job:
 
     def close(self) -> None:
         self.kill_all()
+        for process in psutil.process_iter(["cmdline"]):  # ranks that outlived their agent are nobody's children
+            if str(self.notes) in (process.info["cmdline"] or ()):
+                process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
