@@ -3,8 +3,7 @@
 All on this machine's cores: coordinator, barrier clients, observatory, store, and the load on the observatory, which
 stands for other machines and gets the lowest priority for that. Nothing is pinned to a core. The observatory and its
 store run twice, as they do by default and with STRATA_OBSERVATORY_PRIORITY=background, where they take only the time
-that nobody else wants; the target is for that one. Tried as well, and not told from noise by default or better than 1.6
-times: nice levels 3 to 19, SCHED_BATCH, long and short slices, one core for the observatory.
+that nobody else wants; the target is for that one. What else was tried stands in docs/adr/0008.
 """
 
 import json

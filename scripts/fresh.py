@@ -133,9 +133,8 @@ def main() -> int:
     parser.add_argument("command", nargs="?", choices=list(rehearsals), help="both when none is named")
     named = parser.parse_args().command
     wanted = [named] if named else list(rehearsals)
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a shell's background job would pass on that it is ignored
+    # A shell's background job ignores Ctrl-C, and would hand that on to what it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         times = {name: rehearsals[name]() for name in wanted}
     except Failed as error:

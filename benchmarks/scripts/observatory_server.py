@@ -55,6 +55,16 @@ class Server:
         while self.status()["spool_backlog_bytes"]:
             time.sleep(0.02)
 
+    def wait_idle(self) -> None:
+        """Until neither process has much to do: one that has just started loads its history."""
+        before = sum(self.cpu_s())
+        while True:
+            time.sleep(0.2)
+            now = sum(self.cpu_s())
+            if now - before < 0.02:
+                return
+            before = now
+
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait()

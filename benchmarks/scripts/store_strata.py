@@ -33,7 +33,7 @@ def read(folder: Path) -> dict[str, float]:
     with server(folder) as running:
         while running.get(f"/metrics/{RUN}?metric=loss")["series"][0]["total_points"] < STORED:
             time.sleep(0.05)
-        time.sleep(1.0)  # it has just started, and loads this very series
+        running.wait_idle()
         store_s, count = _timed(running, f"/metrics/{RUN}?metric=loss&from_step=0&points=2000")
         cache_s, _ = _timed(running, f"/metrics/{RUN}?metric=loss&points=2000")
     return {"read_s": store_s, "read_points": count, "read_cached_s": cache_s}

@@ -1,6 +1,6 @@
 /**
  * The six columns of a series' points: pure changes in place. While every point stands for itself its extremes are its
- * value, and the three columns are one array: a page that is left open holds half as much.
+ * value, and the three columns are one array: a page that is left open grows by a third less.
  */
 import type { Nullable, SeriesColumns } from "@/api/wire";
 
