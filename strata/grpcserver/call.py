@@ -49,7 +49,8 @@ class CallLink(Link, Protocol):
 
 
 class Call:
-    """From its head to its trailers. The connection feeds it; a handler runs beside, in a task of its own."""
+    """From its head to its trailers. The connection feeds it; a handler runs beside, in a task of its own. `caller` is
+    whom the server's gate took the peer for."""
 
     __slots__ = (
         "_closed",
@@ -63,11 +64,17 @@ class Call:
         "_stream",
         "_task",
         "_timer",
+        "caller",
         "out",
     )
 
     def __init__(
-        self, link: CallLink, stream: int, head: RequestHead, handler: "grpc.RpcMethodHandler[Any, Any]"
+        self,
+        link: CallLink,
+        stream: int,
+        head: RequestHead,
+        handler: "grpc.RpcMethodHandler[Any, Any]",
+        caller: object,
     ) -> None:
         decode: Callable[[bytes], Any] = handler.request_deserializer or bytes
         self._encode: Callable[[Any], bytes] = handler.response_serializer or bytes
@@ -75,6 +82,7 @@ class Call:
         self._stream = stream
         self._head = head
         self._handler = handler
+        self.caller = caller
         self._in = Inbound(decode, link.max_message, head.encoding, self._credit)
         self.out = Outbound(link, stream, link.peer_window)
         self._task: asyncio.Task[None] | None = None

@@ -40,7 +40,7 @@ from strata.grpcserver.headers import (
 from strata.grpcserver.inbound import WINDOW
 from strata.grpcserver.outbound import Outbound
 
-__all__ = ["Connection", "Service"]
+__all__ = ["Check", "Connection", "Gate", "Service"]
 
 _log = logging.getLogger(__name__)
 
@@ -52,13 +52,18 @@ _PLAIN_HTTP = (
 )
 
 
+# A call's path and metadata in; a Refusal, or who the caller is, out. The handler finds the latter on its call.
+Check = Callable[[str, Metadata], object]
+Gate = Callable[[asyncio.Transport], Check]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What all connections of a server share. `gate` sees every call's metadata first; `flush_soon` calls a
-    connection's `flush` at the end of this turn of the loop."""
+    """What all connections of a server share. `gate` is asked once per connection for the check that every call of it
+    must pass; `flush_soon` calls a connection's `flush` at the end of this turn of the loop."""
 
     methods: "Mapping[str, grpc.RpcMethodHandler[Any, Any]]"
-    gate: Callable[[Metadata], Refusal | None]
+    gate: Gate
     max_message: int
     closed: "Callable[[Connection], None]"
     flush_soon: "Callable[[Connection], None]"
@@ -72,6 +77,7 @@ class Connection(asyncio.Protocol):
         "_block",
         "_buffer",
         "_calls",
+        "_check",
         "_draining",
         "_last_stream",
         "_outgoing",
@@ -102,6 +108,7 @@ class Connection(asyncio.Protocol):
         self._announced = False
         self._draining = False
         self._transport: asyncio.Transport | None = None
+        self._check: Check
         self._outgoing: list[bytes] = []
         self.max_message = service.max_message
         self.window = DEFAULT_WINDOW
@@ -116,6 +123,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP gives no less
         self._transport = transport
+        self._check = self._service.gate(transport)
         transport.set_write_buffer_limits(high=1 << 20)
         settings = b"".join(
             key.to_bytes(2, "big") + value.to_bytes(4, "big")
@@ -260,12 +268,12 @@ class Connection(asyncio.Protocol):
             self.reset(stream, Fault.REFUSED_STREAM)
         elif head.refusal is not None:
             self.write(self.headers(stream, build_refusal(head.refusal), end=True))
+        elif isinstance(caller := self._check(head.path, head.metadata), Refusal):
+            self._refuse(stream, caller)
         elif (handler := self._service.methods.get(head.path)) is None:
             self._refuse(stream, Refusal(grpc.StatusCode.UNIMPLEMENTED, f"there is no method {head.path}"))
-        elif (refusal := self._service.gate(head.metadata)) is not None:
-            self._refuse(stream, refusal)
         else:
-            call = self._calls[stream] = Call(self, stream, head, handler)
+            call = self._calls[stream] = Call(self, stream, head, handler, caller)
             if flags & Flag.END_STREAM:
                 call.feed_end()
 

@@ -6,30 +6,26 @@ control, metadata, gzip requests and keepalive. It has no TLS and no compression
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import grpc
 
-from strata.grpcserver.call import Refusal
-from strata.grpcserver.connection import Connection, Service
-from strata.grpcserver.headers import Metadata
+from strata.grpcserver.connection import Check, Connection, Gate, Service
 
-__all__ = ["Gate", "Server"]
-
-Gate = Callable[[Metadata], Refusal | None]
+__all__ = ["Server"]
 
 _MAX_MESSAGE_BYTES = 4 << 20
 _KEEPALIVE_S = 20.0  # a peer that was silent so long is asked, and is gone after as long without an answer
 _BACKLOG = 4_096
 
 
-def _open_gate(metadata: Metadata) -> Refusal | None:
-    return None
+def _open_gate(transport: asyncio.Transport) -> Check:
+    return lambda path, metadata: None
 
 
 class Server:
-    """`gate` may refuse a call by its metadata before its handler sees it."""
+    """`gate` may refuse a call by its connection, path and metadata, before its handler sees it."""
 
     def __init__(self, gate: Gate = _open_gate, max_message: int = _MAX_MESSAGE_BYTES) -> None:
         self._methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}

@@ -1,9 +1,11 @@
 """The door of a coordinator that others can reach: every call, streams and health included, needs the token."""
 
+import asyncio
 import hmac
 
 from strata.errors import Unauthenticated
 from strata.grpcserver.call import Refusal
+from strata.grpcserver.connection import Check
 from strata.grpcserver.headers import Metadata
 from strata.protocol.status import to_status, to_trailers
 
@@ -18,6 +20,9 @@ class TokenGate:
         error = Unauthenticated("this coordinator needs the cluster's token")
         self._refusal = Refusal(to_status(error), error.message, to_trailers(error))
 
-    def __call__(self, metadata: Metadata) -> Refusal | None:
+    def __call__(self, transport: asyncio.Transport) -> Check:
+        return self._check
+
+    def _check(self, path: str, metadata: Metadata) -> Refusal | None:
         given = dict(metadata).get("authorization", "")
         return None if hmac.compare_digest(str(given).encode(), self._expected) else self._refusal

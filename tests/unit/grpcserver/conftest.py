@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from strata.grpcserver.call import Call, Refusal
+from strata.grpcserver.connection import Check
 from strata.grpcserver.headers import Metadata
 from strata.grpcserver.server import Server
 
@@ -22,11 +23,13 @@ class Desk:
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     go: asyncio.Event = field(default_factory=asyncio.Event)
     metadata: list[Metadata] = field(default_factory=list)
+    callers: list[object] = field(default_factory=list)
     heard: list[bytes] = field(default_factory=list)
     sent: int = 0
 
     async def echo(self, request: bytes, call: Call) -> bytes:
         self.metadata.append(call.invocation_metadata())
+        self.callers.append(call.caller)
         return request
 
     async def held(self, request: bytes, call: Call) -> bytes:
@@ -70,8 +73,14 @@ class Desk:
         return b"".join([request async for request in requests])
 
 
-def gate(metadata: Metadata) -> Refusal | None:
-    return Refusal(grpc.StatusCode.UNAUTHENTICATED, "not you") if dict(metadata).get("who") == "stranger" else None
+def gate(transport: asyncio.Transport) -> Check:
+    """Every connection's check: a stranger by its own word is refused, all others are whom they say."""
+
+    def check(path: str, metadata: Metadata) -> object:
+        who = dict(metadata).get("who", "friend")
+        return Refusal(grpc.StatusCode.UNAUTHENTICATED, "not you") if who == "stranger" else who
+
+    return check
 
 
 def register(server: Server, desk: Desk) -> None:

@@ -242,7 +242,7 @@ async def test_noise_ends_its_own_connection_at_worst(pieces: list[bytes], data:
     register(server, Desk())
     service = Service(
         methods=server._methods,  # the real handlers
-        gate=lambda metadata: None,
+        gate=lambda transport: lambda path, metadata: None,
         max_message=1000,
         closed=lambda connection: None,
         flush_soon=lambda connection: None,

@@ -105,7 +105,10 @@ async def test_the_gate_refuses_before_the_handler(channel: grpc.aio.Channel, de
     error = await failure(unary(channel, "Echo")(b"x" * 100_000, metadata=(("who", "stranger"),)))
     assert (error.code(), error.details()) == (grpc.StatusCode.UNAUTHENTICATED, "not you")
     assert desk.metadata == []
+    missing = await failure(unary(channel, "Nothing")(b"", metadata=(("who", "stranger"),)))
+    assert missing.code() is grpc.StatusCode.UNAUTHENTICATED  # and learns not even which methods there are
     assert await unary(channel, "Echo")(b"friend") == b"friend"
+    assert desk.callers == ["friend"]
 
 
 async def test_many_held_calls_on_one_connection(channel: grpc.aio.Channel, desk: Desk) -> None:
