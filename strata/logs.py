@@ -1,16 +1,18 @@
 """Strata's own log: human lines on a terminal, JSON when asked for, levels per part as in RUST_LOG.
 
-Only the command line calls this. A library must not configure logging, so importing strata never does.
+Commands call `set_up_logging`, ranks of a task `set_up_rank_logging`. A library must not configure logging, so
+importing strata never does.
 """
 
 import json
 import logging
 import sys
 from datetime import UTC, datetime
+from typing import TextIO
 
 from strata.errors import InvalidConfig
 
-__all__ = ["parse_levels", "set_up_logging"]
+__all__ = ["parse_levels", "set_up_logging", "set_up_rank_logging"]
 
 _LEVELS = {
     "trace": logging.DEBUG,
@@ -47,8 +49,33 @@ def set_up_logging(directives: str, style: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
+    _set_levels(directives)
+
+
+def set_up_rank_logging(directives: str) -> None:
+    """In a rank of a task: what the SDK has to say goes to stderr with its level, which the agent passes on. A script
+    that has set up logging itself keeps its own handlers, and gets the same lines."""
+    logger = logging.getLogger("strata")
+    if not any(isinstance(handler, _LastResort) for handler in logger.handlers):
+        logger.addHandler(_LastResort())
+    _set_levels(directives)
+
+
+def _set_levels(directives: str) -> None:
     for part, level in parse_levels(directives).items():
         logging.getLogger(f"strata.{part}" if part else "strata").setLevel(level)
+
+
+class _LastResort(logging.StreamHandler[TextIO]):
+    """Writes only while nobody else does: the script may set up logging after `strata.init`."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self.setFormatter(_HumanFormatter(coloured=False))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not logging.getLogger().handlers:
+            super().emit(record)
 
 
 class _HumanFormatter(logging.Formatter):
@@ -78,6 +105,7 @@ class _JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
             "source": record.name.removeprefix("strata."),
         }
+        entry |= {name: getattr(record, name) for name in ("task_id", "worker_id") if getattr(record, name, "")}
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return json.dumps(entry)

@@ -28,7 +28,7 @@ LAYERS = (
     ("checkpoint", "data", "launchers", "client"),
     ("storage", "sharding", "protocol", "grpcserver"),
     ("token",),
-    ("config", "error_codes", "lockfile", "logs", "network"),
+    ("config", "error_codes", "lockfile", "log_budget", "logs", "network"),
     ("types", "errors", "clock"),
 )
 WITHIN_A_ROW = {("types", "errors")}

@@ -2,6 +2,7 @@
 ranks."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,12 +37,15 @@ class Loader:
         self._catalog = catalog
 
     def load(self, commit: CommitManifest, request: LoadRequest) -> Any:
+        started = time.monotonic()
         with self._catalog.reading(commit.step):
             try:
-                return CheckpointReader(self._store, commit).load(request)
+                state = CheckpointReader(self._store, commit).load(request)
             except CorruptCheckpoint:
                 self._catalog.note(commit, verified=False)
                 raise
+        _log.info("step %d loaded from %s in %.2f s", commit.step, self._store.uri, time.monotonic() - started)
+        return state
 
     def newest_good(self, request: LoadRequest, *, bound: int | None = None) -> Loaded | None:
         """The newest checkpoint (not above `bound`) whose bytes are good; None when none was ever committed.

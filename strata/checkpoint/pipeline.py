@@ -120,13 +120,16 @@ class SavePipeline:
                 self._observe(failed)
             self._sweep_at = self._settings.clock.monotonic() + self._grace_s
             # Now, too: a process that ends without another call would never hear of it.
-            _log.warning("the save of step %d failed: %s", job.step, error)
+            _log.error("the save of step %d failed: %s", job.step, error)
             raise
         finally:
             job.buffers = ()
             if buffer is not None:
                 self._pool.give(buffer)
         self._observe(info)
+        _log.debug(
+            "step %d saved to %s: %.2f MB in %.2f s", info.step, info.path, info.size_bytes / 1e6, info.duration_s
+        )
         if committer:
             try:
                 # Behind the result: nobody waits for the deletion of old files.

@@ -193,15 +193,7 @@ class Coordinator:
                 self._wake_attempt(event.attempt)
                 self.meter.checkpoint(event.size_bytes, event.duration_s)
             case e.MembersLost():
-                for worker_id, reason in zip(event.worker_ids, event.reasons, strict=True):
-                    level, verb = (logging.INFO, "left") if event.left else (logging.WARNING, "lost")
-                    extra = {"task_id": event.task_id, "worker_id": worker_id}
-                    _log.log(level, "worker %s %s: %s", worker_id, verb, reason, extra=extra)
                 self._barriers.fence(dict(zip(event.worker_ids, event.reasons, strict=True)))
-            case e.WorkerJoined():
-                extra = {"task_id": event.task_id, "worker_id": event.worker_id}
-                text = "worker %s joined as rank %d, generation %d"
-                _log.info(text, event.worker_id, event.rank, event.generation, extra=extra)
             case _:
                 pass
         for listener in self._listeners:

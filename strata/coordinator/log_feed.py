@@ -17,13 +17,15 @@ __all__ = ["LogFeed"]
 
 _INTERVAL_S = 0.5
 _BUFFER = 10_000
+_LEVELS = ((logging.ERROR, "error"), (logging.WARNING, "warn"), (logging.INFO, "info"))
 
 
 class LogFeed(logging.Handler):
-    """Takes the records of `strata.*` from INFO on. A record's extra `task_id` and `worker_id` go with it."""
+    """Takes the records of `strata.*` that their loggers let through (STRATA_LOG). A record's extra `task_id` and
+    `worker_id` go with it."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(logging.INFO)
+        super().__init__()
         self._host = socket.gethostname()
         self._lines: deque[tm.LogLine] = deque(maxlen=_BUFFER)
         self._dropped = 0
@@ -48,7 +50,7 @@ class LogFeed(logging.Handler):
             return  # what sending itself has to say must not be sent
         if len(self._lines) == _BUFFER:
             self._dropped += 1
-        level = "error" if record.levelno >= logging.ERROR else "warn" if record.levelno > logging.INFO else "info"
+        level = next((name for number, name in _LEVELS if record.levelno >= number), "debug")
         line = tm.LogLine(
             event_time_ms=int(record.created * 1e3),
             level=level,

@@ -212,7 +212,6 @@ class Scheduler:
         if decision.attempt != task.attempt:
             host = self._state.agents.agents[course.placement[0]]
             course = replace(course, master_addr=host.address, master_port=pick_port())
-        before = (task.status, task.reason)
         change = c.ChangeTask(
             task_id=task.task_id,
             status=decision.status,
@@ -221,9 +220,6 @@ class Scheduler:
             course=course,
         )
         self._coordinator.apply(change)
-        if (task.status, task.reason) != before:
-            extra = {"task_id": task.task_id}
-            _log.info("task %s is %s: %s", task.task_id, task.status, task.reason, extra=extra)
         if task.status.final:
             self._dismiss(task)
 

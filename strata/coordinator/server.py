@@ -19,6 +19,7 @@ from strata.config import Settings
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.coordinator.launch import BUILTIN_ENTRYPOINTS
+from strata.coordinator.lifecycle import LifecycleLog
 from strata.coordinator.log_feed import LogFeed
 from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
@@ -79,20 +80,24 @@ class CoordinatorServer:
         check_exposure(settings.host, token=token, insecure=settings.insecure)
         entrypoints = {**BUILTIN_ENTRYPOINTS, **settings.task_types}
         state = ClusterState(StateConfig(worker_lease_s=settings.heartbeat_timeout, task_types=tuple(entrypoints)))
-        coordinator = Coordinator(state, SqliteJournal(settings.data_dir / "coordinator"), SystemClock())
+        clock = SystemClock()
+        coordinator = Coordinator(state, SqliteJournal(settings.data_dir / "coordinator"), clock)
         await coordinator.open()
         stack.callback(coordinator.close)
         self.coordinator = coordinator
         feed = LogFeed(settings)
         feed.start()
         stack.push_async_callback(asyncio.to_thread, feed.stop)
+        lifecycle = LifecycleLog(state, clock)
+        coordinator.listen(lifecycle.on_event)
+        stack.callback(lifecycle.flush)
         board = VitalsBoard(coordinator)
         scheduler = Scheduler(coordinator, entrypoints)
         agents = AgentsService(coordinator, scheduler, token)
         server = await self._build_server(coordinator, ControlService(coordinator, board, token), agents, token)
         port = await _bind(server, settings.host, settings.grpc_port)
         stack.push_async_callback(server.stop, 1.0)
-        for job in (run_ticker(coordinator), board.run(), scheduler.run()):
+        for job in (run_ticker(coordinator, lifecycle.flush), board.run(), scheduler.run()):
             task = asyncio.create_task(job)
             stack.push_async_callback(_cancelled, task)
             task.add_done_callback(lambda done: _stop_on_bug(done, coordinator))

@@ -5,6 +5,7 @@ was stalled, and then gives everybody a fresh term instead of declaring them dea
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.state import commands as c
@@ -18,8 +19,8 @@ _INTERVAL_S = 0.2
 _STALL_S = 1.0
 
 
-async def run_ticker(coordinator: Coordinator) -> None:
-    """Runs until it is cancelled."""
+async def run_ticker(coordinator: Coordinator, then: Callable[[], None]) -> None:
+    """Runs until it is cancelled; `then` is called with every beat."""
     busy_s = 0.0
     while True:
         asleep_at = time.monotonic()
@@ -31,6 +32,7 @@ async def run_ticker(coordinator: Coordinator) -> None:
             coordinator.state.renew_leases(coordinator.now())
         busy_s = tick(coordinator)
         await coordinator.settled()
+        then()
 
 
 def tick(coordinator: Coordinator) -> float:

@@ -1,25 +1,32 @@
 """A store in a bucket of S3, Google Cloud Storage or Azure, through obstore: the only file that imports it.
 
-Uploads stream as multipart with per-part retries; payloads are unsigned because every chunk has our own hash (measured:
-signing costs 15 % of the throughput).
+Uploads stream as multipart with per-part retries inside obstore; single requests are retried by `Retries`, which says
+so in the log. Payloads are unsigned because every chunk has our own hash (measured: signing costs 15 % of the
+throughput).
 """
 
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
 from strata.errors import MissingExtra, StorageAccessDenied, StorageConflict, StorageError, StorageNotFound
 from strata.storage.base import Buffer, Listing, StoredObject, check_key
 from strata.storage.options import StorageOptions
+from strata.storage.retries import Retries, first_line
 from strata.storage.uploads import MultipartUploads
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
     from obstore.store import ObjectStore as ObstoreStore
+
+    class _Common(TypedDict):
+        client_options: ClientConfig
+        retry_config: RetryConfig
+
 
 __all__ = ["CloudStore", "open_cloud"]
 
@@ -36,27 +43,31 @@ def open_cloud(provider: str, bucket: str, prefix: str, options: StorageOptions)
         from obstore import store as stores
     except ImportError as error:
         raise MissingExtra("obstore", "s3") from error
-    client: ClientConfig = {
-        "timeout": timedelta(seconds=options.request_timeout_s),
-        "allow_http": (options.endpoint_url or "").startswith("http://"),
-    }
-    retries: RetryConfig = {
-        "max_retries": options.max_retries,
-        "retry_timeout": timedelta(seconds=options.retry_timeout_s),
-        "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=10), "base": 2},
-    }
     below = prefix or None
-    made: ObstoreStore
-    if provider == "s3":
-        made = stores.S3Store(
-            bucket, prefix=below, client_options=client, retry_config=retries, **_s3_settings(options)
-        )
-    elif provider == "gcs":
-        made = stores.GCSStore(bucket, prefix=below, client_options=client, retry_config=retries)
-    else:
-        made = stores.AzureStore(bucket, prefix=below, client_options=client, retry_config=retries)
+
+    def make(retries: int) -> "ObstoreStore":
+        if provider == "s3":
+            return stores.S3Store(bucket, prefix=below, **_common(options, retries), **_s3_settings(options))
+        kind = stores.GCSStore if provider == "gcs" else stores.AzureStore
+        return kind(bucket, prefix=below, **_common(options, retries))
+
     uploads = MultipartUploads(bucket, prefix, options) if provider == "s3" and options.access_key_id else None
-    return CloudStore(made, f"{_SCHEMES[provider]}://{bucket}" + (f"/{prefix}" if prefix else ""), options, uploads)
+    uri = f"{_SCHEMES[provider]}://{bucket}" + (f"/{prefix}" if prefix else "")
+    return CloudStore(_Clients(once=make(0), patient=make(options.max_retries)), uri, options, uploads)
+
+
+def _common(options: StorageOptions, retries: int) -> "_Common":
+    return {
+        "client_options": {
+            "timeout": timedelta(seconds=options.request_timeout_s),
+            "allow_http": (options.endpoint_url or "").startswith("http://"),
+        },
+        "retry_config": {
+            "max_retries": retries,
+            "retry_timeout": timedelta(seconds=options.retry_timeout_s),
+            "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=10), "base": 2},
+        },
+    }
 
 
 def _s3_settings(options: StorageOptions) -> dict[str, Any]:
@@ -72,33 +83,46 @@ def _s3_settings(options: StorageOptions) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
+class _Clients(NamedTuple):
+    """The same bucket twice: for single requests, which `Retries` tries again, and for streams, whose parts obstore
+    tries again by itself."""
+
+    once: "ObstoreStore"
+    patient: "ObstoreStore"
+
+
 class CloudStore:
     """One bucket, or a prefix in it."""
 
     parallel_reads = 8
 
     def __init__(
-        self, store: "ObstoreStore", uri: str, options: StorageOptions, uploads: MultipartUploads | None = None
+        self, clients: _Clients, uri: str, options: StorageOptions, uploads: MultipartUploads | None = None
     ) -> None:
         import obstore
 
         self.uri = uri
         self._client = obstore
-        self._store = store
+        self._store = clients.once
+        self._streams = clients.patient
+        self._retries = Retries(uri, options)
         self._options = options
         self._uploads = uploads
 
     def put(self, key: str, data: Buffer, *, create: bool = False) -> None:
         with self._translated(check_key(key)):
-            self._client.put(self._store, key, data, mode="create" if create else "overwrite", use_multipart=False)
+            mode: Literal["create", "overwrite"] = "create" if create else "overwrite"
+            self._retries.call(
+                "put", key, lambda: self._client.put(self._store, key, data, mode=mode, use_multipart=False)
+            )
 
     def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
         options = self._options
-        with self._translated(check_key(key)):
+        with self._translated(check_key(key)), self._retries.watch(key, self._probe) as pulled:
             self._client.put(
-                self._store,
+                self._streams,
                 key,
-                iter(chunks),
+                pulled(chunks),
                 use_multipart=True,
                 chunk_size=options.part_size,
                 max_concurrency=options.max_inflight,
@@ -106,7 +130,7 @@ class CloudStore:
 
     def get(self, key: str) -> bytes:
         with self._translated(check_key(key)):
-            return bytes(self._client.get(self._store, key).bytes())
+            return self._retries.call("get", key, lambda: bytes(self._client.get(self._store, key).bytes()))
 
     def read_into(self, key: str, offset: int, buffers: Sequence[memoryview]) -> int:
         wanted = sum(len(buffer) for buffer in buffers)
@@ -115,7 +139,11 @@ class CloudStore:
             return 0
         try:
             with self._translated(key):
-                data = memoryview(self._client.get_range(self._store, key, start=offset, length=wanted))
+                data = memoryview(
+                    self._retries.call(
+                        "get", key, lambda: self._client.get_range(self._store, key, start=offset, length=wanted)
+                    )
+                )
         except StorageError as error:
             if _RANGE_PAST_END in str(error.__cause__):
                 return 0
@@ -135,7 +163,9 @@ class CloudStore:
         check_key(prefix, folder=True)
         folder = prefix.rstrip("/")
         with self._translated(prefix):
-            found = self._client.list_with_delimiter(self._store, folder or None)
+            found = self._retries.call(
+                "list", prefix, lambda: self._client.list_with_delimiter(self._store, folder or None)
+            )
         objects = [
             StoredObject(key=entry["path"], size=entry["size"], modified_at=entry["last_modified"].timestamp())
             for entry in found["objects"]
@@ -147,12 +177,20 @@ class CloudStore:
     def delete(self, key: str) -> None:
         check_key(key, folder=True)
         with self._translated(key):
-            if not key.endswith("/"):
-                with contextlib.suppress(FileNotFoundError):
-                    self._client.delete(self._store, key)
-                return
-            for batch in self._client.list(self._store, key.rstrip("/"), chunk_size=1000):
-                self._client.delete(self._store, [entry["path"] for entry in batch])
+            self._retries.call("delete", key, lambda: self._delete(key))
+
+    def _delete(self, key: str) -> None:
+        if not key.endswith("/"):
+            with contextlib.suppress(FileNotFoundError):
+                self._client.delete(self._store, key)
+            return
+        for batch in self._client.list(self._store, key.rstrip("/"), chunk_size=1000):
+            self._client.delete(self._store, [entry["path"] for entry in batch])
+
+    def _probe(self) -> None:
+        """One small request, without retries."""
+        with self._translated(""):
+            self._client.list_with_delimiter(self._store, None)
 
     def abort_uploads(self, older_than_s: float) -> int:
         """Unfinished uploads of killed writers. Without keys of our own (a role) it does nothing: set a lifecycle
@@ -175,7 +213,7 @@ class CloudStore:
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
             raise StorageConflict(f"{where} exists already") from error
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-            raise StorageAccessDenied(f"access denied to {where}: {_first_line(error)}") from error
+            raise StorageAccessDenied(f"access denied to {where}: {first_line(error)}") from error
         except FileNotFoundError as error:
             raise self._missing(where, str(error)) from error
         except exceptions.BaseError as error:
@@ -183,8 +221,8 @@ class CloudStore:
             if any(mark in text for mark in _BUCKET_GONE):
                 raise self._missing(where, text) from error
             if any(mark in text for mark in _DENIED):
-                raise StorageAccessDenied(f"access denied to {where}: {_first_line(error)}") from error
-            raise StorageError(f"{where}: {_first_line(error)}", hint=_ADVICE) from error
+                raise StorageAccessDenied(f"access denied to {where}: {first_line(error)}") from error
+            raise StorageError(f"{where}: {first_line(error)}", hint=_ADVICE) from error
 
     def _missing(self, where: str, text: str) -> StorageNotFound:
         if any(mark in text for mark in _BUCKET_GONE):
@@ -197,9 +235,3 @@ class CloudStore:
 
 
 _ADVICE = "Check AWS_ENDPOINT_URL, and that AWS_REGION matches the location of the bucket."
-
-
-def _first_line(error: BaseException) -> str:
-    """obstore appends a debug dump of many lines; people need the first, without the XML."""
-    line = str(error).partition("\n")[0]
-    return line.partition(": <?xml")[0][:300]

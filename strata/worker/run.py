@@ -22,6 +22,7 @@ from strata.client.queues import QueuesClient
 from strata.data.plan import set_plan_source
 from strata.data.queue import set_queue_source
 from strata.errors import StrataError
+from strata.logs import set_up_rank_logging
 from strata.types.barriers import BarrierPolicy, BarrierResult
 from strata.types.names import check_name
 from strata.worker.commit import CoordinatorCommit
@@ -179,6 +180,8 @@ def init(
         if _current is not None and not _current._finished:
             return _current
         place = _named(find_place(), project, name, run_id)
+        if place.task_id:
+            set_up_rank_logging(place.settings.log)
         session = _join(place)
         merged = {**place.config, **(config or {})}
         _current = Run(place, session, project=project, name=name or place.run_id, config=merged)

@@ -19,7 +19,7 @@ async def test_a_lease_ends_without_being_asked_for() -> None:
     lost = asyncio.Event()
     coordinator.listen(lambda event: lost.set() if isinstance(event, e.MembersLost) else None)
     await coordinator.ask(c.RegisterWorker(spec=spec("a")))
-    ticker = asyncio.create_task(run_ticker(coordinator))
+    ticker = asyncio.create_task(run_ticker(coordinator, lambda: None))
     await asyncio.wait_for(lost.wait(), 5)
     ticker.cancel()
 
@@ -28,7 +28,7 @@ async def test_a_stall_of_our_own_renews_every_lease() -> None:
     coordinator = Coordinator(ClusterState(StateConfig(worker_lease_s=1.0)), MemoryJournal(), SystemClock())
     await coordinator.open()
     await coordinator.ask(c.RegisterWorker(spec=spec("a")))
-    ticker = asyncio.create_task(run_ticker(coordinator))
+    ticker = asyncio.create_task(run_ticker(coordinator, lambda: None))
     await asyncio.sleep(0)
     time.sleep(1.6)  # noqa: ASYNC251 - the stall itself: the loop must stand still
     ticks = coordinator.meter.loop_lag_ms

@@ -1,0 +1,198 @@
+"""The life of a cluster as log lines: workers, barriers, checkpoints, data and tasks, each event at its level.
+
+Listens to durable events only, so a line is never about something that did not happen. A line that is switched off is
+not formatted, and what comes often is bounded: a barrier per step writes a few lines and a count.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from strata.clock import Clock
+from strata.coordinator.state.cluster import ClusterState
+from strata.log_budget import LineBudget
+from strata.types import events as e
+from strata.types.tasks import TaskStatus
+
+__all__ = ["LifecycleLog"]
+
+_log = logging.getLogger(__name__)
+
+_MB = 1e6
+_TASK_LEVELS = {TaskStatus.FAILED: logging.ERROR, TaskStatus.RECOVERING: logging.WARNING}
+
+
+class _Kind(NamedTuple):
+    """Lines that share a budget: what they are about, in whose task, under which name."""
+
+    what: str
+    task_id: str
+    name: str = ""
+
+
+class LifecycleLog:
+    """Hears every event of one coordinator. `flush` writes what was held back; call it a few times a second."""
+
+    def __init__(self, state: ClusterState, clock: Clock) -> None:
+        self._state = state
+        self._budget: LineBudget[_Kind] = LineBudget(clock)
+        self._crowd: LineBudget[_Kind] = LineBudget(clock, burst=100)  # thousands of workers may join at once
+        self._tasks: dict[str, tuple[str, int, str]] = {}
+        self._writers: dict[type[e.Event], Callable[[Any], None]] = {
+            e.AgentJoined: self._agent_joined,
+            e.AgentLost: self._agent_lost,
+            e.BarrierBroke: self._barrier_broke,
+            e.BarrierReleased: self._barrier_released,
+            e.CheckpointAborted: self._checkpoint_aborted,
+            e.CheckpointBegun: self._checkpoint_begun,
+            e.CheckpointCommitted: self._checkpoint_committed,
+            e.CheckpointRemoved: self._checkpoint_removed,
+            e.CheckpointVoted: self._checkpoint_voted,
+            e.DatasetAttached: self._dataset_attached,
+            e.DatasetRegistered: self._dataset_registered,
+            e.MembersLost: self._members_lost,
+            e.QueueOpened: self._queue_opened,
+            e.ShardsRebalanced: self._shards_rebalanced,
+            e.TaskChanged: self._task_changed,
+            e.TaskSubmitted: self._task_submitted,
+            e.WorkerJoined: self._worker_joined,
+        }
+
+    def on_event(self, event: e.Event) -> None:
+        writer = self._writers.get(type(event))
+        if writer is not None:
+            writer(event)
+
+    def flush(self) -> None:
+        for budget in (self._budget, self._crowd):
+            for held in budget.held_back():
+                what, task_id, name = held.key or _Kind("events", "")
+                about = f"{what} {name!r}" if name else what
+                _write(logging.INFO, "… and %d more: %s in %.0f s", held.count, about, held.seconds, task_id=task_id)
+
+    # --- workers and hosts
+
+    def _worker_joined(self, event: e.WorkerJoined) -> None:
+        if _log.isEnabledFor(logging.INFO) and self._crowd.allows(_Kind("workers joined", event.task_id)):
+            text = "worker %s joined as rank %d, generation %d"
+            ids = {"task_id": event.task_id, "worker_id": event.worker_id}
+            _write(logging.INFO, text, event.worker_id, event.rank, event.generation, **ids)
+
+    def _members_lost(self, event: e.MembersLost) -> None:
+        level, verb = (logging.INFO, "left") if event.left else (logging.ERROR, "lost")
+        if not _log.isEnabledFor(level):
+            return
+        for worker_id, reason in zip(event.worker_ids, event.reasons, strict=True):
+            if self._crowd.allows(_Kind(f"workers {verb}", event.task_id)):
+                ids = {"task_id": event.task_id, "worker_id": worker_id}
+                _write(level, "worker %s %s: %s; generation %d", worker_id, verb, reason, event.generation, **ids)
+
+    def _agent_joined(self, event: e.AgentJoined) -> None:
+        text = "agent %s joined from %s with %d slots and %d GPUs"
+        _write(logging.INFO, text, event.agent_id, event.hostname, event.slots, event.gpu_count)
+
+    def _agent_lost(self, event: e.AgentLost) -> None:
+        level, verb = (logging.INFO, "left") if event.left else (logging.ERROR, "lost")
+        _write(level, "agent %s %s: %s", event.agent_id, verb, event.reason)
+
+    # --- barriers
+
+    def _barrier_released(self, event: e.BarrierReleased) -> None:
+        if not _log.isEnabledFor(logging.INFO):
+            return
+        kind = _Kind("barriers reached", event.task_id, event.barrier_id.rstrip("0123456789"))
+        if self._budget.allows(kind):
+            text = "barrier %r reached at step %d by %d workers, %.3f s after the first of them; the last was %s"
+            wait_s = max(event.at - event.created_at, 0.0)
+            numbers = (event.barrier_id, event.step, len(event.worker_ids), wait_s, event.worker_ids[-1])
+            _write(logging.INFO, text, *numbers, task_id=event.task_id)
+
+    def _barrier_broke(self, event: e.BarrierBroke) -> None:
+        if self._budget.allows(_Kind("barriers broken", event.task_id)):
+            text = "barrier %r broke at step %d with %d of %d workers there; missing: %s: %s"
+            missing = ", ".join(event.missing[:5]) + (" …" if len(event.missing) > 5 else "")
+            numbers = (event.barrier_id, event.step, len(event.worker_ids), event.total)
+            _write(logging.WARNING, text, *numbers, missing or "nobody", event.reason, task_id=event.task_id)
+
+    # --- checkpoints
+
+    def _checkpoint_begun(self, event: e.CheckpointBegun) -> None:
+        if _log.isEnabledFor(logging.DEBUG):
+            text = "checkpoint %s of step %d begun by ranks %s, generation %d"
+            ids = {"task_id": event.task_id, "worker_id": event.worker_id}
+            _write(logging.DEBUG, text, event.checkpoint_id, event.step, event.ranks, event.generation, **ids)
+
+    def _checkpoint_voted(self, event: e.CheckpointVoted) -> None:
+        if _log.isEnabledFor(logging.DEBUG):
+            task_id, step = self._attempt(event.attempt)
+            text = "rank %d has written its part of step %s: %.2f MB in %.2f s"
+            _write(logging.DEBUG, text, event.rank, step, event.size_bytes / _MB, event.duration_s, task_id=task_id)
+
+    def _checkpoint_committed(self, event: e.CheckpointCommitted) -> None:
+        if _log.isEnabledFor(logging.INFO) and self._budget.allows(_Kind("checkpoints saved", event.task_id)):
+            took = "" if event.duration_s is None else f" in {event.duration_s:.2f} s"
+            text = "checkpoint %r of step %d saved to %s: %.2f MB%s"
+            values = (event.checkpoint_id, event.step, event.storage_path, event.size_bytes / _MB, took)
+            _write(logging.INFO, text, *values, task_id=event.task_id, worker_id=event.worker_id)
+
+    def _checkpoint_aborted(self, event: e.CheckpointAborted) -> None:
+        task_id, step = self._attempt(event.attempt)
+        missing = f"; missing ranks {list(event.missing)}" if event.missing else ""
+        text = "checkpoint of step %s failed: %s%s; the one before it stays the latest"
+        _write(logging.WARNING, text, step, event.reason, missing, task_id=task_id)
+
+    def _checkpoint_removed(self, event: e.CheckpointRemoved) -> None:
+        if _log.isEnabledFor(logging.DEBUG):
+            text = "checkpoints removed: %s: %s"
+            _write(logging.DEBUG, text, ", ".join(event.checkpoint_ids), event.reason, task_id=event.task_id)
+
+    def _attempt(self, name: str) -> tuple[str, str]:
+        """The task and the step of an attempt; old ones are forgotten."""
+        known = self._state.checkpoints.attempts.get(name)
+        return (known.task_id, str(known.step)) if known else ("", "?")
+
+    # --- data
+
+    def _dataset_registered(self, event: e.DatasetRegistered) -> None:
+        text = "dataset %s registered: %d samples of %s in shards of %d"
+        _write(logging.INFO, text, event.dataset_id, event.total_samples, event.path, event.shard_size)
+
+    def _dataset_attached(self, event: e.DatasetAttached) -> None:
+        group = f"task {event.task_id}" if event.task_id else "the plain workers"
+        _write(logging.DEBUG, "dataset %s is read by %s from now on", event.dataset_id, group, task_id=event.task_id)
+
+    def _shards_rebalanced(self, event: e.ShardsRebalanced) -> None:
+        if _log.isEnabledFor(logging.DEBUG) and self._budget.allows(_Kind("dealings of shards", event.task_id)):
+            text = "shards of %s dealt to %d ranks, generation %d"
+            datasets = ", ".join(self._state.datasets.attached(event.task_id)) or "no dataset"
+            _write(logging.DEBUG, text, datasets, len(event.ranks), event.generation, task_id=event.task_id)
+
+    def _queue_opened(self, event: e.QueueOpened) -> None:
+        text = "the queue of dataset %s lends epoch %d"
+        _write(logging.DEBUG, text, event.dataset_id, event.epoch, task_id=event.task_id)
+
+    # --- tasks
+
+    def _task_submitted(self, event: e.TaskSubmitted) -> None:
+        text = "task %s submitted: %r, type %s, %d workers"
+        _write(logging.INFO, text, event.task_id, event.name, event.type, event.worker_count, task_id=event.task_id)
+
+    def _task_changed(self, event: e.TaskChanged) -> None:
+        """A line when the status, the attempt or the reason is new; an attempt that only gets a new reason has got
+        into trouble, and is a warning."""
+        now = (event.status, event.attempt, event.reason)
+        before = self._tasks.get(event.task_id)
+        if before == now:
+            return
+        status = TaskStatus(event.status)
+        if status.final:
+            self._tasks.pop(event.task_id, None)
+        else:
+            self._tasks[event.task_id] = now
+        again = status is TaskStatus.RUNNING and before is not None and before[:2] == now[:2]
+        level = logging.WARNING if again else _TASK_LEVELS.get(status, logging.INFO)
+        _write(level, "task %s is %s: %s", event.task_id, event.status, event.reason, task_id=event.task_id)
+
+
+def _write(level: int, text: str, *values: object, task_id: str = "", worker_id: str = "") -> None:
+    _log.log(level, text, *values, extra={"task_id": task_id, "worker_id": worker_id})
