@@ -1,4 +1,4 @@
-"""Settings, read once at the edge: environment, then strata.toml, then flags, the later winning.
+"""Settings, read once at the edge: flags over environment over `.env` over strata.toml over defaults.
 
 Every variable X is also accepted as STRATA_X. Unknown keys and bad values are refused by name, with what is allowed.
 """
@@ -20,7 +20,9 @@ from pydantic_settings import (
 
 from strata.errors import InvalidConfig
 
-__all__ = ["RANK_VARIABLES", "Settings", "load_settings", "masked"]
+__all__ = ["RANK_VARIABLES", "Settings", "check_storage", "dotenv_variables", "environment", "load_settings", "masked"]
+
+_DOTENV = Path(".env")
 
 # Set by agents for the ranks they start, and read by the SDK, not here.
 RANK_VARIABLES = frozenset(
@@ -72,7 +74,14 @@ def _env(name: str) -> AliasChoices:
 class Settings(BaseSettings):
     """All settings of a Strata process. Fields without an unprefixed twin in the contract are STRATA_* only."""
 
-    model_config = SettingsConfigDict(extra="forbid", frozen=True, populate_by_name=True, toml_file="strata.toml")
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        toml_file="strata.toml",
+        env_file=_DOTENV,
+        dotenv_filtering="only_existing",  # the file is the whole project's, not ours alone
+    )
 
     coordinator_addr: Address = Field(default="localhost:50051", validation_alias=_env("COORDINATOR_ADDR"))
     heartbeat_timeout: Seconds = Field(default=30.0, validation_alias=_env("HEARTBEAT_TIMEOUT"))
@@ -124,19 +133,45 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, TomlConfigSettingsSource(settings_cls), env_settings
+        return init_settings, env_settings, dotenv_settings, TomlConfigSettingsSource(settings_cls)
 
 
 def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
     """Settings from all sources; `flags` are those the user gave on the command line (None = not given)."""
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    _refuse_unknown_variables()
+    _refuse_unknown_variables(environment())
     try:
         return Settings(**given)
     except ValidationError as error:
         raise InvalidConfig(_explain(error), hint="See `strata config show` and docs/configuration.md.") from None
     except (OSError, ValueError) as error:  # strata.toml that is not TOML; ValueError covers TOMLDecodeError
         raise InvalidConfig(f"strata.toml cannot be read: {error}") from None
+
+
+def environment() -> Mapping[str, str]:
+    """The process's variables, and those of a `.env` in the working folder that it does not have itself."""
+    return {**dotenv_variables(), **os.environ}
+
+
+def dotenv_variables() -> dict[str, str]:
+    """What `.env` in the working folder sets; a folder of that name (a virtualenv) is none."""
+    from dotenv import dotenv_values  # here: most processes have no such file
+
+    if not _DOTENV.is_file():
+        return {}
+    try:
+        return {name: value for name, value in dotenv_values(_DOTENV).items() if value is not None}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidConfig(f".env cannot be read: {error}") from None
+
+
+def check_storage(settings: Settings) -> None:
+    """Before anything starts: a task would find out only when it saves."""
+    if settings.storage_backend == "s3" and not settings.checkpoint_bucket:
+        raise InvalidConfig(
+            "STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set",
+            hint="Set CHECKPOINT_BUCKET to the name of the bucket, or STORAGE_BACKEND=local.",
+        )
 
 
 def masked(settings: Settings) -> dict[str, str]:
@@ -151,9 +186,9 @@ def variables(field: str) -> list[str]:
     return [str(choice) for choice in alias.choices]
 
 
-def _refuse_unknown_variables() -> None:
+def _refuse_unknown_variables(given: Mapping[str, str]) -> None:
     known = {name for field in Settings.model_fields for name in variables(field)} | RANK_VARIABLES
-    for name in sorted(os.environ):
+    for name in sorted(given):
         if name.startswith("STRATA_") and name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"Did you mean {close[0]}?" if close else "Unset it; docs/configuration.md lists what there is."
@@ -176,7 +211,7 @@ def _as_written(key: str) -> str:
     for field in Settings.model_fields:
         names = variables(field)
         if key in names:
-            return next((name for name in names if name in os.environ), field)
+            return next((name for name in names if name in environment()), field)
     return key
 
 

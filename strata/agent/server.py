@@ -18,7 +18,7 @@ from strata.agent.journal import Journal
 from strata.agent.ranks import Ranks
 from strata.client.channel import known_token
 from strata.client.telemetry import Outbox, OutboxConfig, telemetry_address
-from strata.config import Settings
+from strata.config import Settings, check_storage, dotenv_variables
 from strata.lockfile import FolderLock
 from strata.network import is_loopback, write_endpoint
 
@@ -41,6 +41,7 @@ class Whereabouts:
 def run(settings: Settings, where: Whereabouts | None = None) -> None:
     """Serves until SIGTERM or SIGINT, then stops its ranks and leaves. When its supervisor was killed, the ranks run on
     and are adopted by the next agent."""
+    check_storage(settings)
     folder = settings.data_dir.resolve() / "agent"
     lock = FolderLock(folder, "agent")
     lock.acquire()
@@ -125,8 +126,9 @@ def _reachable_address(coordinator: str) -> str:
 
 
 def _environment(settings: Settings, config: AgentConfig, telemetry: str | None) -> dict[str, str]:
-    """What every rank needs to find the cluster, whatever its working folder."""
+    """What every rank needs to find the cluster, whatever its working folder; also what this folder's `.env` says."""
     environment = {
+        **{name: value for name, value in dotenv_variables().items() if name not in os.environ},
         "STRATA_AGENT_ID": config.agent_id,
         "STRATA_COORDINATOR_ADDR": config.coordinator,
         "STRATA_DATA_DIR": str(settings.data_dir.resolve()),

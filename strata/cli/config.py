@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from strata.config import Settings, load_settings, masked, variables
+from strata.config import Settings, dotenv_variables, load_settings, masked, variables
 
 __all__ = ["add_to"]
 
@@ -35,4 +35,8 @@ def show(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] 
 def _source(settings: Settings, name: str) -> str:
     if name not in settings.model_fields_set:
         return "[dim]default[/]"
-    return next((variable for variable in variables(name) if variable in os.environ), "strata.toml")
+    for place, known in (("", os.environ), (".env: ", dotenv_variables())):
+        found = next((variable for variable in variables(name) if variable in known), None)
+        if found:
+            return place + found
+    return "strata.toml"

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
 from strata.cli.supervisor import Child, Supervisor
-from strata.config import Settings
+from strata.config import Settings, check_storage
 from strata.lockfile import FolderLock
 from strata.network import write_endpoint
 from strata.token import ensure_token
@@ -51,6 +51,7 @@ def up(
 def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
     """A running cluster on this machine: endpoints.json is there inside the block, no process is left after it.
     Inside, Ctrl-C and SIGTERM only set the supervisor's `stopping`: whoever uses it looks there."""
+    check_storage(settings)
     folder = settings.data_dir
     lock = FolderLock(folder, "strata")
     lock.acquire()

@@ -15,7 +15,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from strata.clock import SystemClock
-from strata.config import Settings
+from strata.config import Settings, check_storage
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.coordinator.launch import BUILTIN_ENTRYPOINTS
@@ -76,6 +76,7 @@ class CoordinatorServer:
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
         settings = self._settings
+        check_storage(settings)
         token = ensure_token(settings)
         check_exposure(settings.host, token=token, insecure=settings.insecure)
         entrypoints = {**BUILTIN_ENTRYPOINTS, **settings.task_types}

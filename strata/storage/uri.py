@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from strata.config import environment
 from strata.errors import InvalidArgument
 from strata.storage.base import ObjectStore
 from strata.storage.cloud import open_cloud
@@ -37,7 +38,7 @@ def open_store(uri: str | os.PathLike[str], options: StorageOptions | None = Non
         raise InvalidArgument(f"{text!r} is not a place for checkpoints", hint=f"Allowed: {allowed}.")
     if not parts.netloc:
         raise InvalidArgument(f"{text!r} names no bucket", hint=f"Write {parts.scheme}://bucket/prefix.")
-    settings = StorageOptions.from_environment(os.environ) if options is None else options
+    settings = StorageOptions.from_environment(environment()) if options is None else options
     return open_cloud(provider, parts.netloc, parts.path.strip("/"), settings)
 
 

@@ -1,11 +1,12 @@
-"""Settings: environment, then strata.toml, then flags; what is wrong is named with its value and what is allowed."""
+"""Settings: flags over environment over .env over strata.toml; what is wrong is named, with what is allowed."""
 
 from pathlib import Path
 
 import pytest
 
-from strata.config import Settings, load_settings, masked
+from strata.config import Settings, check_storage, environment, load_settings, masked
 from strata.errors import InvalidConfig
+from strata.storage.options import StorageOptions
 
 
 @pytest.fixture(autouse=True)
@@ -30,13 +31,47 @@ def test_both_spellings_are_read_and_the_longer_wins(monkeypatch: pytest.MonkeyP
     assert load_settings().heartbeat_timeout == 7.0
 
 
-def test_the_file_beats_the_environment_and_flags_beat_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEARTBEAT_TIMEOUT", "5")
-    (folder / "strata.toml").write_text("heartbeat_timeout = 6\n[task_types]\nmine = ['python', 'm.py']\n")
+def test_flags_beat_the_environment_which_beats_dotenv_which_beats_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "strata.toml").write_text("heartbeat_timeout = 4\n[task_types]\nmine = ['python', 'm.py']\n")
+    assert load_settings().heartbeat_timeout == 4.0
+    assert load_settings().task_types == {"mine": ["python", "m.py"]}
+    (folder / ".env").write_text("export STRATA_HEARTBEAT_TIMEOUT='5'\nSOMEBODY_ELSES=1\n")
+    assert load_settings().heartbeat_timeout == 5.0
+    monkeypatch.setenv("HEARTBEAT_TIMEOUT", "6")
     assert load_settings().heartbeat_timeout == 6.0
     assert load_settings({"heartbeat_timeout": None}).heartbeat_timeout == 6.0
     assert load_settings({"heartbeat_timeout": 8}).heartbeat_timeout == 8.0
-    assert load_settings().task_types == {"mine": ["python", "m.py"]}
+
+
+def test_a_bucket_gets_its_keys_from_dotenv(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / ".env").write_text("AWS_ACCESS_KEY_ID=from-file\nAWS_SECRET_ACCESS_KEY=s\nAWS_REGION=eu-north-1\n")
+    monkeypatch.setenv("AWS_REGION", "us-west-2")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    options = StorageOptions.from_environment(environment())
+    assert (options.access_key_id, options.region) == ("from-file", "us-west-2")
+    assert load_settings().aws_access_key_id == "from-file"
+
+
+def test_a_dotenv_with_a_mistake_is_named(folder: Path) -> None:
+    (folder / ".env").write_text("STRATA_GRPC_PROT=1\n")
+    with pytest.raises(InvalidConfig, match="STRATA_GRPC_PROT is not a setting"):
+        load_settings()
+    (folder / ".env").write_text("HEARTBEAT_TIMEOUT=soon\n")
+    with pytest.raises(InvalidConfig, match="HEARTBEAT_TIMEOUT = 'soon' is not valid"):
+        load_settings()
+    (folder / ".env").unlink()
+    (folder / ".env").mkdir()
+    assert load_settings().heartbeat_timeout == 30.0
+
+
+def test_s3_without_a_bucket_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORAGE_BACKEND", "s3")
+    with pytest.raises(InvalidConfig, match="STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set"):
+        check_storage(load_settings())
+    monkeypatch.setenv("CHECKPOINT_BUCKET", "models")
+    check_storage(load_settings())
 
 
 @pytest.mark.parametrize("address", ["http://h:1", "https://h:1", "h:1"])

@@ -1,0 +1,54 @@
+"""The specification's settings, as a user sets them: variables, a `.env`, and what stops the start."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def _strata(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "strata", *arguments]
+    root = Path(__file__).resolve().parents[3]
+    merged = {**os.environ, "PYTHONPATH": str(root), **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=merged, cwd=folder, check=False)
+
+
+def test_defaults_are_those_of_the_specification(tmp_path: Path) -> None:
+    shown = json.loads(_strata(tmp_path, "config", "show", "--json").stdout)
+    expected = {
+        "http_port": "3000",
+        "grpc_port": "50051",
+        "coordinator_addr": "localhost:50051",
+        "heartbeat_timeout": "30.0",
+        "storage_backend": "local",
+        "ch_host": "None",
+        "ch_port": "8123",
+        "ch_protocol": "http",
+        "ch_database": "training_observability",
+        "ch_user": "default",
+        "ch_password": "",
+        "poll_interval_sec": "3.0",
+    }
+    assert {name: shown[name] for name in expected} == expected
+
+
+def test_a_dotenv_is_read_and_its_secrets_are_masked(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("AWS_ACCESS_KEY_ID=AKIA\nAWS_SECRET_ACCESS_KEY=hush\nCH_PORT=8124\n")
+    shown = _strata(tmp_path, "config", "show", CH_PORT="9000").stdout
+    assert "AKIA" in shown
+    assert ".env: AWS_ACCESS_KEY_ID" in " ".join(shown.split())
+    assert "hush" not in shown
+    assert "9000" in shown
+
+
+@pytest.mark.parametrize("command", ["up", "coordinator", "agent"])
+def test_s3_without_a_bucket_stops_the_start_with_one_sentence(tmp_path: Path, command: str) -> None:
+    refused = _strata(tmp_path, command, STORAGE_BACKEND="s3")
+    assert refused.returncode != 0
+    said = refused.stdout + refused.stderr
+    assert "STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set" in said
+    assert "Set CHECKPOINT_BUCKET to the name of the bucket" in said
+    assert "Traceback" not in said
