@@ -55,7 +55,7 @@ def test_a_barrier_per_step_writes_a_few_lines_and_a_count(
 
 
 def test_what_is_switched_off_costs_next_to_nothing(lifecycle: LifecycleLog, caplog: pytest.LogCaptureFixture) -> None:
-    """Measured: 0.2 µs per barrier when off, 0.7 µs when held back. The bound is a hundred times that."""
+    """Measured: 0.3 µs per barrier when off, 1.9 µs when held back. The bound is far above, for busy machines."""
     event = _released(1)
     for level in (logging.WARNING, logging.INFO):
         with caplog.at_level(level, logger="strata"):
