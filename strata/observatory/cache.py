@@ -1,12 +1,12 @@
-"""The live picture of every series in bounded memory: at most 998 buckets each, whatever its length.
+"""The live picture of the newest series in bounded memory: at most 998 buckets each, whatever its length.
 
-Buckets cut a series by order of arrival, not by step: constant steps, steps that go back after a restart and absurd
-ones all keep their shape, and a bucket never has to be searched. When a row is full, neighbours merge and the width
-doubles. Updates are vectorised over series; never called from another thread.
+A series that has a row here is whole; of the others the tally alone is known, and the store has their points. Buckets
+cut a series by order of arrival, not by step: constant steps, steps that go back after a restart and absurd ones all
+keep their shape, and a bucket never has to be searched. When a row is full, neighbours merge and the width doubles.
+Updates are vectorised over series; never called from another thread.
 """
 
 import mmap
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,9 @@ from strata.observatory.decimate import (
     merge_buckets,
     merge_pairs,
 )
+from strata.observatory.tally import SeriesStats, Tally
 
-__all__ = ["NUM_BUCKETS", "NewestPoints", "SeriesCache", "SeriesStats"]
+__all__ = ["NUM_BUCKETS", "SeriesCache"]
 
 # Two points per bucket and the newest one: never more than 2,000.
 NUM_BUCKETS = 998
@@ -33,41 +34,18 @@ _ROWS_AT_ONCE = 256
 _NEARLY_FULL = 850
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesStats:
-    """Counts over the whole life of a series, and its newest point."""
-
-    total_points: int
-    nan_count: int
-    last_step: int
-    last_time: int
-    last_value: float
-
-
-@dataclass(frozen=True, slots=True)
-class NewestPoints:
-    """The same of many series, as columns."""
-
-    totals: Ints
-    nans: Ints
-    steps: Ints
-    times: Ints
-    values: Floats
-
-
 class SeriesCache:
     """Rows of buckets, handed to series by number. Memory is touched only as far as rows are filled."""
 
     def __init__(self, max_series: int = 10_000) -> None:
         self.max_series = max_series
+        self.tally = Tally()
         self._buckets = _lazy_rows(max_series)
-        self._total = np.zeros(max_series, np.int64)
         self._in_row = np.zeros(max_series, np.int64)
         self._shift = np.zeros(max_series, np.int64)
-        self._bad = np.zeros(max_series, np.int64)
-        self._last_step = np.zeros(max_series, np.int64)
-        self._last_time = np.zeros(max_series, np.int64)
-        self._last_value = np.zeros(max_series, np.float64)
+        self._owner = np.full(max_series, _FREE, np.int64)
+        self._used_at = np.zeros(max_series, np.int64)
+        self._uses = 0
         self._slots: npt.NDArray[np.int64] = np.full(1024, _FREE, np.int64)
         self._free = list(range(max_series - 1, -1, -1))
 
@@ -78,35 +56,44 @@ class SeriesCache:
     def has(self, number: int) -> bool:
         return number < len(self._slots) and self._slots[number] != _FREE
 
-    def apply(self, numbers: Ints, steps: Ints, times: Ints, values: Floats) -> Ints:
-        """Adds points in order of arrival. Returns the positions that found no row because the cache is full."""
+    def count_new(self, numbers: Ints) -> int:
+        """How many of these series were never heard of: each wants a row."""
+        return int((self.tally.totals(np.unique(numbers)) == 0).sum())
+
+    def apply(self, numbers: Ints, steps: Ints, times: Ints, values: Floats) -> int:
+        """Adds points in order of arrival. A new series gets a row while there are any; one that is known but has none
+        is only counted, for a row with its newest points alone would be a lie. Returns how many points had no row."""
         if len(numbers) == 0:
-            return np.zeros(0, np.int64)
+            return 0
         order = np.argsort(numbers, kind="stable")
-        sorted_numbers = numbers[order]
-        starts = _changes(sorted_numbers)
-        sizes = np.diff(starts, append=len(order))
-        slots = self._slots_of(sorted_numbers[starts])
-        if (slots == _FREE).any():
-            homeless = np.repeat(slots == _FREE, sizes)
-            rest = np.sort(order[~homeless])
-            self.apply(numbers[rest], steps[rest], times[rest], values[rest])
-            return np.sort(order[homeless])
-        self._make_room(slots, sizes)
         steps, times, values = steps[order], times[order], values[order]
-        within = np.arange(len(order)) + np.repeat(self._in_row[slots] - starts, sizes)
+        starts = _changes(numbers[order])
+        heads = numbers[order[starts]]
+        slots = self._slots_of(heads)
+        self.tally.add(heads, starts, steps, times, values)
+        sizes = np.diff(starts, append=len(order))
+        if (slots == _FREE).any():
+            housed = slots != _FREE
+            rows = np.repeat(housed, sizes)
+            slots, sizes = slots[housed], sizes[housed]
+            steps, times, values = steps[rows], times[rows], values[rows]
+        if len(slots):
+            self._put(slots, sizes, steps, times, values)
+        return len(order) - len(steps)
+
+    def _put(self, slots: Ints, sizes: Ints, steps: Ints, times: Ints, values: Floats) -> None:
+        """Points of series that have rows, row by row."""
+        self._uses += 1
+        self._used_at[slots] = self._uses
+        self._make_room(slots, sizes)
+        starts = np.cumsum(sizes) - sizes
+        within = np.arange(len(steps)) + np.repeat(self._in_row[slots] - starts, sizes)
         shifts = np.repeat(self._shift[slots], sizes)
         places = np.repeat(slots * NUM_BUCKETS, sizes) + (within >> shifts)
         cuts = _changes(places)
         begun = np.flatnonzero(within[cuts] & ((1 << shifts[cuts]) - 1))
         self._merge(places[cuts], bucketize(steps, times, values, cuts), begun)
-        ends = starts + sizes - 1
-        self._total[slots] += sizes
         self._in_row[slots] += sizes
-        self._bad[slots] += np.add.reduceat((~np.isfinite(values)).astype(np.int64), starts)
-        self._last_step[slots], self._last_time[slots] = steps[ends], times[ends]
-        self._last_value[slots] = values[ends]
-        return np.zeros(0, np.int64)
 
     def load(self, number: int, buckets: Buckets, stats: SeriesStats) -> bool:
         """Replaces a series by what the store holds: buckets in order, each of any width. False when full."""
@@ -121,9 +108,9 @@ class SeriesCache:
         widest = int(buckets["n"].max()) if len(buckets) else 1
         self._shift[slot] = max(0, (widest - 1).bit_length())
         self._in_row[slot] = len(buckets) << int(self._shift[slot])
-        self._total[slot], self._bad[slot] = stats.total_points, stats.nan_count
-        self._last_step[slot], self._last_time[slot] = stats.last_step, stats.last_time
-        self._last_value[slot] = stats.last_value
+        self._uses += 1
+        self._used_at[slot] = self._uses
+        self.tally.set(number, stats)
         return True
 
     def curve(self, number: int, points: int = 2 * NUM_BUCKETS + 1) -> Curve:
@@ -146,33 +133,20 @@ class SeriesCache:
             buckets, owners = merge_at(buckets, starts), owners[starts]
         curve, owned = curves_of(buckets, owners)
         ends = np.searchsorted(owned, np.arange(len(slots) + 1))
-        return [self._ended(int(slot), curve.take(slice(*ends[at : at + 2]))) for at, slot in enumerate(slots)]
+        return [self._ended(number, curve.take(slice(*ends[at : at + 2]))) for at, number in enumerate(numbers)]
 
     def stats(self, number: int) -> SeriesStats:
-        slot = int(self._slots[number])
-        return SeriesStats(
-            total_points=int(self._total[slot]),
-            nan_count=int(self._bad[slot]),
-            last_step=int(self._last_step[slot]),
-            last_time=int(self._last_time[slot]),
-            last_value=float(self._last_value[slot]),
-        )
-
-    def newest(self, numbers: list[int]) -> NewestPoints:
-        """`stats` of many series at once; each must be here."""
-        slots = self._slots[np.array(numbers, np.int64)]
-        return NewestPoints(
-            totals=self._total[slots],
-            nans=self._bad[slots],
-            steps=self._last_step[slots],
-            times=self._last_time[slots],
-            values=self._last_value[slots],
-        )
+        return self.tally.of(number)
 
     def is_raw(self, number: int) -> bool:
         """Whether every point of the series is still here as it came."""
         slot = self._slots[number]
-        return bool(self._shift[slot] == 0 and self._total[slot] == self._in_row[slot])
+        return bool(self._shift[slot] == 0 and self.tally.of(number).total_points == self._in_row[slot])
+
+    def held(self) -> tuple[Ints, Ints]:
+        """The series that have a row, and a number for each that is the higher the later it was fed or loaded."""
+        rows = np.flatnonzero(self._owner != _FREE)
+        return self._owner[rows], self._used_at[rows]
 
     def evict(self, numbers: list[int]) -> None:
         """Gives the rows of these series away; the store still has them."""
@@ -181,13 +155,14 @@ class SeriesCache:
                 slot = int(self._slots[number])
                 self._clear(slot)
                 self._slots[number] = _FREE
+                self._owner[slot] = _FREE
                 self._free.append(slot)
 
     def _slots_of(self, numbers: Ints) -> Ints:
-        """Sorted numbers; new ones get a row each while there are any."""
+        """Sorted numbers; those that are new get a row each while there are any."""
         self._grow(int(numbers[-1]))
         slots = self._slots[numbers]
-        for place in np.flatnonzero(slots == _FREE).tolist():
+        for place in np.flatnonzero((slots == _FREE) & (self.tally.totals(numbers) == 0)).tolist():
             slots[place] = self._slot(int(numbers[place]))
         return slots
 
@@ -201,12 +176,12 @@ class SeriesCache:
         if slot == _FREE and self._free:
             slot = self._free.pop()
             self._slots[number] = slot
+            self._owner[slot] = number
         return slot
 
     def _clear(self, slot: int) -> None:
         self._buckets[slot] = np.zeros((), BUCKET)
-        for column in (self._total, self._in_row, self._shift, self._bad):
-            column[slot] = 0
+        self._in_row[slot] = self._shift[slot] = 0
 
     def _make_room(self, slots: Ints, sizes: Ints) -> None:
         nearly = slots[self._in_row[slots] + sizes > (_NEARLY_FULL << self._shift[slots])]
@@ -235,9 +210,10 @@ class SeriesCache:
             fresh[begun] = merge_pairs(flat[places[begun]], fresh[begun])
         flat[places] = fresh
 
-    def _ended(self, slot: int, curve: Curve) -> Curve:
+    def _ended(self, number: int, curve: Curve) -> Curve:
         """A bucket shows its extremes; the newest point is what people look at, so it is added when it is neither."""
-        step, time, value = self._last_step[slot], self._last_time[slot], self._last_value[slot]
+        newest = self.tally.of(number)
+        step, time, value = newest.last_step, newest.last_time, newest.last_value
         if len(curve) == 0 or not np.isfinite(value) or step < curve.steps[-1]:
             return curve
         tail = slice(-4, None)  # two points of each of the last buckets: the newest one cannot lie before them

@@ -1,15 +1,15 @@
-"""Series for REST: from the live cache when the whole of it is asked for, else a window from the store."""
+"""Series for REST: from the live cache when they are whole there, else from the store."""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from strata.errors import StoreUnavailable
 from strata.observatory.decimate import Curve, curve_of, thin
-from strata.observatory.history import StoredCurve, read_curves
+from strata.observatory.history import History, StoredCurve, read_curves
 from strata.observatory.live import LiveView
 from strata.observatory.store.base import Store
 from strata.types.metrics import SeriesKey
@@ -22,32 +22,47 @@ _SETTLE_S = 3.0
 class CurveReader:
     """Answers with at most `points` points per series, extremes included."""
 
-    def __init__(self, live: LiveView, store: Store, flush: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, live: LiveView, history: History, store: Store, flush: Callable[[], Awaitable[None]]) -> None:
         self._live = live
+        self._history = history
         self._store = store
         self._flush = flush
+
+    async def bring(self, numbers: Sequence[int]) -> list[int]:
+        """Those of these series that the cache has, once what was not in it has been read from the store. While there
+        is no store that is less than was asked for."""
+        known = [number for number in numbers if self._is_known(number)]
+        missing = [number for number in known if not self._live.cache.has(number)]
+        if missing:
+            with contextlib.suppress(StoreUnavailable):
+                await self._history.fetch(self._live, missing)
+        return [number for number in known if self._live.cache.has(number)]
+
+    def _is_known(self, number: int) -> bool:
+        series = self._live.series
+        return number < len(series) and series.key(number).run_id not in self._live.runs.deleted
 
     async def read(self, run_id: str, where: Mapping[str, Any], points: int) -> list[dict[str, Any]]:
         """`where` as in sql.curves, without the run; None means no limit."""
         self._live.tick()  # who has just sent points finds them
         narrowed = any(value is not None for name, value in where.items() if name != "metric")
-        if not narrowed and self._is_cached(run_id):
-            return self._from_cache(run_id, where.get("metric"), points)
+        metric = where.get("metric")
+        if not narrowed and self._live.is_whole and self._is_shown(run_id, metric):
+            return self._from_cache(run_id, metric, points)
         try:
             await self._settle(run_id)
             found = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2))
         except StoreUnavailable:
-            if narrowed or not self._is_shown(run_id):
+            if narrowed or not self._is_shown(run_id, metric):
                 raise
-            return self._from_cache(run_id, where.get("metric"), points)  # what is live, while there is no more
+            return self._from_cache(run_id, metric, points)  # what is live, while there is no more
         return await asyncio.to_thread(lambda: [_stored(curve, points) for curve in found])
 
     async def _settle(self, run_id: str) -> None:
         """Points that were accepted but that the store has not got yet are waited for, within reason."""
         series, cache = self._live.series, self._live.cache
         ahead = not self._live.is_whole or any(
-            cache.has(number) and series.stored(number) < cache.stats(number).total_points
-            for number in series.of_run(run_id)
+            series.stored(number) < cache.stats(number).total_points for number in series.of_run(run_id)
         )
         if ahead:
             with contextlib.suppress(TimeoutError):
@@ -60,11 +75,9 @@ class CurveReader:
         if self._store.ready:
             await self._flush()
 
-    def _is_cached(self, run_id: str) -> bool:
-        return self._live.is_whole and run_id not in self._live.cold and self._is_shown(run_id)
-
-    def _is_shown(self, run_id: str) -> bool:
-        numbers = self._live.series.of_run(run_id)
+    def _is_shown(self, run_id: str, metric: str | None) -> bool:
+        series = self._live.series
+        numbers = [number for number in series.of_run(run_id) if metric in (None, series.key(number).metric)]
         return bool(numbers) and all(self._live.cache.has(number) for number in numbers)
 
     def _from_cache(self, run_id: str, metric: str | None, points: int) -> list[dict[str, Any]]:

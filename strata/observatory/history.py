@@ -1,30 +1,30 @@
-"""Reading series back from the store: whole runs into the cache, and windows of them for a zoomed chart."""
+"""Reading series back from the store: the newest point of all, curves into the cache, windows for a zoomed chart."""
 
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from strata.observatory.cache import NUM_BUCKETS, SeriesCache, SeriesStats
+from strata.observatory.cache import NUM_BUCKETS, SeriesCache
 from strata.observatory.decimate import BUCKET, Buckets
 from strata.observatory.ingest.batch import decode
 from strata.observatory.live import LiveView, NewPoints
 from strata.observatory.series import SeriesTable
 from strata.observatory.spool import Spool
 from strata.observatory.store.base import Store
-from strata.observatory.store.sql import curves, series_of
+from strata.observatory.store.sql import SERIES, curves, series_of
 from strata.observatory.store.writer import StoreWriter
+from strata.observatory.tally import SeriesStats
 from strata.types.metrics import SeriesKey
 
 __all__ = ["History", "StoredCurve", "read_curves"]
 
 _log = logging.getLogger(__name__)
-_RUNS_AT_ONCE = 8
+_SERIES_AT_ONCE = 1000
 _KEY = ("run_id", "metric", "host", "rank", "device")
 
 
@@ -45,7 +45,7 @@ async def read_curves(store: Store, where: Mapping[str, Any], buckets: int) -> l
 
 
 class History:
-    """Loads runs into the live cache so that cache = store + what the spool still holds, to the point."""
+    """Brings series into the live view so that what it says is store + what the spool still holds, to the point."""
 
     def __init__(
         self, store: Store, writer: StoreWriter, spool: Spool, series: SeriesTable, cache: SeriesCache
@@ -56,40 +56,50 @@ class History:
         self._series = series
         self._cache = cache
 
-    async def load(self, live: LiveView, runs: Sequence[str]) -> None:
-        """Replaces these runs in the cache. Runs for which there is no room stay cold."""
-        for start in range(0, len(runs), _RUNS_AT_ONCE):
-            await self._load_some(live, list(runs[start : start + _RUNS_AT_ONCE]))
+    async def outline(self, live: LiveView) -> None:
+        """Everything in the store becomes known by its name, its count and its newest point; no curve is read."""
+        async with self._writer.quiet() as stored_end:
+            rows = (await self._store.query(SERIES)).to_pylist()
+            # No await from here on: nothing can come between the counts and the live view.
+            live.tick()  # what was taken but not ticked may be in the store already; shown now, it is replaced too
+            later = self._later(live, stored_end)
+            live.replace(list(range(len(self._series))), lambda: self._set_tallies(rows), later)
+
+    async def fetch(self, live: LiveView, numbers: Sequence[int]) -> None:
+        """Puts the curves of these series into the cache; others make room."""
+        for start in range(0, len(numbers), _SERIES_AT_ONCE):
+            await self._fetch_some(live, list(numbers[start : start + _SERIES_AT_ONCE]))
             await asyncio.sleep(0)
 
-    async def _load_some(self, live: LiveView, runs: list[str]) -> None:
+    async def _fetch_some(self, live: LiveView, numbers: list[int]) -> None:
+        keys = {self._series.key(number): number for number in numbers}
+        runs, metrics = sorted({key.run_id for key in keys}), sorted({key.metric for key in keys})
         async with self._writer.quiet() as stored_end:
-            sql, parameters = series_of(runs)
+            sql, parameters = series_of(runs, metrics)
             counted = (await self._store.query(sql, parameters)).to_pylist()
-            found = await read_curves(self._store, {"runs": runs}, NUM_BUCKETS)
-            # No await from here on: nothing can come between the counts, the rows and the cache.
+            found = await read_curves(self._store, {"runs": runs, "metrics": metrics}, NUM_BUCKETS)
+            # No await from here on, as above.
+            live.tick()
+            later = _only(self._later(live, stored_end), numbers)
             for row in counted:
-                number = self._series.intern(SeriesKey(*(row[name] for name in _KEY)), row["unit"])
-                self._series.set_stored(number, row["points"])
-            self._fill(live, runs, found, stored_end)
+                number = keys.get(_key_of(row))
+                if number is not None:
+                    self._series.set_stored(number, row["points"])
+            mine = [(keys[curve.key], curve) for curve in found if curve.key in keys]
+            live.replace(numbers, lambda: self._load_rows(live, mine), later)
 
-    def _fill(self, live: LiveView, runs: list[str], found: list[StoredCurve], stored_end: int) -> None:
-        # What was taken but not ticked may be in the store already; shown now, it is replaced like the rest.
-        live.tick()
-        later = self._later(live, stored_end)
-        by_run: dict[str, list[StoredCurve]] = {run_id: [] for run_id in runs}
-        for curve in found:
-            by_run[curve.key.run_id].append(curve)
-        for run_id, mine in by_run.items():
-            missing = [curve for curve in mine if not self._cache.has(self._series.intern(curve.key, curve.unit))]
-            if len(missing) > self._cache.num_free and not live.make_room(len(missing)):
-                live.cold.add(run_id)
-                continue
-            live.replace(run_id, partial(self._load_rows, mine), _only(later, self._series.of_run(run_id)))
+    def _set_tallies(self, rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            number = self._series.intern(_key_of(row), row["unit"])
+            self._series.set_stored(number, row["points"])
+            stats = SeriesStats(row["points"], row["bad"], row["top_step"], row["last_ms"], row["newest"])
+            self._cache.tally.set(number, stats)
 
-    def _load_rows(self, found: list[StoredCurve]) -> None:
-        for curve in found:
-            self._cache.load(self._series.intern(curve.key, curve.unit), curve.buckets, curve.stats)
+    def _load_rows(self, live: LiveView, found: list[tuple[int, StoredCurve]]) -> None:
+        live.make_room(min(len(found), self._cache.max_series))
+        for number, curve in found:
+            if not self._cache.load(number, curve.buckets, curve.stats):
+                self._cache.tally.set(number, curve.stats)
 
     def _later(self, live: LiveView, stored_end: int) -> NewPoints | None:
         """Points that the live view has shown already but the store did not have when it was asked."""
@@ -105,11 +115,14 @@ class History:
         return NewPoints.joined(parts) if parts else None
 
 
+def _key_of(row: Mapping[str, Any]) -> SeriesKey:
+    return SeriesKey(*(row[name] for name in _KEY))
+
+
 def _only(points: NewPoints | None, numbers: list[int]) -> NewPoints | None:
     if points is None:
         return None
-    chosen = np.isin(points.numbers, numbers)
-    return NewPoints(points.numbers[chosen], points.steps[chosen], points.times[chosen], points.values[chosen])
+    return points.take(np.flatnonzero(np.isin(points.numbers, numbers)))
 
 
 def _curves_of(table: pa.Table) -> Iterator[StoredCurve]:

@@ -4,7 +4,6 @@ So the cache is always the state as of the last published event: a snapshot plus
 """
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +22,8 @@ from strata.observatory.snapshot import SnapshotBuilder, series_head
 __all__ = ["LiveView", "NewPoints"]
 
 _log = logging.getLogger(__name__)
+# Rows of ended runs are given away by the dozen: a search among ten thousand must not come with every new series.
+_SLACK = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,6 @@ class LiveView:
         self._pending: list[NewPoints] = []
         self._pending_end = 0
         self._announced: set[int] = set()
-        self._touched: OrderedDict[str, None] = OrderedDict()
-        self._partial: set[str] = set()
-        self.cold: set[str] = set()
         # False until what earlier processes accepted is loaded: before, any run here may be the end of a longer one.
         self.is_whole = False
         self.applied_offset = 0
@@ -105,25 +103,20 @@ class LiveView:
             observe(points)
         return len(points)
 
-    def replace(self, run_id: str, load: Callable[[], None], later: NewPoints | None) -> None:
-        """Puts a run's history into the cache: `load` fills its rows, `later` is what the store did not have yet."""
-        numbers = self.series.of_run(run_id)
-        self._snapshots.forget(numbers)
-        self.cache.evict(numbers)  # also series that only live points have made so far: `later` brings them again
+    def replace(self, numbers: list[int], load: Callable[[], None], later: NewPoints | None) -> None:
+        """Puts what the store says of some series in place of what is known: `load` fills the cache, `later` is what
+        the store did not have yet."""
+        self._evict(numbers)
+        self.cache.tally.forget(numbers)
         load()
-        if later is not None and len(later):
+        if later is not None:
             self.cache.apply(later.numbers, later.steps, later.times, later.values)
-        self.cold.discard(run_id)
-        self._partial.discard(run_id)
-        self._touch(run_id)
 
     def drop(self, run_ids: Sequence[str]) -> None:
         """Runs that are no more: open pages are told, and what still comes of them is shown to nobody."""
         self.tick()
         for run_id in run_ids:
-            self._evict(run_id)
-            self.cold.discard(run_id)
-            self._partial.discard(run_id)
+            self._evict(self.series.of_run(run_id))
             self.runs.delete(run_id)
         self.publish_runs(deleted=run_ids)
 
@@ -131,42 +124,36 @@ class LiveView:
         infos = [info.to_dict() for info in self.runs.all()]
         self.stream.publish("runs_meta", {"runs": infos, "deleted": list(deleted)}, topic="metrics")
 
-    def partial_runs(self) -> set[str]:
-        """Runs of which the cache shows only the newest points; the loader should fetch the rest."""
-        return set(self._partial)
+    def outline(self, run_ids: list[str]) -> dict[str, object]:
+        """Who the series of these runs are, and the newest point of each."""
+        return self._snapshots.outline(run_ids)
 
-    def make_room(self, wanted: int) -> bool:
-        """Evicts runs that are not active, the least recently fed first. False when not enough could be freed."""
+    def make_room(self, wanted: int) -> None:
+        """Gives rows away until `wanted` are free: of ended runs first, then of the others, each time those of the
+        series that were fed or looked at longest ago. Their points are in the store."""
+        missing = wanted - self.cache.num_free
+        if missing <= 0:
+            return
+        numbers, used_at = self.cache.held()
+        owners = self.series.run_numbers(numbers)
         active = self.runs.active()
-        for run_id in [run for run in self._touched if run not in active]:
-            if self.cache.num_free >= wanted:
-                return True
-            self._evict(run_id)
-            _log.info("run %s left the live cache; the store still has it", run_id)
-        return self.cache.num_free >= wanted
+        lively = np.isin(owners, [run for run in np.unique(owners).tolist() if self.series.run_id(run) in active])
+        order = np.lexsort((used_at, lively))
+        count = max(missing, min(self.cache.max_series // _SLACK, int((~lively).sum())))
+        self._evict(numbers[order[:count]].tolist())
+        _log.debug("%d series left the live cache; the store has them", count)
 
-    def _evict(self, run_id: str) -> None:
-        numbers = self.series.of_run(run_id)
+    def _evict(self, numbers: list[int]) -> None:
         self.cache.evict(numbers)
         self._snapshots.forget(numbers)
-        self._touched.pop(run_id, None)
-        self.cold.add(run_id)
 
     def _apply(self, points: NewPoints) -> None:
-        if self.cold:
-            runs = {self.series.key(int(number)).run_id for number in np.unique(points.numbers)}
-            self._partial |= runs & self.cold
-        homeless = self.cache.apply(points.numbers, points.steps, points.times, points.values)
-        if len(homeless):
-            self.make_room(len(np.unique(points.numbers[homeless])))
-            rest = self.cache.apply(
-                points.numbers[homeless], points.steps[homeless], points.times[homeless], points.values[homeless]
-            )
-            self.unshown_points += len(rest)
+        self.make_room(self.cache.count_new(points.numbers))
+        self.unshown_points += self.cache.apply(points.numbers, points.steps, points.times, points.values)
 
     def _parts(self, points: NewPoints) -> dict[str, RunPart]:
         """The delta, run by run; also the moment at which a series is announced and its run's figures move."""
-        spans = _Spans(points, np.flatnonzero(np.diff(points.numbers, prepend=-1)))
+        spans = _Spans(points, np.flatnonzero(np.diff(points.numbers, prepend=-1)), self.series)
         owners = self.series.run_numbers(spans.numbers)
         by_run = np.argsort(owners, kind="stable")
         cuts = np.flatnonzero(np.diff(owners[by_run], prepend=-1)).tolist()
@@ -179,36 +166,44 @@ class LiveView:
         """One run's share; `chosen` are its spans."""
         numbers = spans.numbers[chosen].tolist()
         run_id = self.series.key(numbers[0]).run_id
-        fresh = [number for number in numbers if number not in self._announced]
-        self._announced.update(fresh)
+        if not self.runs.is_active(run_id):  # a page that was opened meanwhile may have been told of other runs only
+            self._announced.difference_update(self.series.of_run(run_id))
+        fresh = [place for place, number in enumerate(numbers) if number not in self._announced]
+        self._announced.update(numbers)
         self.runs.seen(run_id, *spans.figures(chosen))
         if fresh:
             self.runs.set_series(run_id, len(self.series.of_run(run_id)))
-        self._touch(run_id)
-        heads = [series_head(self.series, number) for number in fresh]
+        before = spans.totals_before(chosen[fresh], self.cache)
+        heads = [
+            {**series_head(self.series, numbers[place]), "total_points": total}
+            for place, total in zip(fresh, before, strict=True)
+        ]
         return RunPart(encode(heads)[1:-1], encode(spans.items(chosen))[1:-1])
-
-    def _touch(self, run_id: str) -> None:
-        self._touched[run_id] = None
-        self._touched.move_to_end(run_id)
 
 
 class _Spans:
     """The points of a tick, series by series: each a stretch of sorted columns."""
 
-    def __init__(self, points: NewPoints, starts: Ints) -> None:
+    def __init__(self, points: NewPoints, starts: Ints, series: SeriesTable) -> None:
         self.numbers = points.numbers[starts]
         self._starts = starts
         self._ends = np.append(starts[1:], len(points))
         self._first = np.minimum.reduceat(points.times, starts)
         self._last = np.maximum.reduceat(points.times, starts)
-        self._top = np.maximum.reduceat(points.steps, starts)
+        self._top = np.where(series.of_host(self.numbers), -1, np.maximum.reduceat(points.steps, starts))
         self._columns = points.steps.tolist(), points.times.tolist(), points.values.tolist()
 
-    def figures(self, chosen: Ints) -> tuple[int, int, int, int]:
-        """First and last time, highest step and number of points of some spans."""
+    def figures(self, chosen: Ints) -> tuple[int, int, int | None, int]:
+        """First and last time, highest step (if any was logged) and number of points of some spans."""
         count = int((self._ends[chosen] - self._starts[chosen]).sum())
-        return int(self._first[chosen].min()), int(self._last[chosen].max()), int(self._top[chosen].max()), count
+        top = int(self._top[chosen].max())
+        return int(self._first[chosen].min()), int(self._last[chosen].max()), None if top < 0 else top, count
+
+    def totals_before(self, chosen: Ints, cache: SeriesCache) -> list[int]:
+        """How many points each of these series had before the tick, once the cache has them."""
+        sizes = self._ends[chosen] - self._starts[chosen]
+        before: list[int] = (cache.tally.totals(self.numbers[chosen]) - sizes).tolist()
+        return before
 
     def items(self, chosen: Ints) -> list[list[object]]:
         """As the stream shows them: number, steps, times, values."""

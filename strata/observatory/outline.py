@@ -3,20 +3,20 @@
 from collections.abc import Iterable
 from typing import Any
 
-from strata.observatory.cache import SeriesCache
 from strata.observatory.series import SeriesTable
+from strata.observatory.tally import Tally
 
 __all__ = ["outline_of"]
 
 
-def outline_of(numbers: list[int], series: SeriesTable, cache: SeriesCache) -> dict[str, Any]:
+def outline_of(numbers: list[int], series: SeriesTable, tally: Tally) -> dict[str, Any]:
     """Ten thousand series in about half a megabyte: names once, rows refer to them by position."""
     keys = [series.key(number) for number in numbers]
     runs, run = _coded(key.run_id for key in keys)
     metrics, metric = _coded(key.metric for key in keys)
     hosts, host = _coded(key.host for key in keys)
     units, unit = _coded(series.unit(number) for number in numbers)
-    newest = cache.newest(numbers)
+    newest = tally.many(numbers)
     return {
         "runs": runs,
         "metrics": metrics,

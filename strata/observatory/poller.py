@@ -86,18 +86,13 @@ class Poller:
             await asyncio.sleep(self._config.interval_s)
 
     async def backfill(self) -> None:
-        """Every run's figures, and the newest runs' curves until the cache is nearly full."""
+        """Every run's figures, every series' newest point, and the newest curves until the cache is nearly full."""
         await self._writer.flushed(self._writer.boot_end)
         await self.refresh_runs()
-        room, chosen = self._live.cache.max_series * 9 // 10, []
-        for info in self._live.runs.all():
-            if info.num_series <= room:
-                chosen.append(info.run_id)
-                room -= info.num_series
-            else:
-                self._live.cold.add(info.run_id)
-        await self._history.load(self._live, chosen)
-        await self._sync_counts()
+        await self._history.outline(self._live)
+        room = self._live.cache.max_series * 9 // 10
+        chosen = [number for info in self._live.runs.all() for number in self._live.series.of_run(info.run_id)][:room]
+        await self._history.fetch(self._live, chosen)
         self._live.is_whole = True
         if chosen:
             self._live.stream.resync("history was loaded")
@@ -127,7 +122,7 @@ class Poller:
 
     async def poll(self) -> int:
         """Shows what is new from others; returns how many rows that was."""
-        reload: set[str] = self._live.partial_runs()
+        reload: list[int] = []
         found = 0
         async with self._writer.quiet():
             total = int((await self._store.query(_TOTAL))["points"][0].as_py() or 0)
@@ -135,11 +130,11 @@ class Poller:
                 for row in (await self._store.query(SERIES)).to_pylist():
                     found += await self._check_series(row, reload)
         if reload:
-            await self._history.load(self._live, sorted(reload))
+            await self._history.fetch(self._live, reload)
             self._live.stream.resync("history of a run was loaded")
         return found
 
-    async def _check_series(self, row: dict[str, Any], reload: set[str]) -> int:
+    async def _check_series(self, row: dict[str, Any], reload: list[int]) -> int:
         series = self._live.series
         number = series.intern(
             SeriesKey(row["run_id"], row["metric"], row["host"], row["rank"], row["device"]), row["unit"]
@@ -148,11 +143,11 @@ class Poller:
         if new == 0:
             return 0
         series.set_stored(number, row["points"])
-        if new < 0 or row["run_id"] in self._live.cold or row["run_id"] in self._live.runs.deleted:
-            return 0  # rows were deleted, or nobody looks at the run: its figures follow with the runs list
+        if new < 0 or row["run_id"] in self._live.runs.deleted:
+            return 0  # rows were deleted: the run's figures follow with the runs list
         rows = await self._find_new(number, new)
         if rows is None:
-            reload.add(row["run_id"])
+            reload.append(number)
             return new
         columns = list(zip(*rows, strict=True))
         self._recent.setdefault(number, Recent()).add(rows)
@@ -171,8 +166,9 @@ class Poller:
             return None
         cache = self._live.cache
         self._live.tick()
-        shown = cache.has(number)
-        since = cache.stats(number).last_time - OVERLAP_MS if shown and not cache.is_raw(number) else None
+        known = cache.tally.totals(np.array([number]))[0] > 0
+        raw = not known or (cache.has(number) and cache.is_raw(number))
+        since = None if raw else cache.stats(number).last_time - OVERLAP_MS
         key = self._live.series.key(number)
         where = {"runs": [key.run_id], **key._asdict(), "from_ms": since}
         del where["run_id"]
@@ -181,24 +177,16 @@ class Poller:
         found = list(zip(table["step"].to_pylist(), table["ms"].to_pylist(), table["value"].to_pylist(), strict=True))
         # Our own rows that the store has must be in the cache before the two are compared.
         self._live.tick()
-        if not cache.has(number):
+        if not known:
             return found if len(found) == new else None
         return pick_new(found, self._known(number), cache.stats(number).last_time, new)
 
     def _known(self, number: int) -> Counter[Row] | None:
         """The rows of a series that we have, as far as they are kept one by one."""
         cache = self._live.cache
-        if not cache.is_raw(number):
+        if not cache.has(number) or not cache.is_raw(number):
             recent = self._recent.get(number)
             return recent.rows if recent else None
         curve = cache.curve(number)
         rows = zip(curve.steps.tolist(), curve.times.tolist(), curve.values.tolist(), strict=True)
         return Counter(map(comparable, rows))
-
-    async def _sync_counts(self) -> None:
-        """Runs that stay outside the cache are counted too, so that only later rows are strangers."""
-        async with self._writer.quiet():
-            for row in (await self._store.query(SERIES)).to_pylist():
-                if row["run_id"] in self._live.cold:
-                    key = SeriesKey(row["run_id"], row["metric"], row["host"], row["rank"], row["device"])
-                    self._live.series.set_stored(self._live.series.intern(key, row["unit"]), row["points"])

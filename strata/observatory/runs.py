@@ -40,14 +40,15 @@ class RunBook:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def seen(self, run_id: str, first_ms: int, last_ms: int, top_step: int, points: int) -> None:
-        """Live points came in; arrival counts as a sign of life even when the sender's clock is off."""
+    def seen(self, run_id: str, first_ms: int, last_ms: int, top_step: int | None, points: int) -> None:
+        """Live points came in; arrival counts as a sign of life even when the sender's clock is off. `top_step` is None
+        when all of them are samples of the host: their steps are no steps of the training."""
         if run_id in self.deleted:
             return
         entry = self._entries.setdefault(run_id, _Entry())
         entry.first_ms = first_ms if entry.first_ms is None else min(entry.first_ms, first_ms)
         entry.last_ms = last_ms if entry.last_ms is None else max(entry.last_ms, last_ms)
-        entry.top_step = top_step if entry.top_step is None else max(entry.top_step, top_step)
+        entry.top_step = _higher(entry.top_step, top_step)
         entry.points += points
         entry.seen_ms = round(self._clock.wall() * 1000)
 
@@ -63,7 +64,7 @@ class RunBook:
             entry = self._entries.setdefault(row["run_id"], _Entry())
             entry.first_ms = min(row["first_ms"], entry.first_ms or row["first_ms"])
             entry.last_ms = max(row["last_ms"], entry.last_ms or 0)
-            entry.top_step = max(row["top_step"], entry.top_step or 0)
+            entry.top_step = _higher(entry.top_step, row["top_step"])
             entry.points = max(entry.points, row["points"])
             entry.series = max(entry.series, row["series"])
 
@@ -102,6 +103,10 @@ class RunBook:
         mine = [run_id for run_id, entry in self._entries.items() if entry.details.get("task_id") == task_id]
         return mine or [task_id]
 
+    def is_active(self, run_id: str) -> bool:
+        entry = self._entries.get(run_id)
+        return entry is not None and self._is_active(entry)
+
     def active(self) -> set[str]:
         return {run_id for run_id, entry in self._entries.items() if self._is_active(entry)}
 
@@ -125,3 +130,7 @@ class RunBook:
     def _is_active(self, entry: _Entry) -> bool:
         newest = max(entry.last_ms or 0, entry.seen_ms)
         return self._clock.wall() * 1000 - newest < ACTIVE_WINDOW_S * 1000
+
+
+def _higher(known: int | None, other: int | None) -> int | None:
+    return max((step for step in (known, other) if step is not None), default=None)

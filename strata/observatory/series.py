@@ -28,6 +28,7 @@ class SeriesTable:
         self._stored: npt.NDArray[np.int64] = np.zeros(1024, np.int64)
         self._run_ids: list[str] = []
         self._run_of: npt.NDArray[np.int64] = np.zeros(1024, np.int64)
+        self._of_host: npt.NDArray[np.bool_] = np.zeros(1024, np.bool_)
         # By identity: the same tuple comes with every batch of a sender, and holding it keeps its id its own.
         self._remembered: OrderedDict[int, tuple[tuple[SeriesHead, ...], npt.NDArray[np.int64]]] = OrderedDict()
 
@@ -48,6 +49,8 @@ class SeriesTable:
         if number >= len(self._stored):
             self._stored = np.concatenate([self._stored, np.zeros_like(self._stored)])
             self._run_of = np.concatenate([self._run_of, np.zeros_like(self._run_of)])
+            self._of_host = np.concatenate([self._of_host, np.zeros_like(self._of_host)])
+        self._of_host[number] = key.metric.startswith("sys.")
         siblings = self._by_run[key.run_id]
         if siblings:
             self._run_of[number] = self._run_of[siblings[0]]
@@ -71,6 +74,10 @@ class SeriesTable:
     def run_numbers(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Of which run each series is, as places of `run_id`."""
         return self._run_of[numbers]
+
+    def of_host(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of them are samples of a host, taken by Strata: their steps count samples, not training."""
+        return self._of_host[numbers]
 
     def run_id(self, run_number: int) -> str:
         return self._run_ids[run_number]

@@ -86,7 +86,7 @@ class Observatory:
         self._writer = StoreWriter(self._spool, self._store, series)
         self._intake = Intake(self._spool, self._take, clock, runs.deleted)
         self._logs = LogBook(self._store)
-        history = History(self._store, self._writer, self._spool, series, cache)
+        self._history = History(self._store, self._writer, self._spool, series, cache)
         self._board = ClusterBoard(self._broadcaster, clock, self._own_status)
         webhook = Webhook(settings.webhook_url) if settings.webhook_url else None
         self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, webhook)
@@ -94,7 +94,7 @@ class Observatory:
         polling = PollerConfig(
             clock=clock, interval_s=settings.poll_interval_sec, edits=self._edits, on_backfilled=self._backfill
         )
-        self._poller = Poller(self._store, self._writer, history, self._live, polling)
+        self._poller = Poller(self._store, self._writer, self._history, self._live, polling)
         self._sentinel = Sentinel(self._live, self._board, self._alerts, clock, settings.data_dir)
         self._keeper = CheckpointKeeper(self._board, self._intake.accept, self._store)
         self._pins = PinBook(self._board, clock)
@@ -162,7 +162,7 @@ class Observatory:
             intake=self._intake,
             live=self._live,
             broadcaster=self._broadcaster,
-            curves=CurveReader(self._live, self._store, self._writer.flushed),
+            curves=CurveReader(self._live, self._history, self._store, self._writer.flushed),
             logs=self._logs,
             board=self._board,
             commands=commands,

@@ -1,19 +1,21 @@
 """The first thing a browser gets: every cached series inside a byte budget. Active runs keep their detail, others get
-fewer points, and the answer says so; a client that asks for points itself gets an outline of them all. A series that
-did not change since is not encoded again.
+fewer points, and the answer says so; a client that asks for points itself gets an outline of all that the store holds,
+as far as a page can take it. A series that did not change since is not encoded again.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from strata.observatory.cache import SeriesCache, SeriesStats
+from strata.observatory.cache import SeriesCache
 from strata.observatory.decimate import Curve
 from strata.observatory.encoding import encode
 from strata.observatory.outline import outline_of
 from strata.observatory.ring import Filter
 from strata.observatory.runs import RunBook
 from strata.observatory.series import SeriesTable
+from strata.observatory.tally import SeriesStats
+from strata.types.metrics import RunInfo
 
 __all__ = ["SnapshotBuilder", "series_head"]
 
@@ -24,6 +26,8 @@ _BYTES_PER_POINT = 85
 _ACTIVE_SHARE = 0.75
 # About a megabyte: what a page can take before its first chart without anybody waiting for it.
 _SPARSE_POINTS = 12_000
+# One and a half megabytes. Runs beyond it are named, and their series are asked for when somebody chooses the run.
+MAX_OUTLINE = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +49,57 @@ class SnapshotBuilder:
 
     def build(self, wanted: Filter, epoch: str) -> bytes:
         runs = [info for info in self._runs.all() if wanted.runs is None or info.run_id in wanted.runs]
-        active = {info.run_id for info in runs if info.is_active}
-        live: list[int] = []
-        rest: list[int] = []
-        for info in runs:
-            numbers = [number for number in self._series.of_run(info.run_id) if self._cache.has(number)]
-            (live if info.run_id in active else rest).extend(numbers)
-        if wanted.sparse and self._is_much([*live, *rest]):
-            outline = outline_of([*live, *rest], self._series, self._cache)
-            opening = {"epoch": epoch, "runs": [info.to_dict() for info in runs], "series": []}
-            return encode(opening | {"outline": outline, "reduced": False})
+        ordered = sorted(runs, key=lambda info: not info.is_active)
+        if wanted.sparse and self._is_much(ordered):
+            return self._outlined(ordered, epoch)
+        live, rest = self._cached(runs, active=True), self._cached(runs, active=False)
         detail, coarse = self._shares(live, rest)
         parts = [*self._series_json(live, detail), *self._series_json(rest, coarse)]
         reduced = any(self._is_reduced(number, detail) for number in live)
         reduced = reduced or any(self._is_reduced(number, coarse) for number in rest)
+        left_out = sum(len(self._series.of_run(info.run_id)) for info in runs) - len(live) - len(rest)
         infos = encode([info.to_dict() for info in runs])
-        return b'{"epoch":%b,"runs":%b,"series":[%b],"reduced":%b}' % (
-            encode(epoch), infos, b",".join(parts), b"true" if reduced else b"false",
+        return b'{"epoch":%b,"runs":%b,"series":[%b],"reduced":%b,"omitted_series":%d}' % (
+            encode(epoch), infos, b",".join(parts), b"true" if reduced else b"false", left_out,
         )  # fmt: skip
+
+    def outline(self, run_ids: list[str]) -> dict[str, object]:
+        """Who the series of these runs are, and the newest point of each."""
+        numbers = [number for run_id in run_ids for number in self._series.of_run(run_id)]
+        return outline_of(numbers, self._series, self._cache.tally)
+
+    def _outlined(self, runs: list[RunInfo], epoch: str) -> bytes:
+        """Running ones whole, whatever their size: deltas speak of their series. Of the others the newest that fit."""
+        room, chosen, omitted = MAX_OUTLINE, [], []
+        for info in runs:
+            size = len(self._series.of_run(info.run_id))
+            if info.is_active or size <= room:
+                room -= size
+                chosen.append(info.run_id)
+            else:
+                omitted.append(info.run_id)
+        opening = {"epoch": epoch, "runs": [info.to_dict() for info in runs], "series": [], "reduced": False}
+        return encode(opening | {"outline": self.outline(chosen), "omitted_runs": omitted})
+
+    def _cached(self, runs: list[RunInfo], *, active: bool) -> list[int]:
+        return [
+            number
+            for info in runs
+            if info.is_active == active
+            for number in self._series.of_run(info.run_id)
+            if self._cache.has(number)
+        ]
 
     def forget(self, numbers: list[int]) -> None:
         """Of series that left the cache or were loaded anew."""
         for number in numbers:
             self._encoded.pop(number, None)
 
-    def _is_much(self, numbers: list[int]) -> bool:
-        return int(np.minimum(self._cache.newest(numbers).totals, MAX_POINTS).sum()) > _SPARSE_POINTS
+    def _is_much(self, runs: list[RunInfo]) -> bool:
+        """More points than a page takes at once, or some that only the store has."""
+        numbers = np.array([number for info in runs for number in self._series.of_run(info.run_id)], np.int64)
+        points = int(np.minimum(self._cache.tally.totals(numbers), MAX_POINTS).sum())
+        return points > _SPARSE_POINTS or not all(self._cache.has(number) for number in numbers.tolist())
 
     def _shares(self, live: list[int], rest: list[int]) -> tuple[int, int]:
         """Points per series: all of them when they fit, else most of the budget for what is running now."""

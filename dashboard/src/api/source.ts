@@ -6,6 +6,7 @@ import type {
   Dashboard,
   Dataset,
   LogEntry,
+  OutlineAnswer,
   PointsAnswer,
   Preview,
   RunInfo,
@@ -64,6 +65,8 @@ export interface Requests {
   series(run: string, query: SeriesQuery, signal?: AbortSignal): Promise<RunSeries[]>;
   /** Points of series by their numbers in the stream; only asked for after a snapshot with an outline. */
   points(ids: readonly number[], points: number, signal?: AbortSignal): Promise<PointsAnswer>;
+  /** Who the series of these runs are; only asked for runs that a snapshot left out. */
+  outline(runs: readonly string[], signal?: AbortSignal): Promise<OutlineAnswer>;
   course(task: string, signal?: AbortSignal): Promise<Course>;
   createTask(task: CreateTask): Promise<{ task_id: string }>;
   stopTask(id: string): Promise<void>;

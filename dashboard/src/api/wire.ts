@@ -322,6 +322,8 @@ export interface Snapshot {
   series: SnapshotSeries[];
   /** In place of `series` when there are many: their points are asked for as they are shown. */
   outline?: Outline;
+  /** Ended runs whose series the outline leaves out: asked for when somebody looks at the run. */
+  omitted_runs?: string[];
   reduced: boolean;
 }
 
@@ -338,10 +340,18 @@ export interface SeriesPoints extends Partial<SeriesColumns> {
 export interface PointsAnswer {
   epoch: string;
   series: SeriesPoints[];
+  /** Numbers that could not be read now, because the store is away. */
+  missing?: number[];
+}
+
+export interface OutlineAnswer {
+  epoch: string;
+  outline: Outline;
 }
 
 export interface Delta {
-  new_series: SeriesHead[];
+  /** `total_points`: how many it had before, when it is new to this stream only. */
+  new_series: (SeriesHead & { total_points?: number })[];
   points: [id: number, steps: number[], times: number[], values: Nullable<number>[]][];
 }
 

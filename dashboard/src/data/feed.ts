@@ -4,12 +4,13 @@ import type { DataSource, Link } from "@/api/source";
 import type { ClusterState, StreamEvent } from "@/api/wire";
 import { oldestFirst } from "@/lib/logs";
 import { addAlerts, useAlerts } from "@/stores/alerts";
-import { setRuns, useCatalog } from "@/stores/catalog";
+import { NO_RUNS_KNOWN, setRuns, useCatalog } from "@/stores/catalog";
 import { applyState, EMPTY_CLUSTER, useCluster } from "@/stores/cluster";
 import { setLink, useLink } from "@/stores/link";
 import { toast } from "@/stores/overlay";
 import { pointLoader } from "./loader";
 import { logRing } from "./log-ring";
+import { outlineLoader } from "./outline-loader";
 import { seriesStore } from "./series-store";
 import { setSource } from "./source";
 import { systemHistory } from "./system-history";
@@ -59,8 +60,9 @@ class Feed {
     switch (event.type) {
       case "snapshot":
         setRuns(event.data.runs);
-        useCatalog.setState({ reduced: event.data.reduced });
+        useCatalog.setState({ reduced: event.data.reduced, omitted: new Set(event.data.omitted_runs) });
         pointLoader.clear();
+        outlineLoader.clear();
         seriesStore.reset(event.data);
         clearTimeout(this.#late);
         void this.#refresh();
@@ -135,10 +137,11 @@ class Feed {
 
 function forget(): void {
   useCluster.setState(EMPTY_CLUSTER, true);
-  useCatalog.setState({ runs: [], loaded: false, reduced: false });
+  useCatalog.setState(NO_RUNS_KNOWN);
   useAlerts.setState({ alerts: [], loaded: false, unread: 0 });
   useLink.setState({ state: "connecting", detail: "Opening the live stream.", lastEventAt: null, lostAt: null });
   pointLoader.clear();
+  outlineLoader.clear();
   seriesStore.reset({ series: [] });
   logRing.clear();
   systemHistory.clear();

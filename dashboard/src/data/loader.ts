@@ -74,7 +74,9 @@ export class PointLoader {
     try {
       const answer = await this.ask(ids, points);
       this.store.take(answer, batch, points);
-      this.#keep(batch);
+      this.#keep(batch.filter((series) => series.held));
+      const missing = batch.filter((series) => answer.missing?.includes(series.head.id));
+      if (missing.length > 0) setTimeout(() => this.store.touch(missing), RETRY_MS);
     } catch {
       // The server is away, as the pill says, or has begun anew: charts that are still there ask again.
       for (const series of batch) series.unask();

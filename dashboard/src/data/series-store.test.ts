@@ -190,3 +190,53 @@ test("a deleted run leaves nothing behind, and its late points find nobody", () 
   store.drop(["nobody"]);
   expect(catalog).toHaveBeenCalledOnce();
 });
+
+const outlineOf = (run: string, metric: string, id: number, total: number) => ({
+  runs: [run],
+  metrics: [metric],
+  hosts: [""],
+  units: [""],
+  id: [id],
+  run: [0],
+  metric: [0],
+  host: [0],
+  rank: [0],
+  device: [65_535],
+  unit: [0],
+  total_points: [total],
+  nan_count: [0],
+  step: [9],
+  time: [90],
+  value: [1],
+});
+
+test("names are those of the runs asked for, also of a run that the snapshot left out", () => {
+  const store = new SeriesStore();
+  store.reset({ epoch: "e", series: [], outline: outlineOf("a", "loss", 1, 10) });
+  expect(store.namesOf(["a"])).toEqual(["loss"]);
+  expect(store.namesOf(["b"])).toEqual([]);
+  store.extend({ epoch: "e", outline: outlineOf("b", "other", 2, 10) });
+  store.extend({ epoch: "e", outline: outlineOf("b", "other", 2, 10) });
+  expect(store.namesOf(["b"])).toEqual(["other"]);
+  expect(store.of("other")).toHaveLength(1);
+  expect(() => store.extend({ epoch: "f", outline: outlineOf("c", "x", 3, 1) })).toThrow();
+});
+
+test("a series that is new to the stream only has a past to ask for", () => {
+  const store = new SeriesStore();
+  store.reset({ epoch: "e", series: [] });
+  store.apply({ new_series: [{ ...head(1), total_points: 40 }, head(2)], points: [[1, [40], [400], [7]]] });
+  const [old] = store.of("m1");
+  expect([old?.held, old?.totalPoints, old?.values]).toEqual([false, 41, [7]]);
+  expect(store.of("m2")[0]?.held).toBe(true);
+});
+
+test("what the store cannot give now is asked for again, not shown as empty", () => {
+  const store = new SeriesStore();
+  store.reset({ epoch: "e", series: [], outline: outlineOf("a", "loss", 1, 10) });
+  const [series] = store.of("loss");
+  if (!series) throw new Error("no series");
+  series.ask();
+  store.take({ epoch: "e", series: [], missing: [1] }, [series], 512);
+  expect([series.asking, series.held]).toEqual([false, false]);
+});

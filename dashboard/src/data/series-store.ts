@@ -1,5 +1,5 @@
 /** All series of the stream, outside React. Charts subscribe to a metric; lists subscribe to the catalogue of names. */
-import type { Delta, Outline, PointsAnswer, SeriesHead, Snapshot } from "@/api/wire";
+import type { Delta, Outline, OutlineAnswer, PointsAnswer, SeriesHead, Snapshot } from "@/api/wire";
 import { Series } from "./series";
 
 type Listener = () => void;
@@ -32,7 +32,11 @@ export class SeriesStore {
 
   apply(delta: Delta): void {
     for (const head of delta.new_series) {
-      if (!this.#byId.has(head.id)) this.#add(head.id, new Series(head));
+      if (this.#byId.has(head.id)) continue;
+      const { total_points: before = 0, ...rest } = head;
+      // What came before is the server's to tell: the newest point is in this very delta.
+      const nothing = { step: 0, time: 0, value: null };
+      this.#add(head.id, before > 0 ? Series.outlined(rest, before, 0, nothing) : new Series(rest));
     }
     if (delta.new_series.length > 0) this.#changedCatalog();
     const touched = new Set<string>();
@@ -54,13 +58,24 @@ export class SeriesStore {
     if (answer.epoch !== this.#epoch)
       throw new Error(`points of epoch ${answer.epoch}, the stream is at ${this.#epoch}`);
     const found = new Map(answer.series.map((one) => [one.id, one]));
+    const missing = new Set(answer.missing);
     for (const series of asked) {
       if (this.#byId.get(series.head.id) !== series) continue;
       const points = found.get(series.head.id);
       if (points) series.take(points, detail);
+      else if (missing.has(series.head.id)) series.unask();
       else series.settle();
     }
-    this.touch(asked);
+    this.touch(asked.filter((series) => !missing.has(series.head.id)));
+  }
+
+  /** Series of runs that the snapshot left out. Throws like `take`. */
+  extend(answer: OutlineAnswer): void {
+    if (answer.epoch !== this.#epoch)
+      throw new Error(`an outline of epoch ${answer.epoch}, the stream is at ${this.#epoch}`);
+    this.#outline(answer.outline, new Map());
+    this.#changedCatalog();
+    for (const metric of answer.outline.metrics) this.#notify(metric);
   }
 
   /** Tells whoever shows these series to look again. */
@@ -90,6 +105,12 @@ export class SeriesStore {
     return this.#names;
   }
 
+  /** The names that at least one of these runs has logged, sorted. */
+  namesOf(runs: readonly string[]): string[] {
+    const wanted = new Set(runs);
+    return this.#names.filter((name) => this.of(name).some((series) => wanted.has(series.head.run_id)));
+  }
+
   all(): Iterable<Series> {
     return this.#byId.values();
   }
@@ -116,6 +137,7 @@ export class SeriesStore {
 
   #outline(outline: Outline, before: ReadonlyMap<string, Series>): void {
     for (let i = 0; i < outline.id.length; i += 1) {
+      if (this.#byId.has(outline.id[i] ?? 0)) continue;
       const head: SeriesHead = {
         id: outline.id[i] ?? 0,
         run_id: outline.runs[outline.run[i] ?? 0] ?? "",

@@ -1,7 +1,7 @@
 /** Which runs are on show, for pages and the top bar. */
 import { useMemo } from "react";
 import type { RunInfo } from "@/api/wire";
-import { isRunning } from "@/lib/runs";
+import { leadOf } from "@/lib/runs";
 import { shownRuns, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { useView } from "@/stores/view";
@@ -14,11 +14,13 @@ export function useShownRuns(): string[] {
   return useMemo(() => (key === "" ? [] : key.split("\n")), [key]);
 }
 
-/** The run that single-run pages talk about: the newest live one on show, else the newest. */
+/** The run that single-run pages talk about: of those on show. */
 export function useLeadRun(): RunInfo | null {
   const runs = useCatalog((state) => state.runs);
   const shown = useShownRuns();
-  const candidates = runs.filter((run) => shown.includes(run.run_id));
   const tasks = useCluster((state) => state.tasks);
-  return candidates.find((run) => isRunning(run, tasks)) ?? candidates[0] ?? null;
+  return leadOf(
+    runs.filter((run) => shown.includes(run.run_id)),
+    tasks,
+  );
 }

@@ -10,6 +10,7 @@ test.each([
   ["token_count", "training"],
   ["tokens/total", "progress"],
   ["time_to_loss_3", "progress"],
+  ["milestone/a", "progress"],
   ["progress/percent", "progress"],
   ["moe/load", "model"],
   ["gsa_gate", "model"],

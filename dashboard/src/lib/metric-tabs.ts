@@ -8,7 +8,7 @@ export interface TabRule {
 
 const TABLE: readonly [MetricTab, string][] = [
   ["checkpoints", "checkpoint"],
-  ["progress", "time_to_ progress/ tokens/"],
+  ["progress", "time_to_ progress/ tokens/ milestone"],
   ["model", "moe gsa mhc recurrence null router/ model/"],
   ["system", "sys. gpu cpu net"],
   ["training", "loss train/ val lr throughput/ token batch grad step_time"],

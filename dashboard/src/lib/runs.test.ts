@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RunInfo, Task } from "@/api/wire";
-import { isRunning, runStatus } from "./runs";
+import { isRunning, leadOf, runStatus } from "./runs";
 
 const RUN: RunInfo = { run_id: "r", start_time: 1, last_event_time: 2, latest_step: 3, is_active: true };
 const task = (status: Task["status"]) => [{ id: "t", status } as Task];
@@ -22,4 +22,13 @@ test("what has ended does not run, however fresh its last point", () => {
   expect(isRunning({ ...RUN, task_id: "t" }, task("running"))).toBe(true);
   expect(isRunning({ ...RUN, is_active: false }, [])).toBe(false);
   expect(isRunning({ ...RUN, is_active: false, task_id: "t" }, task("running"))).toBe(true);
+});
+
+test("the run of a working task leads, not the newest run", () => {
+  const own = { ...RUN, run_id: "newer" };
+  const ofTask = { ...RUN, run_id: "older", task_id: "t" };
+  expect(leadOf([own, ofTask], task("running"))?.run_id).toBe("older");
+  expect(leadOf([own, ofTask], task("recovering"))?.run_id).toBe("older");
+  expect(leadOf([own, ofTask], task("completed"))?.run_id).toBe("newer");
+  expect(leadOf([], [])).toBeNull();
 });

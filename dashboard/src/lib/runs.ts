@@ -15,3 +15,10 @@ export function runStatus(run: RunInfo, tasks: readonly Task[]): string {
   if (run.status && ENDED.includes(run.status)) return run.status;
   return run.is_active ? "running" : "finished";
 }
+
+/** Of runs that are sorted newest first: that of a task that works, else one that goes on by itself, else the newest. */
+export function leadOf(runs: readonly RunInfo[], tasks: readonly Task[]): RunInfo | null {
+  const going = runs.filter((run) => isRunning(run, tasks));
+  const working = going.find((run) => tasks.some((task) => task.id === run.task_id && task.status !== "queued"));
+  return working ?? going[0] ?? runs[0] ?? null;
+}

@@ -12,11 +12,16 @@ interface Catalog {
   loaded: boolean;
   /** The server sent some series with fewer points to stay inside its byte budget. */
   reduced: boolean;
+  /** Runs whose series are not here yet: too many for one snapshot. */
+  omitted: ReadonlySet<string>;
 }
 
-const DEFAULT_SHOWN = 5;
+/** More lines than this in every chart tell nothing, and each is asked for. The page says when there are more. */
+export const DEFAULT_SHOWN = 50;
 
-export const useCatalog = create<Catalog>(() => ({ runs: [], loaded: false, reduced: false }));
+export const NO_RUNS_KNOWN: Catalog = { runs: [], loaded: false, reduced: false, omitted: new Set() };
+
+export const useCatalog = create<Catalog>(() => NO_RUNS_KNOWN);
 
 export function setRuns(runs: readonly RunInfo[]): void {
   const sorted = [...runs].sort((a, b) => startOf(b) - startOf(a) || a.run_id.localeCompare(b.run_id));
@@ -28,7 +33,7 @@ function startOf(run: RunInfo): number {
   return toMs(run.start_time, run.start_time_ms) ?? 0;
 }
 
-/** Live runs first, then the newest, at most five: never all of them unasked. */
+/** All runs, as far as a page can draw them: live ones first, then the newest. */
 export function defaultRuns(runs: readonly RunInfo[]): string[] {
   const ordered = [...runs].sort((a, b) => Number(b.is_active) - Number(a.is_active));
   return ordered.slice(0, DEFAULT_SHOWN).map((run) => run.run_id);

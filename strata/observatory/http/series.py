@@ -1,4 +1,6 @@
-"""GET /api/series: the points of the series a page shows, by their numbers in the stream's epoch."""
+"""GET /api/series and /api/outline: the series of runs, and the points of those a page shows, by their numbers in the
+stream's epoch.
+"""
 
 from typing import Annotated, Any
 
@@ -6,11 +8,11 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from strata.errors import InvalidArgument
-from strata.observatory.cache import SeriesStats
 from strata.observatory.decimate import Curve
 from strata.observatory.encoding import encode
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
+from strata.observatory.tally import SeriesStats
 
 __all__ = ["series_router"]
 
@@ -27,12 +29,22 @@ def series_router(parts: Parts) -> APIRouter:
         points: Annotated[int, Query(ge=2, le=2000)] = 500,
     ) -> Response:
         live = parts.live
-        numbers = [number for number in _numbers(ids) if live.cache.has(number)]
+        asked = _numbers(ids)
+        numbers = await parts.curves.bring(asked)
         curves = live.cache.curves(numbers, points)
         found = [
             _answer(number, curve, live.cache.stats(number)) for number, curve in zip(numbers, curves, strict=True)
         ]
-        return json_bytes(encode({"epoch": parts.broadcaster.epoch, "series": found}))
+        missing = sorted(set(asked) - set(numbers))
+        return json_bytes(encode({"epoch": parts.broadcaster.epoch, "series": found, "missing": missing}))
+
+    @router.get("/api/outline")
+    async def outline(
+        runs: Annotated[str, Query(description="run ids, comma separated, that a snapshot named in omitted_runs")],
+    ) -> Response:
+        known = [run_id for run_id in runs.split(",") if run_id in parts.live.runs]
+        parts.live.tick()
+        return json_bytes(encode({"epoch": parts.broadcaster.epoch, "outline": parts.live.outline(known)}))
 
     return router
 

@@ -17,7 +17,8 @@ FROM {{db}}.series_rollup GROUP BY {_KEY} ORDER BY {_KEY}
 
 RUNS = """
 SELECT run_id, toUnixTimestamp64Milli(min(first_time)) AS first_ms, toUnixTimestamp64Milli(max(last_time)) AS last_ms,
-       max(max_step) AS top_step, sum(num_points) AS points, uniqExact(metric, host, rank, device) AS series
+       maxOrNullIf(max_step, NOT startsWith(metric, 'sys.')) AS top_step, sum(num_points) AS points,
+       uniqExact(metric, host, rank, device) AS series
 FROM {db}.series_rollup GROUP BY run_id ORDER BY last_ms DESC
 """
 
@@ -33,15 +34,16 @@ FROM {db}.runs GROUP BY run_id
 RUN_EDITS = "SELECT run_id, field, argMax(value, event_time) AS value FROM {db}.run_edits GROUP BY run_id, field"
 
 
-def series_of(runs: list[str]) -> tuple[str, dict[str, Any]]:
-    """SERIES for some runs only."""
-    return SERIES.replace("GROUP BY", "WHERE run_id IN {runs:Array(String)} GROUP BY", 1), {"runs": runs}
+def series_of(runs: list[str], metrics: list[str] | None = None) -> tuple[str, dict[str, Any]]:
+    """SERIES for some runs only, or for some metrics of them."""
+    clause, parameters = _where({"runs": runs, "metrics": metrics})
+    return SERIES.replace("GROUP BY", f"WHERE {clause} GROUP BY", 1), parameters
 
 
 def curves(where: Mapping[str, Any], buckets: int) -> tuple[str, dict[str, Any]]:
     """Series as buckets of equal count in order of step and time: extremes with their places, counts, newest point.
 
-    `where` may hold runs (list), metric, from_step, to_step, from_ms, to_ms.
+    `where` may hold runs and metrics (lists), metric, from_step, to_step, from_ms, to_ms.
     """
     clause, parameters = _where(where)
     sql = f"""
@@ -75,6 +77,7 @@ FROM {{db}}.metric_points WHERE {clause} ORDER BY event_time, step LIMIT {limit:
 
 _CLAUSES = {
     "runs": "run_id IN {runs:Array(String)}",
+    "metrics": "metric IN {metrics:Array(String)}",
     "metric": "metric = {metric:String}",
     "host": "host = {host:String}",
     "rank": "rank = {rank:UInt32}",

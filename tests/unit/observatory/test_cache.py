@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.observatory.cache import NUM_BUCKETS, SeriesCache, SeriesStats
+from strata.observatory.cache import NUM_BUCKETS, SeriesCache
 from strata.observatory.decimate import BUCKET, bucketize
+from strata.observatory.tally import SeriesStats
 
 
 def feed(cache: SeriesCache, number: int, values: list[float], start: int = 0) -> None:
@@ -89,16 +90,19 @@ def test_constant_and_returning_steps_keep_every_point() -> None:
     ]  # fmt: skip
 
 
-def test_a_full_cache_says_which_points_found_no_row_and_eviction_makes_room() -> None:
+def test_a_full_cache_counts_points_without_a_row_and_never_shows_half_a_series() -> None:
     cache = SeriesCache(max_series=2)
     numbers = np.array([5, 9, 7, 5, 7])
-    homeless = cache.apply(numbers, np.arange(5), np.arange(5), np.arange(5.0))
-    assert homeless.tolist() == [1]
+    assert cache.count_new(numbers) == 3
+    assert cache.apply(numbers, np.arange(5), np.arange(5), np.arange(5.0)) == 1
     assert cache.curve(5).values.tolist() == [0.0, 3.0]
+    assert cache.stats(9) == SeriesStats(1, 0, 1, 1, 1.0)
     cache.evict([5])
     assert not cache.has(5)
-    assert cache.apply(np.array([9]), np.array([1]), np.array([1]), np.array([4.0])).tolist() == []
-    assert cache.curve(9).values.tolist() == [4.0]
+    assert cache.stats(5) == SeriesStats(2, 0, 3, 3, 3.0)
+    assert cache.apply(np.array([9]), np.array([2]), np.array([2]), np.array([4.0])) == 1
+    assert cache.stats(9).total_points == 2
+    assert not cache.has(9), "its first point is in the store only"
 
 
 def test_a_loaded_series_goes_on_where_the_store_left_it() -> None:

@@ -23,7 +23,7 @@ from strata.observatory.store.writer import StoreWriter
 
 
 class MemoryStore:
-    """Answers the two questions of a load from a list of (metric, step); one bucket per row."""
+    """Answers the questions of a load from a list of (metric, step); one bucket per row."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[str, int]] = []
@@ -34,7 +34,14 @@ class MemoryStore:
         key: dict[str, Any] = {"run_id": "r1", "host": "", "rank": 0, "device": 65535, "unit": ""}
         if "series_rollup" in sql:
             counts = {metric: sum(name == metric for name, _ in self.rows) for metric in metrics}
-            return pa.Table.from_pylist([{**key, "metric": metric, "points": counts[metric]} for metric in metrics])
+            rest = {"bad": 0, "newest": 1.0, "last_ms": 1_000}
+            tops = {metric: max(step for name, step in self.rows if name == metric) for metric in metrics}
+            return pa.Table.from_pylist(
+                [
+                    {**key, **rest, "metric": metric, "points": counts[metric], "top_step": tops[metric]}
+                    for metric in metrics
+                ]
+            )
         names = ("smin", "smax", "tmin", "tmax", "sfirst", "tfirst", "slast", "tlast")
         rows = [
             {
@@ -93,12 +100,13 @@ class World:
     def totals(self) -> dict[str, int]:
         self.live.tick()
         numbers = self.series.of_run("r1")
-        return {self.series.key(n).metric: self.cache.stats(n).total_points for n in numbers if self.cache.has(n)}
+        return {self.series.key(n).metric: self.cache.stats(n).total_points for n in numbers}
 
 
 @pytest.mark.parametrize("ticked", [True, False])
 @pytest.mark.parametrize("written", [True, False])
-async def test_a_load_neither_loses_nor_doubles(tmp_path: Path, ticked: bool, written: bool) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+async def test_a_load_neither_loses_nor_doubles(tmp_path: Path, ticked: bool, written: bool, whole: bool) -> None:
     """Every combination of shown or pending with stored or not."""
     world = World(tmp_path)
     world.accept()
@@ -110,7 +118,11 @@ async def test_a_load_neither_loses_nor_doubles(tmp_path: Path, ticked: bool, wr
         world.live.tick()
     if written:
         world.write()
-    await world.history.load(world.live, ["r1"])
+    if whole:
+        world.live.tick()
+        await world.history.fetch(world.live, world.series.of_run("r1"))
+    else:
+        await world.history.outline(world.live)
     assert world.totals() == {"loss": 2, "lr": 1}
     world.accept()
     assert world.totals() == {"loss": 3, "lr": 1}
@@ -122,4 +134,4 @@ async def test_nothing_is_loaded_while_an_insert_is_in_doubt(tmp_path: Path) -> 
     world = World(tmp_path)
     world.spool.save(Progress(consumed=0, pending=10))
     with pytest.raises(StoreUnavailable, match="interrupted"):
-        await world.history.load(world.live, ["r1"])
+        await world.history.outline(world.live)

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { Empty } from "@/components/ui/empty";
 import { Select } from "@/components/ui/input";
 import { PageLink } from "@/components/ui/page-link";
@@ -17,17 +17,14 @@ import { buildHeat, describeHeat, heatColor } from "./heatmap";
 const WINDOW = 600;
 const HEAT_POINTS = 2000;
 
-function perRank(run: string): string[] {
-  return seriesStore.names().filter((name) => seriesStore.of(name).filter((one) => one.head.run_id === run).length > 1);
-}
-
 export function HeatmapTab() {
   useNow(1000);
-  const names = useMetricNames();
   const run = useLeadRun();
+  const id = run?.run_id;
+  const names = useMetricNames(useMemo(() => (id === undefined ? [] : [id]), [id]));
   const [picked, setPicked] = useState("");
   const workers = useCluster((state) => state.workers);
-  const options = run && names.length > 0 ? perRank(run.run_id) : [];
+  const options = names.filter((name) => seriesStore.of(name).filter((one) => one.head.run_id === id).length > 1);
   const metric = options.includes(picked)
     ? picked
     : (options.find((name) => name.startsWith("step_time")) ?? options[0]);

@@ -1,3 +1,4 @@
+import { useMemo } from "react";
 import type { Worker } from "@/api/wire";
 import { MetricCard } from "@/components/metric/metric-card";
 import { Empty, Skeleton } from "@/components/ui/empty";
@@ -17,10 +18,11 @@ import { WorkerResources, WorkerState } from "./worker-facts";
 const CHARTS = 6;
 
 function Metrics({ worker }: { worker: Worker }) {
-  const names = useMetricNames();
   const run = useCatalog((state) =>
     state.runs.find((one) => one.task_id === worker.current_task || one.run_id === worker.current_task),
   );
+  const id = run?.run_id;
+  const names = useMetricNames(useMemo(() => (id === undefined ? [] : [id]), [id]));
   if (!run || worker.rank === null) return null;
   const { rank } = worker;
   const own = names.filter((name) => {

@@ -70,7 +70,7 @@ export function ProgressTab({ metrics }: { metrics: readonly MetricEntry[] }) {
               })}
             </ul>
             {milestones.length === 0 && (
-              <p className="mt-2 text-xs text-muted">No time_to_*, progress/* or tokens/* metric yet.</p>
+              <p className="mt-2 text-xs text-muted">No milestone*, time_to_*, progress/* or tokens/* metric yet.</p>
             )}
           </Panel>
         );

@@ -15,6 +15,7 @@ export function RunBadges() {
   const runs = useCatalog((state) => state.runs);
   const shown = useShownRuns();
   const tasks = useCluster((state) => state.tasks);
+  const wanted = useView((view) => view.runs);
   const { set } = useView.getState();
   const [open, setOpen] = useState(false);
   const listed = runs.length <= BADGES ? runs : runs.filter((run) => shown.includes(run.run_id));
@@ -60,6 +61,7 @@ export function RunBadges() {
         None
       </Button>
       <span className="text-xs text-faint">
+        {wanted === null && runs.length > shown.length && "the newest "}
         {shown.length} of {runs.length} runs
       </span>
     </fieldset>

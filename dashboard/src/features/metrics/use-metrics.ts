@@ -1,5 +1,6 @@
 import { useMemo } from "react";
 import { useMetricNames } from "@/hooks/metric-names";
+import { useShownRuns } from "@/hooks/runs";
 import { matcher } from "@/lib/matcher";
 import { sortByInterest, tabOf } from "@/lib/metric-tabs";
 import type { MetricTab } from "@/lib/view-codec";
@@ -11,7 +12,7 @@ export interface MetricEntry {
 }
 
 export function useTabs(): { byTab: Record<MetricTab, MetricEntry[]>; total: number } {
-  const names = useMetricNames();
+  const names = useMetricNames(useShownRuns());
   const rules = usePrefs((prefs) => prefs.rules);
   const search = useView((view) => view.search);
   return useMemo(() => {

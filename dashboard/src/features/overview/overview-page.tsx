@@ -1,3 +1,4 @@
+import { useMemo } from "react";
 import { MetricCard } from "@/components/metric/metric-card";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { NoRuns } from "@/components/ui/no-runs";
@@ -19,8 +20,9 @@ import { SystemTiles } from "./system-tiles";
 
 const CHARTS = 4;
 
-function Charts() {
-  const names = useMetricNames();
+/** What the run above has logged; the other runs on show are drawn beside it where they have logged it too. */
+function Charts({ lead }: { lead: string }) {
+  const names = useMetricNames(useMemo(() => [lead], [lead]));
   return (
     <div className="grid grid-cols-2 gap-3 max-lg:grid-cols-1">
       {headlines(names, CHARTS).map((name) => (
@@ -65,7 +67,7 @@ export default function OverviewPage() {
       <div className="grid grid-cols-[minmax(0,2fr)_minmax(0,1fr)] gap-3 max-lg:grid-cols-1">
         <div className="flex min-w-0 flex-col gap-3">
           <Workers />
-          {runs.length > 0 && <Charts />}
+          {run && <Charts lead={run.run_id} />}
         </div>
         <div className="flex min-w-0 flex-col gap-3">
           <LastCheckpoint />

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { MetricCard } from "@/components/metric/metric-card";
 import { AlertList } from "@/components/ui/alert-list";
@@ -9,7 +9,6 @@ import { Page } from "@/components/ui/page";
 import { PageLink } from "@/components/ui/page-link";
 import { Panel } from "@/components/ui/panel";
 import { StatusLabel } from "@/components/ui/status";
-import { seriesStore } from "@/data/series-store";
 import { useMetricNames } from "@/hooks/metric-names";
 import { useNow } from "@/hooks/now";
 import { formatCount, formatDateTime, formatDuration, formatValue, UNKNOWN } from "@/lib/format";
@@ -32,7 +31,7 @@ const LINK = "text-xs font-medium text-accent hover:underline";
 export function RunPage({ id }: { id: string }) {
   const now = useNow(2000);
   const { runs, loaded } = useCatalog();
-  const names = useMetricNames();
+  const names = useMetricNames(useMemo(() => [id], [id]));
   const alerts = useAlerts((state) => state.alerts);
   const [asking, setAsking] = useState<"name" | "notes" | "delete" | null>(null);
   const [, navigate] = useLocation();
@@ -55,10 +54,7 @@ export function RunPage({ id }: { id: string }) {
     );
   }
   const row = toRow(run, now);
-  const own = headlines(
-    names.filter((name) => seriesStore.of(name).some((one) => one.head.run_id === id)),
-    CHARTS,
-  );
+  const own = headlines(names, CHARTS);
   const mine = alerts.filter((alert) => alert.run_id === id).slice(0, 20);
   return (
     <Page

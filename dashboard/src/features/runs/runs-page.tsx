@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import type { RunInfo } from "@/api/wire";
 import { Skeleton } from "@/components/ui/empty";
 import { Input } from "@/components/ui/input";
@@ -6,8 +6,10 @@ import { NoRuns } from "@/components/ui/no-runs";
 import { Page } from "@/components/ui/page";
 import { Panel } from "@/components/ui/panel";
 import { Table } from "@/components/ui/table";
+import { outlineLoader } from "@/data/outline-loader";
 import { useNow } from "@/hooks/now";
 import { useShownRuns } from "@/hooks/runs";
+import { formatCount } from "@/lib/format";
 import { useCatalog } from "@/stores/catalog";
 import { ConfigDiff } from "./config-diff";
 import { DeleteDialog } from "./delete-dialog";
@@ -19,6 +21,10 @@ import { isSortKey, type SortKey, sortRows, toRow } from "./run-rows";
 const ROWS = 300;
 
 export default function RunsPage({ id }: { id: string | null }) {
+  return id === null ? <RunTable /> : <RunPage id={id} />;
+}
+
+function RunTable() {
   const now = useNow(2000);
   const { runs, loaded } = useCatalog();
   const shown = useShownRuns();
@@ -27,8 +33,6 @@ export default function RunsPage({ id }: { id: string | null }) {
   const [renaming, setRenaming] = useState<string | null>(null);
   const [noting, setNoting] = useState<RunInfo | null>(null);
   const [deleting, setDeleting] = useState<RunInfo | null>(null);
-  if (id !== null) return <RunPage id={id} />;
-
   const needle = filter.toLowerCase();
   const found = runs.filter((run) =>
     `${run.run_id} ${run.name ?? ""} ${run.notes ?? ""}`.toLowerCase().includes(needle),
@@ -38,13 +42,19 @@ export default function RunsPage({ id }: { id: string | null }) {
     sort.key,
     sort.down,
   ).slice(0, ROWS);
+  useEffect(() => outlineLoader.want(rows.map(({ run }) => run.run_id)));
   const onSort = (key: string) => {
     if (isSortKey(key)) setSort((old) => ({ key, down: old.key === key ? !old.down : key !== "name" }));
   };
   return (
     <Page
       title="Runs"
-      note={`${shown.length} of ${runs.length} on show`}
+      note={[
+        `${formatCount(shown.length)} of ${formatCount(runs.length)} on show`,
+        found.length > ROWS && `the first ${ROWS} of ${formatCount(found.length)} are listed`,
+      ]
+        .filter(Boolean)
+        .join(" · ")}
       actions={
         <Input
           type="search"
