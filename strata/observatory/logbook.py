@@ -10,6 +10,7 @@ from typing import Any
 from strata.errors import InvalidArgument, StoreUnavailable
 from strata.observatory.ingest.batch import Columns, log_entry
 from strata.observatory.store.base import Store
+from strata.observatory.times import parse_time
 from strata.types.logs import LogEntry, LogLevel
 
 __all__ = ["LogBook", "LogQuery"]
@@ -21,7 +22,7 @@ _CURSOR = re.compile(r"log_([0-9a-f]{11})[0-9a-f]+\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
-    """What to look for. `before` and `after` are log ids, or Unix seconds; `level` means that level and worse."""
+    """What to look for. `before` and `after` are log ids or times; `level` means that level and worse."""
 
     limit: int = 100
     level: str | None = None
@@ -139,7 +140,4 @@ def _cursor(name: str, value: str) -> str:
     """Ids sort by time, so a time becomes the id that lies just before it."""
     if _CURSOR.match(value):
         return value
-    try:
-        return f"log_{round(float(value) * 1000):011x}"
-    except ValueError:
-        raise InvalidArgument(f"{name} is {value[:60]!r}, it must be a log id or Unix seconds") from None
+    return f"log_{round(parse_time(name, value) * 1000):011x}"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import psutil
@@ -74,6 +75,19 @@ class Cluster:
         request = Request(f"{self.endpoints['http']}{path}", json.dumps(body).encode(), headers)
         with urlopen(request, timeout=30) as response:
             return json.load(response)
+
+    def wait_for_store(self) -> "Cluster":
+        """Until the metric store answers: it comes seconds after the page, and questions of a time window need it."""
+        self.post("/api/runs/store-probe/points", {"points": [{"metric": "probe", "step": 1, "value": 1}]})
+
+        def answers() -> bool:
+            try:
+                return bool(self.get("/metrics/store-probe?from_step=1")["series"])
+            except HTTPError:
+                return False
+
+        eventually("the metric store", answers, within_s=120)
+        return self
 
     def _ended(self) -> bool:
         return self.process.poll() is not None

@@ -13,7 +13,7 @@ from strata.observatory.logbook import LogQuery
 __all__ = ["logs_router"]
 
 Limit = Annotated[int, Query(ge=1, le=10_000)]
-Cursor = Annotated[str | None, Query(description="a log id, or Unix seconds")]
+Cursor = Annotated[str | None, Query(description="a log id, Unix seconds, ISO 8601, or ClickHouse's form of a time")]
 
 
 def logs_router(parts: Parts) -> APIRouter:

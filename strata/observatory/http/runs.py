@@ -12,11 +12,14 @@ from strata.observatory.encoding import encode
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
 from strata.observatory.ingest.points import from_json
+from strata.observatory.times import parse_time
 from strata.types.names import check_name
 
 __all__ = ["runs_router"]
 
 _MAX_BODY = 32 << 20
+
+Time = Annotated[str | None, Query(description="Unix seconds, ISO 8601, or ClickHouse's form; UTC unless it says so")]
 
 
 class ChangeRun(BaseModel):
@@ -58,16 +61,16 @@ def runs_router(parts: Parts) -> APIRouter:
         metric: str | None = None,
         from_step: Annotated[int | None, Query(ge=0)] = None,
         to_step: Annotated[int | None, Query(ge=0)] = None,
-        from_time: Annotated[float | None, Query(ge=0, description="Unix seconds")] = None,
-        to_time: Annotated[float | None, Query(ge=0, description="Unix seconds")] = None,
+        from_time: Time = None,
+        to_time: Time = None,
         points: Annotated[int, Query(ge=2, le=2000)] = 2000,
     ) -> Response:
         where = {
             "metric": metric,
             "from_step": from_step,
             "to_step": to_step,
-            "from_ms": _ms(from_time),
-            "to_ms": _ms(to_time),
+            "from_ms": _ms("from_time", from_time),
+            "to_ms": _ms("to_time", to_time),
         }
         gone = run_id in parts.live.runs.deleted
         found = [] if gone else await parts.curves.read(run_id, where, points)
@@ -98,5 +101,5 @@ async def _body(request: Request) -> dict[str, Any]:
     return body
 
 
-def _ms(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1000)
+def _ms(name: str, given: str | None) -> int | None:
+    return None if given is None else round(parse_time(name, given) * 1000)

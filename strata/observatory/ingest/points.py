@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from strata.errors import InvalidArgument
+from strata.observatory.times import parse_time
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.metrics import NO_DEVICE, SeriesKey, check_series
 
@@ -20,6 +21,8 @@ def from_json(run_id: str, body: dict[str, Any], now_ms: int) -> Batch:
     for number, point in enumerate(points):
         try:
             _add_point(message, known, run_id, point, now_ms)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"points[{number}]: {error.message}", hint=error.hint) from None
         except (TypeError, ValueError, KeyError, OverflowError) as error:
             raise InvalidArgument(f"points[{number}]: {_reason(error)}") from None
     return message
@@ -55,7 +58,7 @@ def _add_point(message: Batch, known: dict[tuple[Any, ...], int], run_id: str, p
     message.points.series.append(index)
     message.points.step.append(int(step))
     message.points.value.append(_number(point["value"]))
-    message.points.event_time_ms.append(now_ms if when is None else round(float(when) * 1000))
+    message.points.event_time_ms.append(now_ms if when is None else round(parse_time("event_time", when) * 1000))
 
 
 def _number(value: Any) -> float:

@@ -15,4 +15,4 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder: Path = tmp_path_factory.mktemp("spec") / "data"
     environment = {"RUST_LOG": RUST_LOG, "HEARTBEAT_TIMEOUT": "3"}
     with Cluster(folder, "--slots", "4", environment=environment) as running:
-        yield running
+        yield running.wait_for_store()

@@ -1,0 +1,52 @@
+"""Blocks of the documentation that talk to a running Strata (```bash server, ```python server): run in their order
+against a real one, and what they claim is looked up.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.waiting import eventually
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("docs") / "data", "--slots", "4") as running:
+        yield running.wait_for_store()
+
+
+def run_blocks(page: str, cluster: Cluster, folder: Path) -> list[str]:
+    """What each block of the page printed. The page's addresses become those of the cluster."""
+    printed = []
+    text = (ROOT / page).read_text()
+    for language, code in re.findall(r"```(bash|python) server\n(.*?)```", text, re.DOTALL):
+        here = code.replace("http://localhost:3000", cluster.endpoints["http"])
+        here = here.replace("localhost:50051", cluster.endpoints["grpc"])
+        command = [sys.executable, "-c", here] if language == "python" else ["bash", "-euo", "pipefail", "-c", here]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, f"{code}\n{done.stderr}"
+        printed.append(done.stdout.strip())
+    return printed
+
+
+def test_points_written_as_the_page_says_are_read_back_as_it_says(cluster: Cluster, tmp_path: Path) -> None:
+    curl, python, read = run_blocks("docs/writing-metrics.md", cluster, tmp_path)
+    assert json.loads(curl) == {"accepted": 3}
+    assert python == "{'accepted': 4}"
+    (series,) = json.loads(read)["series"]
+    assert (series["steps"], series["values"]) == ([2, 3], [0.52, 0.4])
+    loss = cluster.get("/metrics/sweep-7?metric=loss")["series"][0]
+    assert loss["times"] == [1794816000000, 1794816001000, 1794816002500]
+    runs = eventually("the run", lambda: [run for run in cluster.get("/runs") if run["run_id"] == "sweep-7"])
+    assert runs[0]["latest_step"] == 3
+    run_blocks("docs/writing-metrics.md", cluster, tmp_path)
+    accuracy = cluster.get("/metrics/sweep-7?metric=val/accuracy")["series"][0]
+    assert accuracy["total_points"] == 4, "the same batch_id is stored once"
