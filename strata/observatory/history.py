@@ -107,7 +107,7 @@ class History:
         if end <= stored_end:
             return None
         parts = []
-        for record in self._spool.read(stored_end, limit=end, max_bytes=1 << 62):
+        for record in self._spool.read(stored_end, limit=end, max_bytes=1 << 62).records:
             columns = decode(record.payload)
             if columns.num_points:
                 numbers = self._series.intern_all(columns.heads)

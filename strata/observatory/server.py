@@ -7,6 +7,8 @@ import gc
 import logging
 import signal
 import socket
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import uvloop
@@ -45,6 +47,7 @@ from strata.observatory.runs import RunBook
 from strata.observatory.samples import SampleBook
 from strata.observatory.sentinel import Sentinel
 from strata.observatory.series import SeriesTable
+from strata.observatory.setaside import SetAside
 from strata.observatory.shutdown import Teardown, end_surely, print_stacks_on_signal
 from strata.observatory.snapshot import SnapshotBuilder
 from strata.observatory.spool import Spool
@@ -81,9 +84,11 @@ class Observatory:
         self._broadcaster = Broadcaster(lambda wanted: snapshots.build(wanted, self._broadcaster.epoch), clock)
         self._broadcaster.hold()
         self._live = LiveView(series, cache, runs, self._broadcaster, snapshots)
-        self._spool = Spool(settings.data_dir / "spool")
+        self._aside = SetAside(clock, lambda findings: self._alerts.report(findings))
+        on_damage = partial(self._aside.note, "spool")
+        self._spool = Spool(settings.data_dir / "spool", on_damage=on_damage)
         self._store = SupervisedStore(config)
-        self._writer = StoreWriter(self._spool, self._store, series)
+        self._writer = StoreWriter(self._spool, self._store, series, self._aside)
         self._intake = Intake(self._spool, self._take, clock, runs.deleted)
         self._logs = LogBook(self._store)
         self._history = History(self._store, self._writer, self._spool, series, cache)
@@ -182,10 +187,13 @@ class Observatory:
         self.http = f"http://{shown_address(sock)}"
 
     def _take(self, columns: Columns, end: int) -> None:
-        self._live.take(columns, end)
-        self._logs.take(columns)
-        self._samples.take(columns)
+        """It is safe on disk already: whoever cannot show it must not keep the others from it."""
         self._writer.offer(columns, end)
+        takers = {"live view": partial(self._live.take, columns, end), "logs": partial(self._logs.take, columns)}
+        takers["samples"] = partial(self._samples.take, columns)
+        for part, take in takers.items():
+            with self._aside.guard(part, f"the batch before byte {end} of the spool"):
+                take()
 
     async def _backfill(self, store: Store) -> None:
         await self._alerts.load(store)
@@ -207,6 +215,8 @@ class Observatory:
             "metric_store_ready": self._store.ready,
             "metric_store_problem": self._store.problem or self._store.limits or self._writer.problem,
             "spool_backlog_bytes": self._spool.backlog_bytes,
+            "spool_damage": asdict(self._spool.damage),
+            "set_aside": self._aside.view(),
             "dropped_points": self._intake.counts.dropped_points,
             "observatory_started_at_ms": round(self._started_at * 1000),
         }

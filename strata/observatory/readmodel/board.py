@@ -90,9 +90,10 @@ class ClusterBoard:
 
     def publish(self) -> None:
         """On each tick: collections that changed, each whole, in one event."""
-        problem = self._status().get("metric_store_problem")
-        if problem != self._told:  # of the observatory's own making: no event of the coordinator announces it
-            self._told = problem
+        status = self._status()
+        news = [status.get(name) for name in ("metric_store_problem", "set_aside")]
+        if news != self._told:  # of the observatory's own making: no event of the coordinator announces it
+            self._told = news
             self.cluster.dirty.add("coordinator")
         changed = self.cluster.dirty & set(COLLECTIONS)
         self._collect()

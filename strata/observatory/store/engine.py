@@ -16,6 +16,8 @@ __all__ = ["Engine"]
 _INSERT = {"async_insert": 0, "deduplicate_blocks_in_dependent_materialized_views": 1}
 # Groups are small: more threads would only take every core for a moment, which others on this host would feel.
 _INSERT |= {"max_threads": 1, "max_insert_threads": 1}
+# An import of old runs touches hundreds of months; by default a block of more than 100 is refused.
+_INSERT |= {"max_partitions_per_insert_block": 0}
 _READ = {"output_format_arrow_low_cardinality_as_dictionary": 0, "prefer_column_name_to_alias": 1}
 
 

@@ -9,6 +9,7 @@ import faulthandler
 import gc
 import os
 import queue
+import re
 import signal
 import socket
 import sys
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strata.errors import Internal, StoreUnavailable, StrataError
+from strata.errors import Busy, Internal, InvalidArgument, StoreUnavailable, StrataError
 from strata.lockfile import FolderLock
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.engine import Engine
@@ -27,6 +28,11 @@ from strata.observatory.store.schema import ensure_schema, has_points
 
 __all__ = ["main"]
 
+_CODE = re.compile(r"Code: (\d+)\.")
+# ClickHouse's codes for values that it will never take: text or numbers that do not fit a column, a constraint.
+_NEVER = frozenset({6, 26, 27, 38, 41, 53, 69, 70, 72, 117, 128, 131, 321, 349, 395, 407, 469})
+# Of the moment, or of its rights: memory, disk, parts, quotas, queries, access.
+_LATER = frozenset({74, 75, 76, 159, 164, 201, 202, 209, 210, 236, 241, 242, 243, 252, 497, 516, 1001})
 _READERS = 2
 _FINISH_S = 3.0
 _CLOSE_S = 5.0  # with the above; less than the parent waits
@@ -155,6 +161,11 @@ def _lock_folder(config: StoreConfig) -> FolderLock:
 
 def _as_strata(error: Exception) -> StrataError:
     text = str(error).splitlines()[0][:500] if str(error) else type(error).__name__
+    code = _CODE.search(text)
+    if code is not None and int(code[1]) in _NEVER:
+        return InvalidArgument(text)
+    if code is not None and int(code[1]) in _LATER:
+        return Busy(text)
     if type(error).__name__ in ("OperationalError", "ConnectionError", "ConnectionRefusedError"):
         return StoreUnavailable(text)
     return Internal(f"{type(error).__name__}: {text}")

@@ -18,10 +18,11 @@ from strata.errors import StoreUnavailable, StrataError
 from strata.observatory.background import cancel, spawn
 from strata.observatory.ingest.batch import Columns, decode
 from strata.observatory.series import SeriesTable
+from strata.observatory.setaside import SetAside
 from strata.observatory.spool import Progress, Spool
 from strata.observatory.store.base import Store
+from strata.observatory.store.inserts import Inserts, Sent
 from strata.observatory.store.rows import PointRows, tables_of, warm_up
-from strata.types.metrics import SeriesKey
 
 __all__ = ["StoreWriter"]
 
@@ -29,14 +30,9 @@ _log = logging.getLogger(__name__)
 _INTERVAL_S = 0.5
 _GROUP_BYTES = 6 << 20
 _RETRY_S = 1.0
+_PATIENCE = 5  # refusals of one group before each of its rows is tried
 _STOP_S = 3.0
 _MAX_OFFERED = 1_000_000  # points of 32 bytes each; a log line weighs ten
-
-_COUNT_POINT = """
-SELECT count() AS n FROM {db}.metric_points WHERE run_id = {run:String} AND metric = {metric:String}
-AND host = {host:String} AND rank = {rank:UInt32} AND device = {device:UInt16} AND step = {step:UInt64}
-AND toUnixTimestamp64Milli(event_time) = {time:Int64}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +53,11 @@ class _Group:
 class StoreWriter:
     """One task that moves records. `quiet` holds it between groups, so that a reader can count rows exactly."""
 
-    def __init__(self, spool: Spool, store: Store, series: SeriesTable) -> None:
+    def __init__(self, spool: Spool, store: Store, series: SeriesTable, aside: SetAside) -> None:
         self._spool = spool
         self._store = store
+        self._aside = aside
+        self._inserts = Inserts(store, aside, spool.folder / "refused.jsonl")
         self._series = series
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -121,23 +119,24 @@ class StoreWriter:
     async def _run(self) -> None:
         await asyncio.to_thread(warm_up)
         await self._store.wait_ready()
-        suspicious = self.interrupted
+        suspicious, refusals = self.interrupted, 0
         while True:
             while self._spool.progress.consumed >= self._spool.end:
                 self._wake.clear()
                 await self._wake.wait()
             try:
                 async with self._lock:
-                    await self._move_group(suspicious=suspicious)
-                suspicious, self.problem = False, None
+                    await self._move_group(suspicious=suspicious, stubborn=refusals >= _PATIENCE)
+                suspicious, refusals, self.problem = False, 0, None
             except StoreUnavailable as error:
                 suspicious, self.problem = True, error.message
                 await asyncio.sleep(0.05)
                 await self._store.wait_ready()
                 continue
-            except StrataError as error:
-                self.problem = error.message
-                _log.error("the metric store refuses a batch, trying again: %s", error.message)
+            except (StrataError, OSError) as error:  # also a disk that is full, or cannot be read: it may pass
+                refusals += 1
+                self.problem = str(error)
+                _log.error("points cannot be moved to the metric store, trying again: %s", error)
                 await asyncio.sleep(_RETRY_S)
                 continue
             async with self._moved:
@@ -148,14 +147,16 @@ class StoreWriter:
                         await self._hurry.wait()
                 self._hurry.clear()
 
-    async def _move_group(self, *, suspicious: bool) -> None:
+    async def _move_group(self, *, suspicious: bool, stubborn: bool) -> None:
         group = await self._next_group()
+        sent: list[Sent] = []
         for table, rows in group.tables.items():
-            await self._store.insert(table, rows, token=f"{group.token}:{table}")
+            sent += await self._inserts.send(table, rows, f"{group.token}:{table}", stubborn=stubborn)
         if suspicious:
-            await self._verify(group)
+            for one in sent:
+                await self._inserts.verify(one)
         await asyncio.to_thread(self._finish, group.end)
-        self._count(group.points)
+        self._count(group.points, sum(one.rows.num_rows for one in sent if one.table == "metric_points"))
 
     def _finish(self, end: int) -> None:
         self._spool.save(Progress(consumed=end, pending=end))
@@ -189,45 +190,19 @@ class StoreWriter:
         return end, batches
 
     def _from_disk(self, start: int, limit: int, max_bytes: int) -> tuple[int, list[Columns]]:
-        records = self._spool.read(start, limit=limit, max_bytes=max_bytes)
-        return records[-1].end, [decode(record.payload) for record in records]
+        piece = self._spool.read(start, limit=limit, max_bytes=max_bytes)
+        batches = []
+        for record in piece.records:
+            with self._aside.guard("spool", f"the batch before byte {record.end}"):
+                batches.append(decode(record.payload))
+        return piece.end, batches
 
     def _drop_offered(self) -> None:
         self._offered_weight -= _weight(self._offered.popleft().columns)
 
-    async def _verify(self, group: _Group) -> None:
-        """Rows of one group and one month arrive together or not at all, so one row of each month tells."""
-        points = group.points
-        months = _months(points)
-        for month in np.unique(months):
-            chosen = months == month
-            first = int(np.flatnonzero(chosen)[0])
-            key = points.heads[int(points.series[first])].key
-            if await self._stored_copies(key, points, first) == 0:
-                _log.warning("%d points of an interrupted insert were missing and are added", int(chosen.sum()))
-                await self._store.insert(
-                    "metric_points", points.table(chosen), token=f"{group.token}:metric_points:{month}:again"
-                )
-
-        for name in ("logs", "events", "checkpoints"):
-            rows = group.tables.get(name)
-            if rows is not None and not await self._has_row(name, rows["id"][0].as_py()):
-                await self._store.insert(name, rows, token=f"{group.token}:{name}:again")
-
-    async def _has_row(self, table: str, row_id: str) -> bool:
-        sql = f"SELECT count() AS n FROM {{db}}.{table} WHERE id = {{id:String}}"  # noqa: S608 - a name of ours
-        found = await self._store.query(sql, {"id": row_id})
-        return int(found["n"][0].as_py()) > 0
-
-    async def _stored_copies(self, key: SeriesKey, points: PointRows, row: int) -> int:
-        parameters = {"run": key.run_id, "metric": key.metric, "host": key.host, "rank": key.rank, "device": key.device}
-        place = {"step": int(points.steps[row]), "time": int(points.times[row])}
-        found = await self._store.query(_COUNT_POINT, {**parameters, **place})
-        return int(found["n"][0].as_py())
-
-    def _count(self, points: PointRows) -> None:
-        self.inserted_points += len(points)
-        if len(points):
+    def _count(self, points: PointRows, inserted: int) -> None:
+        self.inserted_points += inserted
+        if inserted == len(points) > 0:  # else the poller finds out how many of which series there are
             numbers = self._series.intern_all(points.heads)
             counts = np.bincount(points.series, minlength=len(numbers)).astype(np.int64)
             self._series.add_stored(numbers, counts)
@@ -235,7 +210,3 @@ class StoreWriter:
 
 def _weight(columns: Columns) -> int:
     return 1 + columns.num_points + 10 * len(columns.logs)
-
-
-def _months(points: PointRows) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return points.times.astype("datetime64[ms]").astype("datetime64[M]").astype(np.int64)

@@ -17,6 +17,7 @@ from strata.observatory.ingest.points import from_json
 from strata.observatory.live import LiveView
 from strata.observatory.runs import RunBook
 from strata.observatory.series import SeriesTable
+from strata.observatory.setaside import SetAside
 from strata.observatory.snapshot import SnapshotBuilder
 from strata.observatory.spool import Progress, Spool
 from strata.observatory.store.writer import StoreWriter
@@ -77,7 +78,7 @@ class World:
         self.live = LiveView(self.series, self.cache, runs, Broadcaster(lambda _: b"", clock), snapshots)
         self.spool, self.store = Spool(folder), MemoryStore()
         self.spool.open()
-        writer = StoreWriter(self.spool, self.store, self.series)
+        writer = StoreWriter(self.spool, self.store, self.series, SetAside(clock, lambda _: None))
         self.history = History(self.store, writer, self.spool, self.series, self.cache)
         self.step = 0
 
@@ -90,7 +91,7 @@ class World:
     def write(self) -> None:
         """The store gets everything up to now."""
         stored = {step for _, step in self.store.rows}
-        for record in self.spool.read(0, limit=self.spool.end, max_bytes=1 << 30):
+        for record in self.spool.read(0, limit=self.spool.end, max_bytes=1 << 30).records:
             columns = decode(record.payload)
             step = int(columns.steps[0])
             if step not in stored:

@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from strata.clock import ManualClock
 from strata.observatory.ingest.points import from_json
 from strata.observatory.series import SeriesTable
+from strata.observatory.setaside import SetAside
 from strata.observatory.spool import Spool
 from strata.observatory.store.writer import StoreWriter
 
@@ -43,7 +45,7 @@ async def test_a_stop_during_a_group_that_somebody_waits_for_ends(
     spool.open()
     message = from_json("r1", {"points": [{"metric": "loss", "step": 1, "value": 1.0}]}, 1_000)
     end = spool.append([(spool.digest(""), message.SerializeToString())])[0]
-    writer = StoreWriter(spool, store, SeriesTable())
+    writer = StoreWriter(spool, store, SeriesTable(), SetAside(ManualClock(), lambda _: None))
     await writer.start()
     await store.begun.wait()
     reader = asyncio.create_task(writer.flushed())
