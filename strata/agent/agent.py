@@ -14,6 +14,7 @@ from strata import __version__
 from strata.agent.capture import Capture
 from strata.agent.host import HostSampler
 from strata.agent.journal import Journal, RankRecord
+from strata.agent.oom import OomWatch
 from strata.agent.ranks import Ranks, report, reports
 from strata.client.attach import attach
 from strata.errors import InvalidArgument, PermissionDenied, StrataError, Unauthenticated
@@ -68,6 +69,7 @@ class Agent:
         self._needed_at = time.monotonic()
         self._beat_s = 1.0
         self._host = sampler.sample()
+        self._oom = OomWatch()
         ranks.listen(self.changed)
 
     def leave(self, *, keep_ranks: bool = False) -> None:
@@ -78,10 +80,13 @@ class Agent:
     def changed(self, record: RankRecord) -> None:
         """A rank started or ended: said at once. What cannot be said now is said in the next hello."""
         if record.ended:
-            last = self._capture.finish(record)
-            if record.exit_code != 0 and not record.unstarted and not record.stopped and last:
-                record.message = last
-                self._journal.save(record, sync=False)
+            cause = self._capture.finish(record)
+            if cause.text and not record.stopped:
+                record.exception, record.message = cause
+            if not record.stopped and self._oom.struck(record.exit_code):
+                record.out_of_memory = True
+                record.message = "the kernel ran out of memory and killed it"
+            self._journal.note(record, sync=False)
             self._capture.say("info" if record.exit_code == 0 or record.stopped else "error", _obituary(record), record)
         self._say(ag.AgentMessage(process=report(record)))
 
@@ -169,6 +174,7 @@ class Agent:
             if time.monotonic() - sampled_at >= _SAMPLE_S:
                 sampled_at = time.monotonic()
                 self._host = self._sampler.sample()
+                self._oom.look()
                 self._capture.metrics(self._host)
             beat = ag.AgentBeat(sequence=sequence, workers=self._worker_beats(), host=self._host.usage)
             self._say(ag.AgentMessage(beat=beat))
@@ -207,15 +213,16 @@ class Agent:
                 changed = self._capture.note_offsets()
                 changed += [record for record in self._ranks.running() if self._capture.shed(record)]
                 for record in changed:
-                    self._journal.save(record, sync=False)
+                    self._journal.note(record, sync=False)
             await asyncio.sleep(_FOLLOW_S)
 
 
 def _obituary(record: RankRecord) -> str:
-    if record.unstarted:
+    if record.unstarted or record.hindered:
         return f"rank {record.rank} could not be started: {record.message}"
     if record.exit_code is None:
         return f"rank {record.rank} is gone: {record.message}"
     if record.exit_code < 0:
-        return f"rank {record.rank} was killed by signal {-record.exit_code}"
+        why = f": {record.message}" if record.out_of_memory else ""
+        return f"rank {record.rank} was killed by signal {-record.exit_code}{why}"
     return f"rank {record.rank} exited with code {record.exit_code}"

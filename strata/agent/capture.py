@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
+from strata.agent.causes import Cause
 from strata.agent.host import HostSample
 from strata.agent.journal import RankKey, RankRecord
 from strata.agent.logs import Line, Tail
@@ -34,8 +35,8 @@ class Capture:
         for record in self._ranks.running():
             self._pass_on(record, final=False)
 
-    def finish(self, record: RankRecord) -> str:
-        """A rank has ended: what it printed last is passed on, and its last words are returned."""
+    def finish(self, record: RankRecord) -> Cause:
+        """A rank has ended: what it printed last is passed on, and what it says of its end is returned."""
         tails = self._of(record)
         for _ in range(_MAX_LAST_READS):  # a child of its own that lives on may write for ever
             self._pass_on(record, final=True)
@@ -44,7 +45,7 @@ class Capture:
         for tail in tails.values():
             tail.shed(tail.offset)
         self._tails.pop(record.key, None)
-        return tails["stderr"].last or tails["stdout"].last
+        return tails["stderr"].causes.of_exit(record.exit_code)
 
     def note_offsets(self) -> list[RankRecord]:
         """Takes note in the records how far their output is safe: delivered, or on disk. A new agent goes on there.

@@ -32,6 +32,9 @@ class RankRecord:
     exit_code: int | None = None
     stopped: bool = False
     unstarted: bool = False
+    hindered: bool = False
+    out_of_memory: bool = False
+    exception: str = ""
     message: str = ""
     offsets: dict[str, int] = field(default_factory=dict)  # how far stdout and stderr were passed on
 
@@ -66,6 +69,14 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
         staged.replace(target)
+
+    def note(self, record: RankRecord, *, sync: bool = True) -> None:
+        """As `save`, where going on matters more: on a full disk the note is missing, and a next agent finds the rank
+        by its tag, or its end by looking."""
+        try:
+            self.save(record, sync=sync)
+        except OSError as error:
+            _log.warning("%s cannot be noted: %s", record.worker_id, error)
 
     def remove(self, key: RankKey) -> None:
         self._path(key).unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from strata.agent.causes import CauseWatch
 from strata.types.logs import LogLevel
 
 __all__ = ["Line", "Tail", "guess_level"]
@@ -44,12 +45,12 @@ def guess_level(text: str) -> LogLevel:
 
 
 class Tail:
-    """Follows one file from `offset`. `last` is the newest line that is not blank: the best clue to a death."""
+    """Follows one file from `offset`. `causes` has seen every line, for the case of a death."""
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self.path = path
         self.offset = offset  # of the first byte that was not passed on
-        self.last = ""
+        self.causes = CauseWatch()
         self._overlong = 0  # bytes of the current line that are not shown
         self.holes = True  # whether its file system can free the start of a file
         self._shed = 0  # bytes at the start of the file that take no room any more
@@ -129,7 +130,7 @@ class Tail:
         text = raw.decode(errors="replace").rstrip("\r")
         if "\r" in text:
             text = text.rpartition("\r")[2]  # a progress bar: what a terminal would show at the end
-        self.last = text[:500]
+        self.causes.feed(text)
         return Line(self.offset, text + tail, guess_level(text))
 
 

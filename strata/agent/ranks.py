@@ -128,10 +128,10 @@ class Ranks:
             record.stopped = True
             self._end(record, None, "it was stopped before it started")
             return
-        self._journal.save(record)  # the intent, before anything can run
         spec = self._spec(item, record)
         try:
-            _check_port(item)
+            self._journal.save(record)  # the intent, before anything can run
+            _check_ports(item)
             self._launcher.prepare(spec)
             record.handle = self._launcher.start(spec)
         except (
@@ -141,12 +141,12 @@ class Ranks:
             record.unstarted = True
             self._end(record, None, str(error))
             return
-        except OSError as error:  # the meeting port is taken: another attempt gets another one
-            record.stopped = True
-            self._end(record, None, f"port {item.env['MASTER_PORT']} for the ranks to meet: {error.strerror}")
+        except OSError as error:  # the disk is full, or a port is taken: another attempt may do better
+            record.hindered = True
+            self._end(record, None, f"{error.filename}: {error.strerror}" if error.filename else str(error))
             return
         record.started_at = time.time()
-        self._journal.save(record)
+        self._journal.note(record)
         self._watch(record)
         self._on_change(record)
 
@@ -195,7 +195,7 @@ class Ranks:
 
     def _end(self, record: RankRecord, exit_code: int | None, message: str) -> None:
         record.ended, record.exit_code, record.message = True, exit_code, message
-        self._journal.save(record)
+        self._journal.note(record)
         self._on_change(record)
         if not self.running():
             self._all_gone.set()
@@ -211,7 +211,7 @@ class Ranks:
         """SIGTERM now, SIGKILL when the grace is over; with none, SIGKILL now. A shorter grace replaces a longer."""
         if not record.stopped:
             record.stopped = True
-            self._journal.save(record)
+            self._journal.note(record)
             if grace_s > 0:
                 self._launcher.signal(record.handle, signal.SIGTERM)
         loop = asyncio.get_running_loop()
@@ -245,12 +245,19 @@ def _ignore(_: RankRecord) -> None:
     """Nobody listens yet."""
 
 
-def _check_port(item: ag.DesiredProcess) -> None:
-    """Rank 0 hosts the meeting of the ranks: its port must be free here."""
-    if item.rank == 0 and item.env.get("MASTER_PORT", "0") != "0":
+def _check_ports(item: ag.DesiredProcess) -> None:
+    """Rank 0 hosts the meetings of the ranks: their ports must be free here. Raises OSError that names the one that is
+    not."""
+    for name in ("MASTER_PORT", "STRATA_GANG_PORT") if item.rank == 0 else ():
+        port = int(item.env.get(name, "0"))
+        if not port:
+            continue
         with contextlib.closing(socket.socket()) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("", int(item.env["MASTER_PORT"])))
+            try:
+                probe.bind(("", port))
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, f"port {port} ({name}) for the ranks to meet") from None
 
 
 def reports(records: Iterable[RankRecord]) -> list[ag.ProcessReport]:
@@ -272,4 +279,7 @@ def report(record: RankRecord) -> ag.ProcessReport:
         message=record.message,
         stopped=record.stopped,
         unstarted=record.unstarted,
+        exception=record.exception,
+        hindered=record.hindered,
+        out_of_memory=record.out_of_memory,
     )

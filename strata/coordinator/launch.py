@@ -11,7 +11,7 @@ from strata.protocol.generated import agents_pb2 as ag
 from strata.types.datasets import DatasetSpec
 from strata.types.tasks import TaskStatus
 
-__all__ = ["BUILTIN_ENTRYPOINTS", "desired_process", "incarnation_of", "pick_port", "worker_id_of"]
+__all__ = ["BUILTIN_ENTRYPOINTS", "desired_process", "incarnation_of", "pick_ports", "worker_id_of"]
 
 # "python" stands for the interpreter of the agent that starts it.
 BUILTIN_ENTRYPOINTS: Mapping[str, Sequence[str]] = {"training": ("python", "-m", "strata.worker.trainer")}
@@ -57,7 +57,7 @@ def desired_process(
 
 
 def _grace_s(task: Task) -> float:
-    if task.status is TaskStatus.RECOVERING:
+    if task.status is TaskStatus.RECOVERING or task.course.hurry:
         return 0.0
     given = task.spec.config.get("grace_s", DEFAULT_GRACE_S)
     return float(given) if isinstance(given, int | float) and 0 <= given <= 3600 else DEFAULT_GRACE_S
@@ -83,6 +83,7 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
         "LOCAL_WORLD_SIZE": str(course.placement.count(course.placement[rank])),
         "MASTER_ADDR": course.master_addr,
         "MASTER_PORT": str(course.master_port),
+        "STRATA_GANG_PORT": str(course.gang_port),
     }
     if dataset is not None:
         source = {
@@ -96,7 +97,8 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
     return environment
 
 
-def pick_port() -> int:
-    """A port for the ranks' meeting, below what the system gives to outgoing connections. The agent of rank 0 checks
-    that it is free; if it is not, the attempt is repeated with another."""
-    return 20_000 + int.from_bytes(os.urandom(4)) % 12_000
+def pick_ports() -> tuple[int, int]:
+    """Two ports where ranks meet, MASTER_PORT for a framework and one for `run.gang`, below what the system gives to
+    outgoing connections. The agent of rank 0 checks that both are free; if not, the attempt is repeated with others."""
+    first = 20_000 + int.from_bytes(os.urandom(4)) % 12_000
+    return first, 20_000 + (first - 20_000 + 1 + int.from_bytes(os.urandom(4)) % 11_999) % 12_000

@@ -9,16 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from strata.coordinator.coordinator import Coordinator
-from strata.coordinator.launch import desired_process, incarnation_of, pick_port, worker_id_of
+from strata.coordinator.launch import desired_process, incarnation_of, pick_ports, worker_id_of
 from strata.coordinator.progress import HANG_S, ProgressWatch, plan_stop_step
 from strata.coordinator.state import commands as c
+from strata.coordinator.state import endings as d
 from strata.coordinator.state import placement as p
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.tasks import Task
 from strata.errors import StrataError
 from strata.protocol.generated import agents_pb2 as ag
 from strata.types import events as e
-from strata.types.tasks import TaskStatus
+from strata.types.tasks import TaskCourse, TaskStatus
 from strata.types.workers import WorkerSpec
 
 __all__ = ["Scheduler"]
@@ -38,7 +39,7 @@ class _Process:
 
     agent_id: str
     running: bool
-    end: p.RankEnd | None
+    end: d.RankEnd | None
 
 
 class Scheduler:
@@ -93,13 +94,13 @@ class Scheduler:
             self._processes.pop(key, None)
         else:
             self._processes[key] = _Process(agent_id, report.running, end)
-        if task is not None and not over and task.attempt == report.attempt:
+        if task is not None and not over and task.attempt == report.attempt and task.course.placement:
             self._follow(task, report, hostname, agent_id, end)
         await self._coordinator.settled()
         self._wake.set()
 
     def _follow(
-        self, task: Task, report: ag.ProcessReport, hostname: str, agent_id: str, end: p.RankEnd | None
+        self, task: Task, report: ag.ProcessReport, hostname: str, agent_id: str, end: d.RankEnd | None
     ) -> None:
         """Membership hears of it at once: a death breaks barriers now, not when a lease runs out. A rank that finished
         stays a member until its task ends, for its peers still count on their generation."""
@@ -161,15 +162,15 @@ class Scheduler:
         await self._coordinator.settled()
         self._tell()
 
-    def _decide(self, task: Task) -> p.Decision | None:
+    def _decide(self, task: Task) -> d.Decision | None:
         now = self._coordinator.now()
         match task.status:
             case TaskStatus.RUNNING:
-                return p.plan_end(task, self._ends(task), self._step(task), now, random.random())  # noqa: S311  # jitter
+                return d.plan_end(task, self._ends(task), self._step(task), now, random.random())  # noqa: S311  # jitter
             case TaskStatus.STOPPING:
-                return p.plan_stopped(task, self._ends(task))
+                return d.plan_stopped(task, self._ends(task))
             case TaskStatus.RECOVERING if len(self._ends(task)) == task.spec.worker_count:
-                return p.plan_restart(task, self._hosts(without=task.task_id), self._step(task), now)
+                return d.plan_restart(task, self._hosts(without=task.task_id), self._step(task), now)
             case _:
                 return None
 
@@ -179,18 +180,21 @@ class Scheduler:
         if task.status is TaskStatus.STOPPING and not any(
             item.worker_id in self._coordinator.orders for item in members
         ):
-            step = plan_stop_step(members)
+            step = task.course.stop_at if task.course.stop_at >= 0 else plan_stop_step(members)
             if step is not None:
                 self._coordinator.orders.update({item.worker_id: (f"stop_at {step}",) for item in members})
+                self._say(task, task.reason, replace(task.course, stop_at=step))
         if task.status is TaskStatus.RUNNING and len(members) == task.spec.worker_count:
             given = task.spec.config.get("hang_timeout_s", HANG_S)
             hang_s = float(given) if isinstance(given, int | float) and given > 0 else HANG_S
             stuck = self._progress.stuck(members, hang_s, self._coordinator.now().monotonic)
-            reason = stuck or f"attempt {task.attempt}"
-            if stuck or "has made no step" in task.reason:
-                self._carry_out(
-                    task, p.Decision(status=task.status, reason=reason, attempt=task.attempt, course=task.course)
-                )
+            if stuck or task.course.stuck:
+                course = replace(task.course, stuck=bool(stuck))
+                self._say(task, stuck or f"attempt {task.attempt}", course)
+
+    def _say(self, task: Task, reason: str, course: TaskCourse) -> None:
+        """Nothing becomes of the task but what is said of it."""
+        self._carry_out(task, d.Decision(status=task.status, reason=reason, attempt=task.attempt, course=course))
 
     def _place_queued(self) -> None:
         queued = [task for task in self._state.tasks.tasks.values() if task.status is TaskStatus.QUEUED]
@@ -199,19 +203,16 @@ class Scheduler:
         for task_id, plan in p.plan_queue(queued, self._hosts()).items():
             task = self._state.tasks.task(task_id)
             if isinstance(plan, p.Lacking):
-                decision = p.Decision(
-                    status=TaskStatus.QUEUED, reason=plan.reason, attempt=task.attempt, course=task.course
-                )
+                self._say(task, plan.reason, task.course)
             else:
-                course = replace(task.course, placement=plan.agents, step=self._step(task))
-                decision = p.Decision(status=TaskStatus.RUNNING, reason="attempt 1", attempt=1, course=course)
-            self._carry_out(task, decision)
+                self._carry_out(task, d.plan_start(task, plan.agents, self._step(task)))
 
-    def _carry_out(self, task: Task, decision: p.Decision) -> None:
+    def _carry_out(self, task: Task, decision: d.Decision) -> None:
         course = decision.course
         if decision.attempt != task.attempt:
             host = self._state.agents.agents[course.placement[0]]
-            course = replace(course, master_addr=host.address, master_port=pick_port())
+            master, gang = pick_ports()
+            course = replace(course, master_addr=host.address, master_port=master, gang_port=gang)
         change = c.ChangeTask(
             task_id=task.task_id,
             status=decision.status,
@@ -257,15 +258,15 @@ class Scheduler:
         latest = self._state.checkpoints.latest(task.task_id)
         return latest.step if latest else -1
 
-    def _ends(self, task: Task) -> dict[int, p.RankEnd]:
+    def _ends(self, task: Task) -> dict[int, d.RankEnd]:
         """The ranks of the current attempt that are gone: reported so, or out of reach with a host that is lost."""
-        ends: dict[int, p.RankEnd] = {}
+        ends: dict[int, d.RankEnd] = {}
         for rank, agent_id in enumerate(task.course.placement):
             known = self._processes.get((task.task_id, task.attempt, rank))
             if known is not None and known.end is not None:
                 ends[rank] = known.end
             elif not self._reachable(agent_id) and not self._joined(task, rank):
-                ends[rank] = p.RankEnd(rank=rank, exit_code=None, message=f"agent {agent_id} is lost", preempted=True)
+                ends[rank] = d.RankEnd(rank=rank, exit_code=None, message=f"agent {agent_id} is lost", preempted=True)
         return ends
 
     def _reachable(self, agent_id: str) -> bool:
@@ -281,7 +282,7 @@ class Scheduler:
                     held[agent_id] = held.get(agent_id, 0) + 1
         for (task_id, attempt, _), known in self._processes.items():
             owner = self._state.tasks.tasks.get(task_id)
-            leftover = owner is None or owner.status.final or owner.attempt != attempt
+            leftover = owner is None or not owner.course.placement or owner.status.final or owner.attempt != attempt
             if known.running and leftover and task_id != without:
                 held[known.agent_id] = held.get(known.agent_id, 0) + 1
         return [
@@ -322,11 +323,14 @@ class Scheduler:
             self._agents[agent_id](desired)
 
 
-def _end_of(report: ag.ProcessReport) -> p.RankEnd:
-    return p.RankEnd(
+def _end_of(report: ag.ProcessReport) -> d.RankEnd:
+    return d.RankEnd(
         rank=report.rank,
-        exit_code=None if report.exit_unknown or report.unstarted else report.exit_code,
+        exit_code=None if report.exit_unknown or report.unstarted or report.hindered else report.exit_code,
         message=report.message,
         preempted=report.stopped,
         unstarted=report.unstarted,
+        hindered=report.hindered,
+        out_of_memory=report.out_of_memory,
+        exception=report.exception,
     )

@@ -284,11 +284,17 @@ class TaskChanged(Event):
     placement: tuple[str, ...] = ()
     master_addr: str = ""
     master_port: int = 0
+    gang_port: int = 0
     failures: int = 0
     preemptions: int = 0
     stalled: int = 0
+    losses: int = 0
+    losses_since: float = 0.0
     step: int = -1
     retry_at: float = 0.0
+    stuck: bool = False
+    stop_at: int = -1
+    hurry: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,23 @@ from typing import Any
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 
-__all__ = ["BUILTIN_TYPES", "LAUNCHERS", "TaskCourse", "TaskSpec", "TaskStatus"]
+__all__ = [
+    "BUILTIN_TYPES",
+    "LAUNCHERS",
+    "LOSS_WINDOW_S",
+    "MAX_LOSSES",
+    "MAX_STALLED",
+    "TaskCourse",
+    "TaskSpec",
+    "TaskStatus",
+    "loss_budget",
+]
 
 BUILTIN_TYPES = ("training",)
 LAUNCHERS = ("local", "ray", "slurm", "ssh")
+MAX_STALLED = 3  # failures of its own in a row, with no new checkpoint among them
+MAX_LOSSES = 20  # kills from outside and lost hosts within the window, with no new checkpoint among them
+LOSS_WINDOW_S = 6 * 3600.0
 
 _MAX_CONFIG_BYTES = 256 * 1024
 _MAX_WORKERS = 16_384
@@ -67,14 +80,29 @@ class TaskSpec:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCourse:
     """How a task got to where it is. `placement` is the agent of each rank of the current attempt, `step` the newest
-    committed checkpoint's when that attempt began (-1: none), `stalled` how many attempts in a row brought no newer
-    one, `retry_at` (Unix seconds) when the next may begin."""
+    committed checkpoint's when that attempt began (-1: none), `retry_at` (Unix seconds) when the next may begin.
+
+    Its budgets: `failures` of its own and `preemptions` (losses: kills from outside, lost hosts) so far, `stalled`
+    failures in a row that brought no new checkpoint, and `losses` that brought none since `losses_since`. `stuck` while
+    a rank makes no step; `stop_at` is the step at which the ranks of a stopping task leave together (-1: not known),
+    `hurry` when it no longer waits for a save."""
 
     placement: tuple[str, ...] = ()
     master_addr: str = ""
     master_port: int = 0
+    gang_port: int = 0
     failures: int = 0
     preemptions: int = 0
     stalled: int = 0
+    losses: int = 0
+    losses_since: float = 0.0
     step: int = -1
     retry_at: float = 0.0
+    stuck: bool = False
+    stop_at: int = -1
+    hurry: bool = False
+
+
+def loss_budget(max_restarts: int) -> int:
+    """How many losses without a new checkpoint a task gets over: as many as its restarts, if those are more."""
+    return max(MAX_LOSSES, max_restarts)

@@ -108,7 +108,13 @@ class ControlService(ct_grpc.ControlServicer):
 
     @answered
     async def StopTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:
-        command = c.StopTask(task_id=request.task_id, reason=request.reason or "stopped by the user")
+        reason = request.reason or "stopped by the user"
+        command = c.StopTask(task_id=request.task_id, reason=reason, hurry=request.hurry)
+        return _ack(await self._coordinator.ask(command))
+
+    @answered
+    async def ResumeTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:
+        command = c.ResumeTask(task_id=request.task_id, by=request.reason or "resumed by the user")
         return _ack(await self._coordinator.ask(command))
 
 
@@ -158,4 +164,4 @@ async def _merge(
 
 def _ack(reply: object) -> ct.TaskAck:
     assert isinstance(reply, Task)
-    return ct.TaskAck(task_id=reply.task_id, status=reply.status.value)
+    return ct.TaskAck(task_id=reply.task_id, status=reply.status.value, reason=reply.reason)

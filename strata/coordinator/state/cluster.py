@@ -80,6 +80,7 @@ class ClusterState:
             c.SubmitTask: self._submit_task,
             c.ChangeTask: self._change_task,
             c.StopTask: self._stop_task,
+            c.ResumeTask: self._resume_task,
             c.Tick: self._tick,
             **self.queues.handlers(self._emit),
         }
@@ -273,7 +274,14 @@ class ClusterState:
         applied.reply = self.tasks.task(command.task_id)
 
     def _stop_task(self, command: c.StopTask, now: Now, applied: Applied) -> None:
-        self._emit_some(applied, [self.tasks.plan_stop(command.task_id, command.reason, now)], now)
+        stopped = self.tasks.plan_stop(command.task_id, command.reason, now, hurry=command.hurry)
+        self._emit_some(applied, [stopped], now)
+        applied.reply = self.tasks.task(command.task_id)
+
+    def _resume_task(self, command: c.ResumeTask, now: Now, applied: Applied) -> None:
+        latest = self.checkpoints.latest(command.task_id)
+        step = latest.step if latest else -1
+        self._emit(applied, self.tasks.plan_resume(command.task_id, command.by, step, now), now)
         applied.reply = self.tasks.task(command.task_id)
 
     # --- time

@@ -30,6 +30,7 @@ __all__ = [
     "RegisterDataset",
     "RegisterWorker",
     "RestoreQueue",
+    "ResumeTask",
     "Start",
     "StopTask",
     "SubmitTask",
@@ -207,6 +208,13 @@ class ChangeTask(Command):
 class StopTask(Command):
     task_id: str
     reason: str = "stopped by the user"
+    hurry: bool = False  # no time to save
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeTask(Command):
+    task_id: str
+    by: str = "resumed by the user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -224,7 +224,7 @@ class Queues:
                         queue.settle_alone(event.step, event.worker_id)
                 return False
             case e.TaskChanged():
-                if TaskStatus(event.status).final:
+                if event.status == TaskStatus.COMPLETED:  # others may be resumed, and go on where their queue stands
                     self.queues = {key: queue for key, queue in self.queues.items() if key[0] != event.task_id}
                 return False
             case e.QueueOpened():

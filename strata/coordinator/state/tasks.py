@@ -1,7 +1,7 @@
 """Tasks as the coordinator must never forget them: what was asked, where it stands, which attempt, and why. Pure."""
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from strata.coordinator.state.now import Now
@@ -74,17 +74,33 @@ class Tasks:
         course = course or task.course
         if task.status.final or (task.status, task.reason, task.attempt, task.course) == (*change, course):
             return None
-        return TaskChanged(
-            task_id=task_id, status=status.value, attempt=attempt, reason=reason, at=now.wall, **asdict(course)
-        )
+        return _changed(task_id, status, attempt, reason, course, now)
 
-    def plan_stop(self, task_id: str, reason: str, now: Now) -> TaskChanged | None:
-        """A queued task stops at once, a running one has to be stopped by its agents first."""
+    def plan_stop(self, task_id: str, reason: str, now: Now, *, hurry: bool = False) -> TaskChanged | None:
+        """A queued task stops at once, a running one has to be stopped by its agents first. In a `hurry` they give no
+        time to save."""
         task = self.task(task_id)
+        course = replace(task.course, hurry=task.course.hurry or hurry)
         if task.status is TaskStatus.STOPPING:
-            return None
+            return self.plan_change(task_id, (task.status, task.reason, task.attempt), course, now)
         status = TaskStatus.STOPPED if task.status is TaskStatus.QUEUED else TaskStatus.STOPPING
-        return self.plan_change(task_id, (status, reason, task.attempt), None, now)
+        return self.plan_change(task_id, (status, reason, task.attempt), course, now)
+
+    def plan_resume(self, task_id: str, by: str, step: int, now: Now) -> TaskChanged:
+        """A stopped or failed task goes back into the queue, with fresh budgets, to go on from the checkpoint of this
+        step (-1: there is none). Its attempts are counted on, for what runs under an old number is void."""
+        task = self.task(task_id)
+        if task.status is TaskStatus.COMPLETED:
+            raise Conflict(
+                f"task {task_id!r} is completed: there is nothing to resume", hint="Submit it as a new task."
+            )
+        if not task.status.final:
+            raise Conflict(
+                f"task {task_id!r} is {task.status}: only a stopped or failed task can be resumed",
+                hint=f"`strata tasks stop {task_id}` stops it first.",
+            )
+        where = f"from step {step}" if step >= 0 else "at step 0, for it has no checkpoint"
+        return _changed(task_id, TaskStatus.QUEUED, task.attempt, f"{by}, to go on {where}", TaskCourse(), now)
 
     def on_submitted(self, event: TaskSubmitted) -> None:
         spec = TaskSpec(
@@ -117,8 +133,7 @@ class Tasks:
         task.course = TaskCourse(**{item.name: getattr(event, item.name) for item in fields(TaskCourse)})
         if task.status is TaskStatus.RUNNING and task.started_at is None:
             task.started_at = event.at
-        if task.status.final:
-            task.completed_at = event.at
+        task.completed_at = event.at if task.status.final else None
 
     def dump(self) -> dict[str, Any]:
         return {"tasks": [_plain(task) for task in self.tasks.values()], "requests": dict(self._requests)}
@@ -131,6 +146,12 @@ class Tasks:
             parts = {"spec": spec, "status": TaskStatus(values["status"]), "course": TaskCourse(**course)}
             self.tasks[values["task_id"]] = Task(**{**values, **parts})
         self._requests = dict(dumped["requests"])
+
+
+def _changed(task_id: str, status: TaskStatus, attempt: int, reason: str, course: TaskCourse, now: Now) -> TaskChanged:
+    return TaskChanged(
+        task_id=task_id, status=status.value, attempt=attempt, reason=reason, at=now.wall, **asdict(course)
+    )
 
 
 def _plain(task: Task) -> dict[str, Any]:

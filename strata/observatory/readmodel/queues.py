@@ -14,7 +14,6 @@ from strata.types.queues import LeaseProgress
 __all__ = ["QueueBook"]
 
 Record = dict[str, Any]
-_FINAL = frozenset({"completed", "failed", "stopped"})
 
 
 class _Followed(ShardQueue):
@@ -77,7 +76,7 @@ class QueueBook:
                     else:
                         queue.settle_alone(body["step"], body["worker_id"])
                 return bool(mine)
-            case "TaskChanged" if body["status"] in _FINAL:
+            case "TaskChanged" if body["status"] == "completed":  # others may be resumed where their queue stands
                 before = len(self._queues)
                 self._queues = {key: queue for key, queue in self._queues.items() if key[0] != body["task_id"]}
                 return len(self._queues) < before

@@ -174,6 +174,9 @@ class ProcessReport(_message.Message):
     STOPPED_FIELD_NUMBER: _builtins.int
     UNSTARTED_FIELD_NUMBER: _builtins.int
     EXIT_UNKNOWN_FIELD_NUMBER: _builtins.int
+    EXCEPTION_FIELD_NUMBER: _builtins.int
+    HINDERED_FIELD_NUMBER: _builtins.int
+    OUT_OF_MEMORY_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     attempt: _builtins.int
     rank: _builtins.int
@@ -184,13 +187,19 @@ class ProcessReport(_message.Message):
     """of a process that is gone; negative = signal"""
     worker_id: _builtins.str
     message: _builtins.str
-    """e.g. why it could not be started, or its last line on stderr"""
+    """e.g. why it could not be started, or the exception that Python named last"""
     stopped: _builtins.bool
     """it was told to end: by its task, or because the host leaves. Its exit code says nothing"""
     unstarted: _builtins.bool
     """it never ran: the program could not be started"""
     exit_unknown: _builtins.bool
     """it ended while no agent watched"""
+    exception: _builtins.str
+    """the type that its last traceback named, "usage" for arguments that it did not take"""
+    hindered: _builtins.bool
+    """it never ran: this host could not start it now (a port is taken, a disk is full)"""
+    out_of_memory: _builtins.bool
+    """the kernel killed it for want of memory"""
     def __init__(
         self,
         *,
@@ -206,10 +215,13 @@ class ProcessReport(_message.Message):
         stopped: _builtins.bool = ...,
         unstarted: _builtins.bool = ...,
         exit_unknown: _builtins.bool = ...,
+        exception: _builtins.str = ...,
+        hindered: _builtins.bool = ...,
+        out_of_memory: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "message", b"message", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "task_id", b"task_id", "unstarted", b"unstarted", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "hindered", b"hindered", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "task_id", b"task_id", "unstarted", b"unstarted", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -59,6 +59,11 @@ class ControlStub:
                 request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
                 response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
                 _registered_method=True)
+        self.ResumeTask = channel.unary_unary(
+                '/strata.control.Control/ResumeTask',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
+                _registered_method=True)
 
 
 class ControlServicer:
@@ -96,6 +101,13 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ResumeTask(self, request, context):
+        """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ControlServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -121,6 +133,11 @@ def add_ControlServicer_to_server(servicer, server):
             ),
             'StopTask': grpc.unary_unary_rpc_method_handler(
                     servicer.StopTask,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.SerializeToString,
+            ),
+            'ResumeTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeTask,
                     request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.FromString,
                     response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.SerializeToString,
             ),
@@ -258,6 +275,33 @@ class Control:
             request,
             target,
             '/strata.control.Control/StopTask',
+            strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/ResumeTask',
             strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
             strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
             options,

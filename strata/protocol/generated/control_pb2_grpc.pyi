@@ -39,6 +39,8 @@ class ControlStub:
     GetShardTable: _grpc.UnaryUnaryMultiCallable[_control_pb2.ShardTableRequest, _control_pb2.ShardTable]
     SubmitTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskSpec, _control_pb2.TaskAck]
     StopTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]
+    ResumeTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]
+    """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
 
 @_typing.type_check_only
 class ControlAsyncStub(ControlStub):
@@ -51,6 +53,8 @@ class ControlAsyncStub(ControlStub):
     GetShardTable: _aio.UnaryUnaryMultiCallable[_control_pb2.ShardTableRequest, _control_pb2.ShardTable]  # type: ignore[assignment]
     SubmitTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskSpec, _control_pb2.TaskAck]  # type: ignore[assignment]
     StopTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]  # type: ignore[assignment]
+    ResumeTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]  # type: ignore[assignment]
+    """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
 
 class ControlServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -90,5 +94,13 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
         request: _control_pb2.TaskRef,
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.TaskAck, _abc.Awaitable[_control_pb2.TaskAck]]: ...
+
+    @_abc_1.abstractmethod
+    def ResumeTask(
+        self,
+        request: _control_pb2.TaskRef,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.TaskAck, _abc.Awaitable[_control_pb2.TaskAck]]:
+        """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
 
 def add_ControlServicer_to_server(servicer: ControlServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

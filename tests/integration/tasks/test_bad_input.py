@@ -2,6 +2,9 @@
 shared by the whole file; the crash loop takes its back-off of some seconds.
 """
 
+import os
+import re
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +42,8 @@ def test_more_workers_than_slots_wait_and_say_what_is_lacking(nodes: Nodes) -> N
     task_id = nodes.submit(name="wide", worker_count=5, entrypoint=_script(nodes, "wide", ""))
     task = wait_for(lambda: (task := nodes.task(task_id)).reason.startswith("needs") and task)
     assert task.status is TaskStatus.QUEUED
-    assert task.reason == "needs 5 slots, 1 local agent offer 2: 3 more are needed"
+    advice = "add hosts (`strata agent`), start Strata with --slots 5, or ask for at most 2 workers"
+    assert task.reason == f"needs 5 slots, 1 local agent offers 2: {advice}"
     other = nodes.submit(name="narrow", worker_count=1, entrypoint=_script(nodes, "narrow", ""))
     assert nodes.wait_task(other).status is TaskStatus.COMPLETED
     assert nodes.tasks().stop(task_id) is TaskStatus.STOPPED
@@ -78,6 +82,68 @@ def test_a_program_that_cannot_start_fails_at_once(nodes: Nodes, entrypoint: tup
     task = nodes.wait_task(nodes.submit(name="gone", entrypoint=entrypoint), timeout_s=10)
     assert (task.status, task.attempt) == (TaskStatus.FAILED, 1)
     assert task.reason.startswith(f"rank 0 could not be started: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(\n", "rank 0 exited with code 1: SyntaxError: '(' was never closed"),
+        ("import no_such_library", "rank 0 exited with code 1: ModuleNotFoundError: No module named 'no_such_library'"),
+        (
+            "import argparse\nargparse.ArgumentParser(prog='t').parse_args(['-x'])",
+            "rank 0 exited with code 2: t: error: unrecognized arguments: -x",
+        ),
+    ],
+)
+def test_a_script_that_cannot_work_is_not_started_again(nodes: Nodes, text: str, said: str) -> None:
+    task = nodes.wait_task(nodes.submit(name="unreadable", entrypoint=_script(nodes, "unreadable", text)))
+    assert (task.status, task.attempt) == (TaskStatus.FAILED, 1)
+    assert task.reason == f"{said}; it would end the same way again, so it is not restarted"
+
+
+def test_a_last_line_that_names_no_cause_is_not_glued_to_it(nodes: Nodes) -> None:
+    text = "import sys\nprint('100 %|####| 3.1 it/s', file=sys.stderr)\nsys.exit(7)"
+    script = _script(nodes, "bar", text)
+    task = nodes.wait_task(nodes.submit(name="bar", entrypoint=script, max_restarts=0))
+    assert task.reason == "rank 0 exited with code 7; its 0 restarts are used up"
+
+
+def test_kills_from_outside_inside_one_checkpoint_interval_end_nothing(nodes: Nodes) -> None:
+    """More of them than the rule about attempts without progress allows, and with no restart allowed at all."""
+    text = "import os, time\nif int(os.environ['STRATA_ATTEMPT']) <= 4: time.sleep(600)"
+    script = _script(nodes, "killed", text)
+    task_id = nodes.submit(name="killed", entrypoint=script, max_restarts=0)
+    killed: list[int] = []
+    while len(killed) < 4:
+        pids = wait_for(lambda: [pid for pid in nodes.rank_pids(task_id).values() if pid not in killed], 60)
+        os.kill(pids[0], signal.SIGTERM if len(killed) % 2 else signal.SIGKILL)
+        killed += pids
+    task = nodes.wait_task(task_id, timeout_s=60)
+    assert (task.status, task.attempt, task.failures, task.preemptions) == (TaskStatus.COMPLETED, 5, 0, 4)
+
+
+def test_a_crash_of_its_own_counts_as_a_failure(nodes: Nodes) -> None:
+    script = _script(nodes, "crashed", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)")
+    task = nodes.wait_task(nodes.submit(name="crashed", entrypoint=script, max_restarts=0))
+    assert (task.status, task.failures) == (TaskStatus.FAILED, 1)
+    assert task.reason == "rank 0 was killed by signal 11 (SIGSEGV); its 0 restarts are used up"
+
+
+def test_a_log_file_that_cannot_be_written_is_the_named_cause(nodes: Nodes) -> None:
+    """As on a full disk; the task goes on by itself when there is room again."""
+    logs = nodes.data_dir / "agent" / "logs"
+    aside = logs.with_name("logs.aside")
+    logs.rename(aside) if logs.exists() else aside.mkdir()
+    logs.write_text("in the way")
+    task_id = nodes.submit(name="full", entrypoint=("true",), max_restarts=0)
+    try:
+        task = wait_for(lambda: (task := nodes.task(task_id)).preemptions >= 2 and task, 60)
+    finally:
+        logs.unlink()
+        aside.rename(logs)
+    assert re.match(rf"rank 0 could not be started on its host: {logs}/\S+: Not a directory;", task.reason)
+    task = nodes.wait_task(task_id, timeout_s=60)
+    assert (task.status, task.failures) == (TaskStatus.COMPLETED, 0)
 
 
 def test_a_crash_loop_ends_and_shows_the_last_words(nodes: Nodes) -> None:

@@ -112,7 +112,7 @@ def test_a_rank(site: Site, undisturbed: Result) -> None:
         command.wait_checkpoint(40)
         os.kill(command.rank_pid(2), signal.SIGKILL)
         _check(site, command, attempt=2, undisturbed=undisturbed)
-    assert "rank 2 was killed by signal 9; all ranks go back to step" in command.output
+    assert "rank 2 was killed by signal 9 (SIGKILL); all ranks go back to step" in command.output
 
 
 @pytest.mark.parametrize("part", ["agent", "coordinator"])

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import shutil
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -120,6 +122,30 @@ async def test_a_program_that_is_missing_says_so(host: _Host) -> None:
     (record,) = host.ranks.records()
     assert record.unstarted
     assert "'/no/such/program' does not exist" in record.message
+
+
+@pytest.mark.parametrize("variable", ["MASTER_PORT", "STRATA_GANG_PORT"])
+async def test_a_meeting_port_that_is_taken_is_named(host: _Host, variable: str) -> None:
+    with socket.create_server(("", 0)) as taken:
+        item = _item("pass")
+        item.env[variable] = str(taken.getsockname()[1])
+        host.want(1, item)
+    (record,) = host.ranks.records()
+    assert (record.hindered, record.unstarted, record.exit_code) == (True, False, None)
+    port = item.env[variable]
+    assert record.message == f"port {port} ({variable}) for the ranks to meet: Address already in use"
+
+
+@pytest.mark.parametrize("folder", ["logs", "ranks"])
+async def test_a_file_that_the_host_cannot_write_is_named(host: _Host, folder: str) -> None:
+    """As on a full disk: the output of a rank, or the agent's own note of it."""
+    shutil.rmtree(host.folder / folder, ignore_errors=True)
+    (host.folder / folder).write_text("in the way")
+    host.want(1, _item("pass"))
+    (record,) = host.ranks.records()
+    assert (record.ended, record.hindered, record.unstarted, record.stopped) == (True, True, False, False)
+    assert record.message.startswith(f"{host.folder / folder}/")
+    assert record.message.endswith(": Not a directory")
 
 
 def _kill(host: _Host, handle: str) -> None:

@@ -1,0 +1,203 @@
+"""What the end of a rank means for its task: whose doing it was, which budget it counts against, and what comes next.
+
+A program's own failures (an exit code, an exception, a crash, more memory than there is) count against `max_restarts`
+and the rule about attempts that bring nothing. Losses (a kill from outside, a host that is gone or cannot start a rank)
+have a wider budget of their own. Pure: what is known is an argument, and so are time and chance.
+"""
+
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from strata.coordinator.state.now import Now
+from strata.coordinator.state.placement import Host, Lacking, plan_gang
+from strata.coordinator.state.tasks import Task
+from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskCourse, TaskStatus, loss_budget
+
+__all__ = ["Decision", "RankEnd", "plan_end", "plan_restart", "plan_start", "plan_stopped"]
+
+_FOLLOWED_EXIT = 75  # of a rank whose place was taken, or that lost a peer
+_SHELL_SIGNAL = 128  # a shell exits with this and the number of the signal that killed its program
+_BACKOFF_S = 1.0
+_MAX_BACKOFF_S = 60.0
+# Nobody does these to himself. Others (SIGSEGV, SIGABRT, SIGBUS …) are the program's own crashes.
+_FROM_OUTSIDE = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM})
+# A program that Python cannot read, or that does not take its arguments, ends the same way every time.
+_UNREADABLE = frozenset({"SyntaxError", "IndentationError", "TabError", "ImportError", "ModuleNotFoundError", "usage"})
+_UNREADABLE_EXITS = frozenset({126, 127})  # a shell's word for a program that may not be run, or is not there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankEnd:
+    """How a rank's process ended. An unknown exit code is None. `preempted`: it was told to end; `unstarted`: its
+    program cannot be started; `hindered`: its host could not start it now; `exception`: the type that Python named."""
+
+    rank: int
+    exit_code: int | None
+    message: str = ""
+    preempted: bool = False
+    unstarted: bool = False
+    hindered: bool = False
+    out_of_memory: bool = False
+    exception: str = ""
+
+    @property
+    def well(self) -> bool:
+        return self.exit_code == 0 and not self.preempted
+
+    @property
+    def followed(self) -> bool:
+        """It only went because another one did, or nobody saw how."""
+        return self.exit_code in (None, _FOLLOWED_EXIT) and not (self.preempted or self.hindered or self.unstarted)
+
+    @property
+    def killed(self) -> bool:
+        """Somebody else ended it by a signal, the kernel for want of memory included."""
+        code = self.exit_code or 0
+        return self.out_of_memory or (-code if code < 0 else code - _SHELL_SIGNAL) in _FROM_OUTSIDE
+
+    @property
+    def lost(self) -> bool:
+        """Nobody can say that the program failed. Want of memory is its own: it would want as much again."""
+        if self.unstarted or self.out_of_memory:
+            return False
+        return self.preempted or self.hindered or self.followed or self.killed
+
+    def __str__(self) -> str:
+        if self.unstarted:
+            how = "could not be started"
+        elif self.hindered:
+            how = "could not be started on its host"
+        elif self.exit_code is None:
+            how = "ended unseen"
+        elif self.exit_code < 0:
+            how = f"was killed by signal {_named(-self.exit_code)}"
+        else:
+            how = f"exited with code {self.exit_code}"
+        return f"rank {self.rank} {how}" + (f": {self.message}" if self.message else "")
+
+
+def _named(number: int) -> str:
+    try:
+        return f"{number} ({signal.Signals(number).name})"
+    except ValueError:  # a real-time signal has no name
+        return str(number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a task becomes, and why."""
+
+    status: TaskStatus
+    reason: str
+    attempt: int
+    course: TaskCourse
+
+
+def plan_end(task: Task, ends: Mapping[int, RankEnd], step: int, now: Now, chance: float) -> Decision | None:
+    """What the ends of a running task's ranks mean; None while it simply runs on. `step` is the newest committed
+    checkpoint's (-1: none), `chance` between 0 and 1 spreads retries."""
+    bad = [ends[rank] for rank in sorted(ends) if not ends[rank].well]
+    if not bad:
+        if len(ends) < task.spec.worker_count:
+            return None
+        reason = f"all {task.spec.worker_count} ranks finished"
+        return Decision(status=TaskStatus.COMPLETED, reason=reason, attempt=task.attempt, course=task.course)
+    blamed = _blamed(bad)
+    # Whoever lost a peer that had finished well is out of step with it, which is the program's own doing.
+    own = not blamed.lost or (blamed.exit_code == _FOLLOWED_EXIT and len(bad) < len(ends))
+    course = _counted(task.course, now, own=own, advanced=step > task.course.step)
+    given_up = _given_up(task, blamed, course, own=own)
+    if given_up:
+        return Decision(status=TaskStatus.FAILED, reason=given_up, attempt=task.attempt, course=course)
+    resume = f"step {step}" if step >= 0 else "the start"
+    return Decision(
+        status=TaskStatus.RECOVERING,
+        reason=f"{blamed}; all ranks go back to {resume}",
+        attempt=task.attempt,
+        course=replace(course, retry_at=now.wall + _delay_s(course, chance)),
+    )
+
+
+def _blamed(bad: Sequence[RankEnd]) -> RankEnd:
+    """The end that the others followed from: one that could not start, one that was killed or told to go, then the
+    first that failed; last those that went because of another, or unseen."""
+
+    def key(end: RankEnd) -> tuple[bool, bool, bool, bool, int]:
+        return (not end.unstarted, not (end.killed or end.hindered), not end.preempted, end.followed, end.rank)
+
+    return min(bad, key=key)
+
+
+def _counted(course: TaskCourse, now: Now, *, own: bool, advanced: bool) -> TaskCourse:
+    """One more failure or loss. A new checkpoint ends every row of bad luck; a loss neither ends nor lengthens the row
+    of failures, nor the other way round."""
+    stalled, losses, since = (0, 0, now.wall) if advanced else (course.stalled, course.losses, course.losses_since)
+    if own:
+        stalled = stalled if advanced else stalled + 1
+        return replace(course, failures=course.failures + 1, stalled=stalled, losses=losses, losses_since=since)
+    if not advanced:
+        fresh = losses == 0 or now.wall - since > LOSS_WINDOW_S
+        losses, since = (1, now.wall) if fresh else (losses + 1, since)
+    return replace(course, preemptions=course.preemptions + 1, stalled=stalled, losses=losses, losses_since=since)
+
+
+def _given_up(task: Task, blamed: RankEnd, course: TaskCourse, *, own: bool) -> str:
+    """Why there is no further attempt, or nothing."""
+    if blamed.unstarted:
+        return str(blamed)
+    if not own:
+        if course.losses > loss_budget(task.spec.max_restarts):
+            hours = f"{LOSS_WINDOW_S / 3600:g} hours"
+            return f"{blamed}; {course.losses} losses within {hours} brought no new checkpoint"
+        return ""
+    if course.stalled == 1 and _first_attempt(task.course) and _unreadable(blamed):
+        return f"{blamed}; it would end the same way again, so it is not restarted"
+    if course.failures > task.spec.max_restarts:
+        return f"{blamed}; its {task.spec.max_restarts} restarts are used up"
+    if course.stalled >= MAX_STALLED:
+        return f"{blamed}; {course.stalled} attempts in a row brought no new checkpoint"
+    return ""
+
+
+def _first_attempt(before: TaskCourse) -> bool:
+    """Since the task was submitted or resumed. Later the same words may come from a file system that is away."""
+    return before.failures + before.preemptions == 0
+
+
+def _unreadable(end: RankEnd) -> bool:
+    return end.exception in _UNREADABLE or end.exit_code in _UNREADABLE_EXITS
+
+
+def _delay_s(course: TaskCourse, chance: float) -> float:
+    """None after progress or after a first loss; then longer each time, with a bound."""
+    row = course.stalled + max(0, course.losses - 1)
+    return 0.0 if row == 0 else min(_MAX_BACKOFF_S, _BACKOFF_S * 2 ** min(row - 1, 10)) * (0.5 + chance)
+
+
+def plan_restart(task: Task, hosts: Sequence[Host], step: int, now: Now) -> Decision | None:
+    """The next attempt of a task whose last one has ended everywhere, or the news that it lacks slots; None while it
+    has to wait for its turn."""
+    if now.wall < task.course.retry_at:
+        return None
+    plan = plan_gang(task.spec.worker_count, task.spec.launcher, hosts, task.course.placement)
+    if isinstance(plan, Lacking):
+        return Decision(status=TaskStatus.RECOVERING, reason=plan.reason, attempt=task.attempt, course=task.course)
+    return plan_start(task, plan.agents, step)
+
+
+def plan_start(task: Task, agents: tuple[str, ...], step: int) -> Decision:
+    """The next attempt, on these agents."""
+    attempt = task.attempt + 1
+    resume = f", resumes from step {step}" if step >= 0 else ""
+    course = replace(task.course, placement=agents, step=step, stuck=False)
+    return Decision(status=TaskStatus.RUNNING, reason=f"attempt {attempt}{resume}", attempt=attempt, course=course)
+
+
+def plan_stopped(task: Task, ends: Mapping[int, RankEnd]) -> Decision | None:
+    """A stopping task has stopped when no rank is left."""
+    if len(ends) < task.spec.worker_count:
+        return None
+    killed = [end.rank for end in ends.values() if end.exit_code == -9]
+    note = f"; ranks {killed} had to be killed" if killed else ""
+    return Decision(status=TaskStatus.STOPPED, reason=f"{task.reason}{note}", attempt=task.attempt, course=task.course)

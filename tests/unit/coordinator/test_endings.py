@@ -1,0 +1,248 @@
+"""What a rank's end means: whose doing it was, which budget it counts against, when to give up and how long to wait."""
+
+import signal
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strata.coordinator.state.endings import Decision, RankEnd, plan_end, plan_restart, plan_stopped
+from strata.coordinator.state.now import Now
+from strata.coordinator.state.placement import Host
+from strata.coordinator.state.tasks import Task
+from strata.types.tasks import LOSS_WINDOW_S, MAX_LOSSES, TaskCourse, TaskSpec, TaskStatus
+
+_NOW = Now(monotonic=50.0, wall=1_000.0)
+_KILLED = RankEnd(rank=0, exit_code=-signal.SIGKILL)
+_FAILED = RankEnd(rank=0, exit_code=1)
+_LOST_HOST = RankEnd(rank=0, exit_code=None, message="agent a is lost", preempted=True)
+
+
+def _running(workers: int = 2, max_restarts: int = 3, **course: object) -> Task:
+    spec = TaskSpec(name="t", worker_count=workers, max_restarts=max_restarts, entrypoint=("x",))
+    given = TaskCourse(**course)  # type: ignore[arg-type]  # test's own fields
+    return Task(task_id="t", spec=spec, submitted_at=0.0, status=TaskStatus.RUNNING, attempt=1, course=given)
+
+
+def _host(slots: int) -> Host:
+    return Host(agent_id="a", address="127.0.0.1", slots=slots)
+
+
+def _end(task: Task, *ends: RankEnd, step: int = -1, now: Now = _NOW, chance: float = 0.5) -> Decision:
+    decision = plan_end(task, {end.rank: end for end in ends}, step, now, chance)
+    assert decision is not None
+    return decision
+
+
+def _row(task: Task, end: RankEnd, count: int, every_s: float = 60.0) -> list[Decision]:
+    """The same end again and again, with no new checkpoint; stops when the task is given up."""
+    decisions: list[Decision] = []
+    for number in range(count):
+        decisions.append(_end(task, end, now=_NOW._replace(wall=_NOW.wall + number * every_s)))
+        task.course = decisions[-1].course
+        if decisions[-1].status is TaskStatus.FAILED:
+            break
+    return decisions
+
+
+# --- whose doing
+
+
+@pytest.mark.parametrize(
+    ("end", "lost"),
+    [
+        (RankEnd(rank=0, exit_code=1), False),
+        (RankEnd(rank=0, exit_code=-signal.SIGSEGV), False),
+        (RankEnd(rank=0, exit_code=-signal.SIGABRT), False),
+        (RankEnd(rank=0, exit_code=-signal.SIGKILL, out_of_memory=True), False),
+        (RankEnd(rank=0, exit_code=None, unstarted=True), False),
+        (RankEnd(rank=0, exit_code=-signal.SIGKILL), True),
+        (RankEnd(rank=0, exit_code=-signal.SIGTERM), True),
+        (RankEnd(rank=0, exit_code=-signal.SIGINT), True),
+        (RankEnd(rank=0, exit_code=128 + signal.SIGKILL), True),
+        (RankEnd(rank=0, exit_code=128 + signal.SIGTERM), True),
+        (RankEnd(rank=0, exit_code=None), True),
+        (RankEnd(rank=0, exit_code=75), True),
+        (RankEnd(rank=0, exit_code=None, hindered=True), True),
+        (_LOST_HOST, True),
+    ],
+)
+def test_whose_doing_an_end_was(end: RankEnd, lost: bool) -> None:
+    assert end.lost is lost
+    course = _end(_running(), end).course
+    assert (course.failures, course.stalled) == ((0, 0) if lost else (1, 1))
+    assert (course.preemptions, course.losses) == ((1, 1) if lost else (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("ends", "blamed"),
+    [
+        ({0: 75, 1: None, 2: -9}, 2),
+        ({0: 1, 2: -9}, 2),  # its peer was killed, and its framework raised for that reason
+        ({0: 75, 2: 1}, 2),
+        ({1: 1, 2: 1}, 1),
+    ],
+)
+def test_the_end_that_the_others_followed_from_is_blamed(ends: dict[int, int | None], blamed: int) -> None:
+    reason = _end(_running(workers=3), *(RankEnd(rank=rank, exit_code=code) for rank, code in ends.items())).reason
+    assert reason.startswith(f"rank {blamed} ")
+
+
+def test_ranks_that_leave_a_finished_one_are_out_of_step_by_themselves() -> None:
+    course = _end(_running(), RankEnd(rank=0, exit_code=0), RankEnd(rank=1, exit_code=75)).course
+    assert (course.failures, course.preemptions) == (1, 0)
+
+
+def test_an_end_is_told_with_its_signal_and_its_cause() -> None:
+    assert str(RankEnd(rank=1, exit_code=-9)) == "rank 1 was killed by signal 9 (SIGKILL)"
+    assert str(RankEnd(rank=1, exit_code=-40)) == "rank 1 was killed by signal 40"
+    assert str(RankEnd(rank=1, exit_code=1, message="KeyError: 'lr'")) == "rank 1 exited with code 1: KeyError: 'lr'"
+    full = RankEnd(rank=0, exit_code=None, hindered=True, message="0.stderr: No space left on device")
+    assert str(full) == "rank 0 could not be started on its host: 0.stderr: No space left on device"
+
+
+# --- the budgets
+
+
+def test_a_task_completes_when_all_ranks_finished_well() -> None:
+    ends = {0: RankEnd(rank=0, exit_code=0)}
+    assert plan_end(_running(), ends, 5, _NOW, 0.5) is None
+    decision = _end(_running(), ends[0], RankEnd(rank=1, exit_code=0), step=5)
+    assert (decision.status, decision.reason) == (TaskStatus.COMPLETED, "all 2 ranks finished")
+
+
+def test_a_death_after_progress_is_repaired_at_once() -> None:
+    decision = _end(_running(step=10, stalled=2, losses=9), RankEnd(rank=1, exit_code=-9), step=20)
+    assert decision.reason == "rank 1 was killed by signal 9 (SIGKILL); all ranks go back to step 20"
+    course = decision.course
+    assert (course.failures, course.stalled, course.losses, course.retry_at) == (0, 0, 0, _NOW.wall)
+
+
+def test_three_failures_of_its_own_without_progress_are_enough() -> None:
+    last = _row(_running(max_restarts=500), replace(_FAILED, message="ValueError: boom"), 99)[-1]
+    assert (last.status, last.course.failures) == (TaskStatus.FAILED, 3)
+    assert last.reason == ("rank 0 exited with code 1: ValueError: boom; 3 attempts in a row brought no new checkpoint")
+
+
+@pytest.mark.parametrize("end", [_KILLED, _LOST_HOST, RankEnd(rank=0, exit_code=None, hindered=True)])
+def test_many_losses_in_one_checkpoint_interval_end_nothing(end: RankEnd) -> None:
+    decisions = _row(_running(max_restarts=0), end, MAX_LOSSES)
+    assert [item.status for item in decisions] == [TaskStatus.RECOVERING] * MAX_LOSSES
+    assert {(item.course.failures, item.course.stalled) for item in decisions} == {(0, 0)}
+
+
+def test_a_loss_budget_is_bounded_and_named() -> None:
+    last = _row(_running(max_restarts=0), _KILLED, 999)[-1]
+    assert (last.status, last.course.losses) == (TaskStatus.FAILED, MAX_LOSSES + 1)
+    assert last.reason == (
+        "rank 0 was killed by signal 9 (SIGKILL); 21 losses within 6 hours brought no new checkpoint"
+    )
+
+
+def test_whoever_allows_many_restarts_allows_as_many_losses() -> None:
+    assert len(_row(_running(max_restarts=500), _KILLED, 999, every_s=1.0)) == 501
+
+
+def test_losses_that_are_far_apart_never_end_a_task() -> None:
+    decisions = _row(_running(max_restarts=0), _KILLED, 200, every_s=LOSS_WINDOW_S / 10)
+    assert {item.status for item in decisions} == {TaskStatus.RECOVERING}
+    assert decisions[-1].course.preemptions == 200
+
+
+def test_the_two_budgets_do_not_touch_each_other() -> None:
+    course = _end(_running(failures=3, preemptions=7, stalled=2, losses=4), _KILLED).course
+    assert (course.failures, course.stalled, course.preemptions, course.losses) == (3, 2, 8, 5)
+    failed = _end(_running(failures=3, losses=4, losses_since=_NOW.wall), _FAILED, step=5)
+    assert failed.reason == "rank 0 exited with code 1; its 3 restarts are used up"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([_KILLED, _FAILED, _LOST_HOST]), st.booleans()), max_size=60), st.integers(0, 5)
+)
+def test_every_row_of_ends_is_counted_once_and_is_bounded(row: list[tuple[RankEnd, bool]], max_restarts: int) -> None:
+    """Each end counts in exactly one budget; a task is given up for its own failures only by them."""
+    task, step = _running(max_restarts=max_restarts), -1
+    for number, (end, advanced) in enumerate(row, 1):
+        step += advanced
+        decision = _end(task, end, step=step)
+        course = decision.course
+        assert course.failures + course.preemptions == number
+        if decision.status is TaskStatus.FAILED:
+            over = course.losses > MAX_LOSSES if end.lost else course.failures > max_restarts or course.stalled >= 3
+            assert over
+            return
+        task.course = replace(course, step=step)
+    assert task.course.failures <= max_restarts
+
+
+# --- a program that cannot work
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        RankEnd(rank=0, exit_code=1, exception="SyntaxError", message="SyntaxError: '(' was never closed"),
+        RankEnd(rank=0, exit_code=1, exception="ModuleNotFoundError", message="ModuleNotFoundError: No module 'x'"),
+        RankEnd(rank=0, exit_code=2, exception="usage", message="train.py: error: unrecognized arguments: --ls"),
+        RankEnd(rank=0, exit_code=127),
+    ],
+)
+def test_a_program_that_cannot_be_read_is_not_started_again(end: RankEnd) -> None:
+    decision = _end(_running(), end)
+    assert decision.status is TaskStatus.FAILED
+    assert decision.reason == f"{end}; it would end the same way again, so it is not restarted"
+    for worked_before in ({"failures": 1}, {"preemptions": 1, "losses": 1}):  # then a file system may be away
+        assert _end(_running(**worked_before), end).status is TaskStatus.RECOVERING
+    assert _end(_running(), end, step=5).status is TaskStatus.RECOVERING  # it was read and has worked
+
+
+def test_other_failures_of_a_first_attempt_may_be_flaky() -> None:
+    for exception in ("ConnectionError", "OSError", "RuntimeError", ""):
+        assert _end(_running(), RankEnd(rank=0, exit_code=1, exception=exception)).status is TaskStatus.RECOVERING
+
+
+# --- when
+
+
+@pytest.mark.parametrize(("stalled", "chance", "delay"), [(0, 0.0, 0.5), (0, 1.0, 1.5), (1, 0.5, 2.0)])
+def test_without_progress_the_next_attempt_waits_longer_each_time(stalled: int, chance: float, delay: float) -> None:
+    decision = _end(_running(stalled=stalled), _FAILED, chance=chance)
+    assert decision.course.retry_at - _NOW.wall == pytest.approx(delay)
+
+
+def test_a_first_loss_is_repaired_at_once_and_a_row_of_them_waits_a_minute_at_most() -> None:
+    decisions = _row(_running(), _KILLED, 12)
+    waits = [item.course.retry_at - (_NOW.wall + 60.0 * number) for number, item in enumerate(decisions)]
+    assert waits == pytest.approx([0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60])
+
+
+def test_the_next_attempt_waits_for_its_time_and_its_slots() -> None:
+    task = _running(placement=("a", "a"), retry_at=1_001.0)
+    assert plan_restart(task, [_host(2)], 7, _NOW) is None
+    later = _NOW._replace(wall=1_001.0)
+    decision = plan_restart(task, [_host(2)], 7, later)
+    assert decision is not None
+    assert (decision.status, decision.attempt, decision.reason) == (
+        TaskStatus.RUNNING,
+        2,
+        "attempt 2, resumes from step 7",
+    )
+    assert decision.course.placement == ("a", "a")
+    assert decision.course.step == 7
+    lacking = plan_restart(task, [_host(1)], 7, later)
+    assert lacking is not None
+    assert (lacking.status, lacking.attempt) == (TaskStatus.RECOVERING, 1)
+
+
+def test_a_stopped_task_says_who_had_to_be_killed() -> None:
+    task = _running()
+    task.reason = "stopped by the user"
+    ends = {0: RankEnd(rank=0, exit_code=-9, preempted=True)}
+    assert plan_stopped(task, ends) is None
+    decision = plan_stopped(task, ends | {1: RankEnd(rank=1, exit_code=0, preempted=True)})
+    assert decision is not None
+    assert (decision.status, decision.reason) == (
+        TaskStatus.STOPPED,
+        "stopped by the user; ranks [0] had to be killed",
+    )
