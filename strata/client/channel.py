@@ -79,9 +79,11 @@ class Channel:
             try:
                 return method(request, timeout=timeout_s, metadata=self._metadata)
             except grpc.RpcError as error:
+                if error.code() is grpc.StatusCode.CANCELLED and self._closed.is_set():
+                    raise self._closed_error() from error
                 failure = from_rpc_error(error, address=self.address)
-            except ValueError as error:  # gRPC's word for a channel that was closed meanwhile
-                raise Unavailable(f"the connection to {self.address} is closed") from error
+            except ValueError as error:  # gRPC's word for a channel that was closed before the call
+                raise self._closed_error() from error
             now = time.monotonic()
             if not give_up_at or now - began > _HELD_S:  # patience begins when an answer first fails to come
                 give_up_at, pause = now + patience, _FIRST_PAUSE_S
@@ -90,6 +92,9 @@ class Channel:
                 raise failure
             self._closed.wait(pause * (0.5 + random.random()))  # noqa: S311  # jitter
             pause = min(pause * 2, _MAX_PAUSE_S)
+
+    def _closed_error(self) -> Unavailable:
+        return Unavailable(f"the connection to {self.address} is closed")
 
     def close(self) -> None:
         self._closed.set()
