@@ -78,7 +78,8 @@ async def _check_all(http: str, truth: dict[str, dict[str, list[tuple[int, float
         found = _points(http, [outline[run, metric]["id"] for metric in chosen])
         for metric in chosen:
             assert found[outline[run, metric]["id"]] == metrics[metric], (run, metric)
-        answer = httpx.get(f"{http}/metrics/{run}", params={"metric": chosen[0]}, timeout=60).json()["series"][0]
+        asked = await asyncio.to_thread(httpx.get, f"{http}/metrics/{run}", params={"metric": chosen[0]}, timeout=60)
+        answer = asked.json()["series"][0]
         assert list(zip(answer["steps"], answer["values"], strict=True)) == metrics[chosen[0]]
 
 
@@ -92,13 +93,14 @@ async def test_everything_that_was_logged_can_be_seen(observatory: ObservatoryPr
     truth["run-00"]["layer/0000"].append((3, 42.0))
     await asyncio.to_thread(_log, observatory.http, "run-00", {"layer/0000": [(3, 42.0)]})
     await _check_all(observatory.http, truth)
-    runs = {run["run_id"]: run for run in httpx.get(f"{observatory.http}/runs").json()}
+    listed = await asyncio.to_thread(httpx.get, f"{observatory.http}/runs")
+    runs = {run["run_id"]: run for run in listed.json()}
     assert runs["run-00"]["num_points"] == _NAMES * _STEPS + 1
     assert runs["wide"]["num_series"] == _WIDE
 
     observatory.kill()
     observatory.start()
     async with asyncio.timeout(120):  # the engine starts and history is read, on a machine that may be busy
-        while len(await _outline(observatory.http)) < sum(map(len, truth.values())):
+        while len(await _outline(observatory.http)) < sum(map(len, truth.values())):  # noqa: ASYNC110  # over HTTP
             await asyncio.sleep(0.2)
     await _check_all(observatory.http, truth)

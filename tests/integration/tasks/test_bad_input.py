@@ -115,7 +115,7 @@ def test_kills_from_outside_inside_one_checkpoint_interval_end_nothing(nodes: No
     task_id = nodes.submit(name="killed", entrypoint=script, max_restarts=0)
     killed: list[int] = []
     while len(killed) < 4:
-        pids = wait_for(lambda: [pid for pid in nodes.rank_pids(task_id).values() if pid not in killed], 60)
+        pids = wait_for(lambda: [pid for pid in nodes.rank_pids(task_id).values() if pid not in killed], 60)  # noqa: B023  # asked at once
         os.kill(pids[0], signal.SIGTERM if len(killed) % 2 else signal.SIGKILL)
         killed += pids
     task = nodes.wait_task(task_id, timeout_s=60)
