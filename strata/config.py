@@ -39,6 +39,7 @@ RANK_VARIABLES = frozenset(
         "STRATA_DATASET_JSON",
         "STRATA_FAULT",
         "STRATA_GENERATION",
+        "STRATA_GANG_PORT",
         "STRATA_INCARNATION",
         "STRATA_LOCAL_RANK",
         "STRATA_RANK",

@@ -11,7 +11,7 @@ _FRAME = re.compile(r'\s+File ".*", line \d+')
 _HEADER = re.compile(r"(Exception Group )?Traceback \(most recent call last\):")
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(:|$)")
 _USAGE = re.compile(r"[\w./-]+: error: ")
-_GROUP = re.compile(r"  [|+] ")  # in front of every line of an exception group
+_PREFIX = re.compile(r"(\[rank\d+\]: ?)?(  [|+] )?")  # torch's of every line, and that of an exception group's
 _USAGE_EXIT = 2
 _NEAR_LINES = 20  # what is printed on the way out; an older traceback was caught and logged
 _MAX_CHARS = 500
@@ -34,7 +34,7 @@ class CauseWatch:
         self._since = 0  # lines after the exception
 
     def feed(self, line: str) -> None:
-        text = _GROUP.sub("", line, count=1)
+        text = _PREFIX.sub("", line, count=1)
         self._since += 1
         if _HEADER.match(text) or _FRAME.match(text):
             self._inside = True

@@ -1,16 +1,13 @@
 """The ranks of a task as one group: sums over all of them, in rank order, so that every run gives the same bits.
 
-Rank 0 listens at MASTER_ADDR:MASTER_PORT. Only raw bytes cross the wire, never pickles. A peer that dies is noticed at
-once by everybody who waits for it.
+Rank 0 listens at MASTER_ADDR on a port of the gang's own: MASTER_PORT belongs to the training framework. Only raw bytes
+cross the wire, never pickles. A peer that dies is noticed at once by everybody who waits for it.
 """
 
-import contextlib
 import hashlib
 import os
-import time
 from collections.abc import Callable
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -19,11 +16,9 @@ from numpy.typing import NDArray
 from strata.client.channel import known_token
 from strata.errors import PeerLost
 from strata.worker.environment import Place
+from strata.worker.meeting import Address, dial, gather
 
 __all__ = ["Gang"]
-
-_JOIN_TIMEOUT_S = 60.0
-_RETRY_S = 0.02
 
 
 class Gang:
@@ -33,24 +28,11 @@ class Gang:
         self.rank = place.rank
         self.world_size = place.world_size
         self._peers: dict[int, Connection[Any, Any]] = {}
-        self._listener: Listener | None = None
         if self.world_size > 1:
-            address = (os.environ.get("MASTER_ADDR", "127.0.0.1"), int(os.environ.get("MASTER_PORT", "0")))
-            self._meet(address, _secret(place))
-
-    def _meet(self, address: tuple[str, int], secret: bytes) -> None:
-        deadline = time.monotonic() + _JOIN_TIMEOUT_S
-        if self.rank:
-            self._peers[0] = _dial(address, secret, deadline)
-            self._send(0, self.rank.to_bytes(4, "big"))
-            return
-        self._listener = Listener(address, backlog=self.world_size, authkey=secret)
-        while len(self._peers) < self.world_size - 1:
-            try:
-                peer = self._listener.accept()
-            except (AuthenticationError, EOFError, ConnectionError):
-                continue  # a stranger, or a rank that died on the way; the coordinator decides about it
-            self._peers[int.from_bytes(peer.recv_bytes(4), "big")] = peer
+            address, secret = _address(), _secret(place)
+            self._peers = (
+                {0: dial(address, self.rank, secret)} if self.rank else gather(address, self.world_size, secret)
+            )
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The element-wise sum over all ranks, added in rank order."""
@@ -76,8 +58,6 @@ class Gang:
     def close(self) -> None:
         for peer in self._peers.values():
             peer.close()
-        if self._listener is not None:
-            self._listener.close()
 
     def _send(self, rank: int, data: bytes) -> None:
         self._guarded(rank, lambda peer: peer.send_bytes(data))
@@ -93,14 +73,10 @@ class Gang:
             raise PeerLost(f"rank {rank} is gone ({type(error).__name__})") from None
 
 
-def _dial(address: tuple[str, int], secret: bytes, deadline: float) -> "Connection[Any, Any]":
-    """Rank 0 may still be starting."""
-    while True:
-        with contextlib.suppress(ConnectionRefusedError, ConnectionResetError):
-            return Client(address, authkey=secret)
-        if time.monotonic() > deadline:
-            raise PeerLost(f"rank 0 does not answer at {address[0]}:{address[1]}")
-        time.sleep(_RETRY_S)
+def _address() -> Address:
+    """Under another launcher, which names no port for the gang, the one after MASTER_PORT."""
+    port = int(os.environ.get("STRATA_GANG_PORT", "0")) or int(os.environ.get("MASTER_PORT", "0")) + 1
+    return os.environ.get("MASTER_ADDR", "127.0.0.1"), port
 
 
 def _secret(place: Place) -> bytes:

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -108,16 +109,19 @@ def test_a_last_line_that_names_no_cause_is_not_glued_to_it(nodes: Nodes) -> Non
     assert task.reason == "rank 0 exited with code 7; its 0 restarts are used up"
 
 
+def _lost_more(nodes: Nodes, task_id: str, before: int) -> bool:
+    return nodes.task(task_id).preemptions > before
+
+
 def test_kills_from_outside_inside_one_checkpoint_interval_end_nothing(nodes: Nodes) -> None:
     """More of them than the rule about attempts without progress allows, and with no restart allowed at all."""
     text = "import os, time\nif int(os.environ['STRATA_ATTEMPT']) <= 4: time.sleep(600)"
     script = _script(nodes, "killed", text)
     task_id = nodes.submit(name="killed", entrypoint=script, max_restarts=0)
-    killed: list[int] = []
-    while len(killed) < 4:
-        pids = wait_for(lambda: [pid for pid in nodes.rank_pids(task_id).values() if pid not in killed], 60)  # noqa: B023  # asked at once
-        os.kill(pids[0], signal.SIGTERM if len(killed) % 2 else signal.SIGKILL)
-        killed += pids
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGTERM):
+        before = nodes.task(task_id).preemptions
+        os.kill(wait_for(lambda: nodes.rank_pids(task_id), 60)[0], number)
+        wait_for(partial(_lost_more, nodes, task_id, before), 60)
     task = nodes.wait_task(task_id, timeout_s=60)
     assert (task.status, task.attempt, task.failures, task.preemptions) == (TaskStatus.COMPLETED, 5, 0, 4)
 

@@ -34,6 +34,28 @@ dist.destroy_process_group()
 """
 
 
+_WITH_GANG = """
+import strata, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+run = strata.init(project="ddp", name="gang")
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+with run.checkpoints() as checkpoints:
+    found = checkpoints.recover() if run.rank == 0 else None
+    start = run.gang.gather(found.info.step if found else 0)[0]
+    for step in range(start + 1, 9):
+        model(torch.ones(2, 4)).sum().backward()
+        assert run.gang.gather(step) == [step, step]
+        checkpoints.save({"weights": model.module.weight.detach().numpy()}, step=step)
+        if step == 4 and run.rank == 1 and run.place.attempt == 1:
+            import os, signal
+            os.kill(os.getpid(), signal.SIGKILL)
+print(f"rank {run.rank} went from {start} to {step}, attempt {run.place.attempt}", flush=True)
+run.finish()
+dist.destroy_process_group()
+"""
+
+
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Nodes]:
     with Nodes(tmp_path, slots=2) as nodes:
@@ -48,6 +70,18 @@ def test_an_unmodified_ddp_script_under_strata_run(tmp_path: Path) -> None:
     assert done, command.output
     assert float(done[1]) < 1e-3
     assert "all 2 ranks finished" in command.output
+
+
+def test_a_ddp_script_may_use_the_gang_beside_torchs_own_store(tmp_path: Path) -> None:
+    """Torch's TCPStore holds MASTER_PORT; the gang has a port of its own, in the attempt after a kill as well."""
+    script = tmp_path / "gang.py"
+    script.write_text(_WITH_GANG)
+    with RunCommand(tmp_path, "--workers", "2", str(script)) as command:
+        assert command.wait(240) == 0, command.output
+    went = re.findall(r"rank (\d) went from (\d) to 8, attempt 2", command.output)
+    assert sorted(rank for rank, _ in went) == ["0", "1"], command.output
+    assert {start for _, start in went} <= {"3", "4"}
+    assert "rank 1 was killed by signal 9 (SIGKILL)" in command.output
 
 
 def test_under_torchrun_the_sdk_takes_its_ranks_from_there(nodes: Nodes, tmp_path: Path) -> None:

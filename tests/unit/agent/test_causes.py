@@ -10,6 +10,14 @@ from strata.agent.causes import Cause, CauseWatch
 from strata.agent.oom import OomWatch
 
 _GROUP = "raise ExceptionGroup('two of them', [ValueError('a'), KeyError('b')])"
+_TORCH = (  # its excepthook names the rank in every line
+    "import sys, traceback\n"
+    "def hook(*error):\n"
+    "    text = ''.join(traceback.format_exception(*error))\n"
+    "    print('\\n'.join(f'[rank1]: {line}' for line in text.splitlines()), file=sys.stderr)\n"
+    "sys.excepthook = hook\n"
+    "raise KeyError('lr')"
+)
 _CHAINED = "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise RuntimeError('no luck') from error"
 _NOISY = "import atexit, sys\natexit.register(lambda: print('bye', file=sys.stderr))\nraise KeyError('lr')"
 _CAUGHT = (
@@ -47,6 +55,7 @@ def _cause(tmp_path: Path, program: str) -> Cause:
         (_CHAINED, ("RuntimeError", "RuntimeError: no luck")),
         (_NOISY, ("KeyError", "KeyError: 'lr'")),
         (_GROUP, ("ExceptionGroup", "ExceptionGroup: two of them (2 sub-exceptions)")),
+        (_TORCH, ("KeyError", "KeyError: 'lr'")),
         (_USAGE, ("usage", "train.py: error: unrecognized arguments: --ls")),
     ],
 )
