@@ -15,7 +15,7 @@ TORCH := torch==2.13.0 torchdata==0.11.0
 BROWSER_PACKAGES := chromium fonts-dejavu-core
 LAUNCHER_PACKAGES := openssh-server openssh-client slurm-wlm munge
 
-.PHONY: help setup run test check proto tree bench fresh test-launchers test-torch screenshots dashboard browser constraints clean
+.PHONY: help setup run test check proto tree bench fresh test-launchers test-torch screenshots dashboard browser h2load constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ help: ## this list
 run: setup ## set everything up, then the demo with its dashboard (ARGS="--kill")
 	@exec $(BIN)/strata demo $(ARGS)
 
-test: setup $(MODULES) browser ## set everything up, then every test: dashboard, Python, browser (ARGS="-k name")
+test: setup $(MODULES) browser h2load ## set everything up, then every test: dashboard, Python, browser (ARGS="-k name")
 	@cd dashboard && npm test
 	@$(BIN)/pytest -m "not torch and not launchers" $(ARGS)
 
@@ -89,14 +89,25 @@ $(MODULES): dashboard/package-lock.json
 	@touch $@
 
 # The browser tests drive Debian's chromium; STRATA_CHROMIUM names another one.
-browser:
-	@if [ -n "$${STRATA_CHROMIUM:-}" ] || command -v chromium >/dev/null; then exit 0; fi; \
+# $(call from_apt,PROGRAM,PACKAGES): a program that tests drive, from Debian when it is missing.
+define from_apt
+	@if command -v $(1) >/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then \
-	  echo "test: chromium is missing; run: sudo apt-get install -y --no-install-recommends $(BROWSER_PACKAGES)" >&2; exit 1; \
+	  echo "test: $(1) is missing; run: sudo apt-get install -y --no-install-recommends $(2)" >&2; exit 1; \
 	fi; \
-	echo "setup: installing chromium"; export DEBIAN_FRONTEND=noninteractive; \
+	echo "setup: installing $(1)"; export DEBIAN_FRONTEND=noninteractive; \
 	apt-get -qq -o DPkg::Lock::Timeout=300 update; \
-	apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $(BROWSER_PACKAGES) >/dev/null
+	apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $(2) >/dev/null
+endef
+
+browser:
+ifndef STRATA_CHROMIUM
+	$(call from_apt,chromium,$(BROWSER_PACKAGES))
+endif
+
+# HTTP/2 clients that are not gRPC's own, as peers of our gRPC server.
+h2load:
+	$(call from_apt,h2load,nghttp2-client)
 
 constraints: $(VENV)/.installed ## resolve the newest versions of every dependency into constraints.txt
 	@$(BIN)/python scripts/constraints.py

@@ -7,3 +7,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--schedules", type=int, default=400, help="random schedules of the simulated cluster")
     parser.addoption("--kills", type=int, default=5, help="kill -9 of the coordinator under load")
     parser.addoption("--points", type=int, default=100_000, help="points of the run whose observatory is killed")
+    parser.addoption("--fuzz-cases", type=int, default=300, help="cases of noise for the gRPC server")

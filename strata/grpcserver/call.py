@@ -12,7 +12,7 @@ import grpc
 
 from strata.grpcserver.frames import Fault
 from strata.grpcserver.headers import Metadata, RequestHead, build_trailers
-from strata.grpcserver.inbound import Inbound, Unreadable
+from strata.grpcserver.inbound import Inbound, InLink, Unreadable
 from strata.grpcserver.outbound import Link, Outbound, PeerTooSlow
 
 __all__ = ["Call", "CallLink", "Refusal"]
@@ -35,13 +35,10 @@ class Refusal:
     metadata: Metadata = ()
 
 
-class CallLink(Link, Protocol):
-    """What a call needs of its connection: the streams' link, and the end of a stream."""
+class CallLink(InLink, Link, Protocol):
+    """What a call needs of its connection: the links of both its halves, and the end of a stream."""
 
     peer_window: int
-    max_message: int
-
-    def credit(self, stream: int, size: int) -> None: ...
 
     def reset(self, stream: int, fault: Fault) -> None: ...
 
@@ -83,7 +80,7 @@ class Call:
         self._head = head
         self._handler = handler
         self.caller = caller
-        self._in = Inbound(decode, link.max_message, head.encoding, self._credit)
+        self._in = Inbound(link, stream, decode, head.encoding)
         self.out = Outbound(link, stream, link.peer_window)
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -99,6 +96,7 @@ class Call:
 
     def feed(self, data: bytes, start: int, end: int) -> None:
         if self._closed:
+            self._link.consumed(end - start)
             return
         try:
             self._in.feed(data, start, end)
@@ -202,6 +200,8 @@ class Call:
             return
         except PeerTooSlow as error:
             self.finish(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+        except Unreadable as error:
+            self.finish(error.code, error.details)
         except Exception as error:
             if self._status is None:
                 _log.exception("%s failed", self._head.path)
@@ -254,8 +254,6 @@ class Call:
 
     def _close(self) -> None:
         self._closed = True
+        self._in.drop()
         if self._timer is not None:
             self._timer.cancel()
-
-    def _credit(self, size: int) -> None:
-        self._link.credit(self._stream, size)

@@ -14,9 +14,9 @@ from hpack import Decoder, HPACKError
 from hpack.hpack import encode_integer
 
 from strata.grpcserver.frames import ConnectionFault, Fault
+from strata.grpcserver.limits import MAX_HEADER_BYTES
 
 __all__ = [
-    "MAX_BLOCK_BYTES",
     "NO_TABLE",
     "RESPONSE_HEAD",
     "HeaderReader",
@@ -28,8 +28,11 @@ __all__ = [
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
-MAX_BLOCK_BYTES = 64 * 1024
-_REMEMBERED = 256  # distinct blocks per connection: a deadline that differs in each call makes each block distinct
+_REMEMBERED = (
+    256  # short distinct blocks per connection: a deadline that differs in each call makes each block distinct
+)
+_MAX_REMEMBERED_BYTES = 1_024
+_MAX_REMEMBERED_FIELDS = 32
 _TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _MAX_MESSAGE_BYTES = 4_096
@@ -50,7 +53,7 @@ class HeaderReader:
     """One connection's decoder. A block that adds nothing to HPACK's table means the same until one does."""
 
     def __init__(self) -> None:
-        self._decoder = Decoder(max_header_list_size=MAX_BLOCK_BYTES)
+        self._decoder = Decoder(max_header_list_size=MAX_HEADER_BYTES)
         self._known: dict[bytes, RequestHead] = {}
 
     def read(self, block: bytes) -> RequestHead:
@@ -61,7 +64,7 @@ class HeaderReader:
         size, count = table.maxsize, len(table.dynamic_entries)
         newest = table.dynamic_entries[0] if count else None
         try:
-            fields = self._decoder.decode(block, raw=True)
+            fields = list(self._decoder.decode(block, raw=True))
         except (HPACKError, UnicodeError, ValueError, IndexError) as error:
             raise ConnectionFault(Fault.COMPRESSION_ERROR, f"headers that cannot be decoded: {error}") from error
         head = _read_head([(bytes(name), bytes(value)) for name, value in fields])
@@ -69,7 +72,7 @@ class HeaderReader:
         same = table.maxsize == size and len(entries) == count and (entries[0] if entries else None) is newest
         if not same or len(self._known) >= _REMEMBERED:
             self._known.clear()
-        if same:
+        if same and len(block) <= _MAX_REMEMBERED_BYTES and len(fields) <= _MAX_REMEMBERED_FIELDS:
             self._known[block] = head
         return head
 

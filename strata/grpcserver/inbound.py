@@ -7,11 +7,13 @@ import asyncio
 import zlib
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 
-__all__ = ["WINDOW", "Inbound", "Unreadable"]
+from strata.grpcserver.limits import MAX_UNREAD_BYTES
+
+__all__ = ["WINDOW", "InLink", "Inbound", "Unreadable"]
 
 WINDOW = 1 << 20  # what a peer may send on a stream before somebody has read it
 _PREFIX = 5  # compressed or not, and the length
@@ -28,37 +30,49 @@ class Unreadable(Exception):
         self.details = details
 
 
+class InLink(Protocol):
+    """What the receiving half of a stream needs of its connection. `unread` is what all streams keep in memory."""
+
+    max_message: int
+    unread: int
+
+    def credit(self, stream: int, size: int) -> None: ...
+
+    def consumed(self, size: int) -> None: ...
+
+
 class Inbound:
-    """`decode` makes a message of its bytes; `credit` tells the peer that it may send so many more."""
+    """`decode` makes a message of its bytes, when somebody takes it and not before: what waits is never larger than
+    what was sent."""
 
     __slots__ = (
-        "_credit",
         "_decode",
         "_early",
         "_encoding",
         "_inbox",
+        "_link",
         "_listener",
         "_max",
         "_owed",
         "_partial",
         "_room",
+        "_stream",
         "_waiter",
         "ended",
     )
 
-    def __init__(
-        self, decode: Callable[[bytes], Any], max_bytes: int, encoding: str, credit: Callable[[int], None]
-    ) -> None:
+    def __init__(self, link: InLink, stream: int, decode: Callable[[bytes], Any], encoding: str) -> None:
         self.ended = False
+        self._link = link
+        self._stream = stream
         self._decode = decode
-        self._max = max_bytes
+        self._max = link.max_message
         self._encoding = encoding
-        self._credit = credit
         self._room = WINDOW
         self._owed = 0
         self._early = 0  # of the message that is assembled: what has been credited already
         self._partial = bytearray()
-        self._inbox: deque[tuple[Any, int]] = deque()
+        self._inbox: deque[tuple[bytes, int]] = deque()  # messages, and what is owed for each
         self._listener: Callable[[Any], None] | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -89,12 +103,15 @@ class Inbound:
                 what = f"the message has {size:,} bytes, at most {self._max:,} are read"
                 raise Unreadable(grpc.StatusCode.RESOURCE_EXHAUSTED, what)
             if len(partial) < _PREFIX + size:
-                self._owe(len(partial) - self._early)  # it may be larger than the window
-                self._early = len(partial)
+                more = len(partial) - self._early
+                self._owe(more)  # it may be larger than the window
+                self._early += more
+                self._keep(more)
                 return
             payload, compressed = bytes(partial[_PREFIX : _PREFIX + size]), partial[0]
             del partial[: _PREFIX + size]
             early, self._early = self._early, 0
+            self._link.unread -= early
             self._take(self._decompress(payload) if compressed else payload, _PREFIX + size - early)
 
     def _decompress(self, payload: bytes) -> bytes:
@@ -113,16 +130,26 @@ class Inbound:
         return plain
 
     def _take(self, payload: bytes, owed: int) -> None:
-        try:
-            message = self._decode(payload)
-        except Exception as error:  # whatever a deserializer raises, the peer sent what it cannot read
-            raise Unreadable(grpc.StatusCode.INTERNAL, f"the request cannot be parsed: {error}") from error
         if self._listener is not None:
             self._owe(owed)
-            self._listener(message)
+            self._listener(self._read(payload))
             return
-        self._inbox.append((message, owed))
+        self._inbox.append((payload, owed))
+        self._keep(len(payload))
         self._wake()
+
+    def _keep(self, size: int) -> None:
+        link = self._link
+        link.unread += size
+        if link.unread > MAX_UNREAD_BYTES:
+            what = f"more than {MAX_UNREAD_BYTES:,} bytes of unread and unfinished messages came on this connection"
+            raise Unreadable(grpc.StatusCode.RESOURCE_EXHAUSTED, what)
+
+    def _read(self, payload: bytes) -> Any:
+        try:
+            return self._decode(payload)
+        except Exception as error:  # whatever a deserializer raises, the peer sent what it cannot read
+            raise Unreadable(grpc.StatusCode.INTERNAL, f"the request cannot be parsed: {error}") from error
 
     # --- to the handler
 
@@ -137,9 +164,18 @@ class Inbound:
 
     def pop(self) -> Any:
         """The next message, which must be there."""
-        message, size = self._inbox.popleft()
-        self._owe(size)
-        return message
+        payload, owed = self._inbox.popleft()
+        self._link.unread -= len(payload)
+        self._owe(owed)
+        return self._read(payload)
+
+    def drop(self) -> None:
+        """Nobody reads what came, nor what comes."""
+        self._link.unread -= self._early + sum(len(payload) for payload, _ in self._inbox)
+        self._link.consumed(WINDOW - self._room - self._owed)
+        self._room, self._owed, self._early = WINDOW, 0, 0
+        self._inbox.clear()
+        self._partial.clear()
 
     def __len__(self) -> int:
         return len(self._inbox)
@@ -155,9 +191,10 @@ class Inbound:
         self._listener = lambda message: None
 
     def _owe(self, size: int) -> None:
+        self._link.consumed(size)
         self._owed += size
         if self._owed >= WINDOW // 2:
-            self._credit(self._owed)
+            self._link.credit(self._stream, self._owed)
             self._room += self._owed
             self._owed = 0
 

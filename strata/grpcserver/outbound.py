@@ -6,10 +6,9 @@ from typing import Protocol
 
 from strata.grpcserver.frames import FRAME_HEADER, Kind
 from strata.grpcserver.headers import RESPONSE_HEAD
+from strata.grpcserver.limits import MAX_HELD_BYTES
 
 __all__ = ["Link", "Outbound", "PeerTooSlow"]
-
-_MAX_HELD_BYTES = 256 * 1024 * 1024  # of one stream; a snapshot of a large cluster is the largest single message
 
 
 class PeerTooSlow(Exception):
@@ -17,12 +16,14 @@ class PeerTooSlow(Exception):
 
 
 class Link(Protocol):
-    """What a stream needs of its connection."""
+    """What a stream needs of its connection. `blocked` are the streams that wait for the connection, not for a window
+    of their own; `held` is what all streams hold back."""
 
     window: int
     max_frame: int
     paused: bool
     blocked: "dict[int, Outbound]"
+    held: int
 
     def write(self, data: bytes) -> None: ...
 
@@ -74,6 +75,8 @@ class Outbound:
         """The stream is gone: nothing of it can be sent any more."""
         self._ended = True
         self._queue.clear()
+        self._link.held -= self._held
+        self._held = 0
         self._link.blocked.pop(self._stream, None)
         self._wake()
 
@@ -92,19 +95,21 @@ class Outbound:
     def flush(self) -> bool:
         """Sends what the windows allow now. True when the stream has ended by it."""
         link, queue = self._link, self._queue
-        while queue and not link.paused:
+        while queue:
+            if self.window <= 0:
+                link.blocked.pop(self._stream, None)
+                return False
+            if link.paused or link.window <= 0:
+                link.blocked[self._stream] = self
+                return False
             data = queue[0]
             room = min(self.window, link.window, link.max_frame)
-            if room <= 0:
-                return False
             part = data[:room]
             if len(part) == len(data):
                 queue.popleft()
             else:
                 queue[0] = data[room:]
             self._write_part(part)
-        if queue:
-            return False
         link.blocked.pop(self._stream, None)
         self._wake()
         if self._trailers is None:
@@ -114,12 +119,12 @@ class Outbound:
         return True
 
     def _hold(self, data: bytes) -> None:
-        if self._held + len(data) > _MAX_HELD_BYTES:
-            raise PeerTooSlow(f"{self._held:,} bytes wait for a peer that does not read")
+        if self._link.held > MAX_HELD_BYTES:
+            raise PeerTooSlow(f"{self._link.held:,} bytes wait for a peer that does not read")
         for at in range(0, len(data), self._link.max_frame):  # in frames' sizes, so that no long tail is copied often
             self._queue.append(data[at : at + self._link.max_frame])
         self._held += len(data)
-        self._link.blocked[self._stream] = self
+        self._link.held += len(data)
         self.flush()
 
     def _begin(self) -> bytes:
@@ -129,6 +134,7 @@ class Outbound:
     def _write_part(self, part: bytes) -> None:
         size = len(part)
         self._held -= size
+        self._link.held -= size
         self.window -= size
         self._link.window -= size
         frame = FRAME_HEADER.pack(size >> 8, size & 0xFF, Kind.DATA, 0, self._stream) + part

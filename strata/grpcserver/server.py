@@ -6,12 +6,15 @@ control, metadata, gzip requests and keepalive. It has no TLS and no compression
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import grpc
 
 from strata.grpcserver.connection import Check, Connection, Gate, Service
+from strata.grpcserver.limits import Complaints, max_connections
+from strata.grpcserver.wire import Wire
 
 __all__ = ["Server"]
 
@@ -29,15 +32,19 @@ class Server:
 
     def __init__(self, gate: Gate = _open_gate, max_message: int = _MAX_MESSAGE_BYTES) -> None:
         self._methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}  # oldest first
         self._emptied = asyncio.Event()
-        self._unsent: list[Connection] = []
+        self._unsent: list[Wire] = []
+        self._behind: deque[Wire] = deque()
+        self._max_connections = max_connections()
+        self.complaints = Complaints()
         self._service = Service(
             methods=self._methods,
             gate=gate,
             max_message=max_message,
             closed=self._on_closed,
-            flush_soon=self._flush_soon,
+            turns=self,
+            complaints=self.complaints,
         )
         self._listener: asyncio.Server | None = None
         self._keepalive: asyncio.Task[None] | None = None
@@ -85,32 +92,51 @@ class Server:
             await self._emptied.wait()
 
     def _accept(self) -> Connection:
+        if len(self._connections) >= self._max_connections:
+            self._make_room()
         connection = Connection(self._service)
-        self._connections.add(connection)
+        self._connections[connection] = None
         return connection
 
+    def _make_room(self) -> None:
+        """The oldest connection that never made a call has to go; if all did, the oldest one."""
+        unused = (connection for connection in self._connections if connection.unused)
+        oldest = next(unused, None) or next(iter(self._connections))
+        self.complaints.add("a connection too many", lambda: "of any", f"{len(self._connections):,} are open")
+        self._connections.pop(oldest)
+        oldest.abort()
+
     def _on_closed(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         if not self._connections:
             self._emptied.set()
 
-    def _flush_soon(self, connection: Connection) -> None:
+    # --- turns
+
+    def flush_soon(self, wire: Wire) -> None:
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._flush)
-        self._unsent.append(connection)
+        self._unsent.append(wire)
 
     def _flush(self) -> None:
         unsent, self._unsent = self._unsent, []
-        for connection in unsent:
-            connection.flush()
+        for wire in unsent:
+            wire.flush()
+
+    def resume_soon(self, wire: Wire) -> None:
+        if not self._behind:
+            asyncio.get_running_loop().call_soon(self._resume)
+        self._behind.append(wire)
+
+    def _resume(self) -> None:
+        """One of those that sent more than fits into a turn, then the loop: what others sent comes first."""
+        wire = self._behind.popleft()
+        if self._behind:
+            asyncio.get_running_loop().call_soon(self._resume)
+        wire.turn()
 
     async def _ask_the_silent(self) -> None:
         while True:
             await asyncio.sleep(_KEEPALIVE_S)
             for connection in list(self._connections):
-                if connection.heard:
-                    connection.heard = connection.pinged = False
-                elif connection.pinged:
-                    connection.abort()
-                else:
-                    connection.ping()
+                connection.check_alive()

@@ -7,10 +7,7 @@ from typing import Any
 import grpc
 import pytest
 from hpack import Encoder
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from strata.grpcserver.connection import Connection, Service
 from strata.grpcserver.frames import (
     DEFAULT_WINDOW,
     FRAME_HEADER,
@@ -21,8 +18,7 @@ from strata.grpcserver.frames import (
     Setting,
     build_frame,
 )
-from strata.grpcserver.server import Server
-from tests.unit.grpcserver.conftest import Desk, register
+from tests.unit.grpcserver.conftest import Desk
 
 
 def head(method: str = "Echo") -> bytes:
@@ -205,58 +201,6 @@ async def test_a_browser_is_told_that_this_is_no_page(desk: Desk) -> None:
     writer.close()
     assert b"HTTP/1.1 400 Bad Request" in answer
     assert b"This port speaks gRPC" in answer
-
-
-class _Sink(asyncio.Transport):
-    """Takes what is written, as a socket whose peer reads everything."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.closed = False
-
-    def write(self, data: object) -> None: ...
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def close(self) -> None:
-        self.closed = True
-
-
-FRAMES = st.builds(
-    build_frame,
-    st.integers(0, 11),
-    st.sampled_from([0, 1, 4, 5, 8, 9, 0x20, 0x2D, 0xFF]),
-    st.sampled_from([0, 1, 2, 3, 5, 2**31 - 1]),
-    st.one_of(st.binary(max_size=40), st.just(head()), st.just(message(b"x")), st.just(head("Listen"))),
-)
-
-
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.one_of(FRAMES, st.binary(max_size=30)), max_size=12), st.data())
-async def test_noise_ends_its_own_connection_at_worst(pieces: list[bytes], data: st.DataObject) -> None:
-    """Whatever comes, in whatever portions, nothing is raised into the loop."""
-    server = Server()
-    register(server, Desk())
-    service = Service(
-        methods=server._methods,  # the real handlers
-        gate=lambda transport: lambda path, metadata: None,
-        max_message=1000,
-        closed=lambda connection: None,
-        flush_soon=lambda connection: None,
-    )
-    connection, sink = Connection(service), _Sink()
-    connection.connection_made(sink)
-    stream = PREFACE + b"".join(pieces)
-    while stream and not sink.closed:
-        size = data.draw(st.integers(1, len(stream)))
-        connection.data_received(stream[:size])
-        stream = stream[size:]
-        await asyncio.sleep(0)
-    connection.connection_lost(None)
-    await asyncio.sleep(0)
 
 
 async def test_others_are_served_while_one_makes_noise(desk: Desk, channel: grpc.aio.Channel) -> None:

@@ -1,0 +1,220 @@
+"""The bytes of one TCP connection: frames in, a limited time per turn of the loop, and writes out, gathered per turn.
+
+A peer that sends faster than its turns allow is not read meanwhile, and neither is one that does not read: what it
+sends stays in its own memory and in the kernel's.
+"""
+
+import asyncio
+import time
+from abc import abstractmethod
+from typing import Protocol
+
+from strata.grpcserver.frames import (
+    FRAME_HEADER,
+    LARGEST_WINDOW,
+    MAX_FRAME_BYTES,
+    PREFACE,
+    ConnectionFault,
+    Fault,
+    Kind,
+    build_frame,
+)
+from strata.grpcserver.limits import LINGER_S, TURN_S, WRITE_BUFFER_BYTES
+
+__all__ = ["Turns", "Wire"]
+
+_PLAIN_HTTP = (
+    b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\nThis port speaks gRPC.\n"
+)
+
+
+class Turns(Protocol):
+    """What the server does for its connections at the end of a turn of the loop: `flush_soon` calls their `flush`,
+    `resume_soon` gives one of them after the other a `turn`."""
+
+    def flush_soon(self, wire: "Wire") -> None: ...
+
+    def resume_soon(self, wire: "Wire") -> None: ...
+
+
+class Wire(asyncio.Protocol):
+    """Knows what a frame is, not what it means: that is for who inherits from it."""
+
+    __slots__ = (
+        "_behind",
+        "_buffer",
+        "_ended",
+        "_outgoing",
+        "_preface_due",
+        "_transport",
+        "_turns",
+        "heard",
+        "paused",
+        "pinged",
+    )
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._transport: asyncio.Transport
+        self._buffer = b""
+        self._behind = False  # what came waits in the buffer, and nothing more is read
+        self._ended = False
+        self._preface_due = True
+        self._outgoing: list[bytes] = []
+        self.paused = False  # the peer does not take what was written
+        self.heard = True  # since the server's keepalive looked last
+        self.pinged = False
+
+    @abstractmethod
+    def on_data(self, stream: int, flags: int, data: bytes, start: int, end: int) -> None:
+        """A DATA frame without padding, in place."""
+
+    @abstractmethod
+    def on_frame(self, kind: int, flags: int, stream: int, payload: bytes) -> None: ...
+
+    @abstractmethod
+    def on_fault(self, fault: ConnectionFault) -> None:
+        """The peer broke a rule. Nothing of it is heard any more."""
+
+    @abstractmethod
+    def on_writable(self) -> None:
+        """The peer takes bytes again."""
+
+    # --- asyncio
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP gives no less
+        self._transport = transport
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+
+    def pause_writing(self) -> None:
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        self.heard = True
+        self.on_writable()
+        if self._behind and not self._ended:
+            self._turns.resume_soon(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.heard = True
+        if self._buffer:
+            data = self._buffer + data
+        if self._behind or self.paused or self._ended:
+            self._buffer = b"" if self._ended else data
+            if not self._behind and not self._ended:
+                self._fall_behind()
+            return
+        self._take(data)
+
+    # --- frames
+
+    def turn(self) -> None:
+        """Goes on with what waits. The server gives one connection a turn, then others have theirs."""
+        if self._ended or self.paused:
+            return
+        self._behind = False
+        self._take(self._buffer)
+        if not self._behind and not self._ended:
+            self._transport.resume_reading()
+
+    def _take(self, data: bytes) -> None:
+        try:
+            at = self._take_preface(data) if self._preface_due else 0
+            at = self._take_frames(data, at)
+        except ConnectionFault as fault:
+            self._fail(fault)
+            return
+        self._buffer = data[at:]
+
+    def _take_preface(self, data: bytes) -> int:
+        if not PREFACE.startswith(data[: len(PREFACE)]):
+            self.write(_PLAIN_HTTP)
+            raise ConnectionFault(Fault.PROTOCOL_ERROR, "the peer does not speak HTTP/2")
+        if len(data) < len(PREFACE):
+            return 0
+        self._preface_due = False
+        return len(PREFACE)
+
+    def _take_frames(self, data: bytes, at: int) -> int:
+        if self._preface_due:
+            return 0
+        size = len(data)
+        unpack = FRAME_HEADER.unpack_from
+        turn_ends = 0.0
+        while size - at >= 9:
+            high, low, kind, flags, stream = unpack(data, at)
+            length = high << 8 | low
+            if length > MAX_FRAME_BYTES:
+                raise ConnectionFault(Fault.FRAME_SIZE_ERROR, f"a frame of {length:,} bytes")
+            end = at + 9 + length
+            if end > size:
+                break
+            stream &= LARGEST_WINDOW
+            if kind == 0 and not flags & 0x8:
+                self.on_data(stream, flags, data, at + 9, end)
+            else:
+                self.on_frame(kind, flags, stream, data[at + 9 : end])
+            at = end
+            if at < size:
+                now = time.monotonic()
+                if not turn_ends:
+                    turn_ends = now + TURN_S
+                elif now > turn_ends:
+                    self._fall_behind()
+                    break
+        return at
+
+    def _fall_behind(self) -> None:
+        self._behind = True
+        self._transport.pause_reading()
+        if not self.paused:
+            self._turns.resume_soon(self)
+
+    # --- writes
+
+    def write(self, data: bytes) -> None:
+        """All writes of one turn of the loop leave together, and those of all connections one right after the other: a
+        peer that is woken for each write costs more than the write."""
+        if not self._outgoing:
+            self._turns.flush_soon(self)
+        self._outgoing.append(data)
+
+    def flush(self) -> None:
+        outgoing, self._outgoing = self._outgoing, []
+        if outgoing and not self._ended:
+            self._transport.write(outgoing[0] if len(outgoing) == 1 else b"".join(outgoing))
+
+    # --- for the server
+
+    def check_alive(self) -> None:
+        """Called every so often: asks a silent peer, and cuts off one that did not answer, or did not even greet."""
+        if self.heard and not self._preface_due:
+            self.heard = self.pinged = False
+        elif self.pinged:
+            self.abort()
+        else:
+            self.pinged = True
+            if not self._preface_due:
+                self.write(build_frame(Kind.PING, 0, 0, b"strata\0\0"))
+
+    def close(self) -> None:
+        """After what has been written."""
+        self.flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """At once, without what has not been sent."""
+        self._transport.abort()
+
+    def _fail(self, fault: ConnectionFault) -> None:
+        """Says why, and hangs up a little later: at once, the system would drop what the peer has not read yet."""
+        self.on_fault(fault)
+        self.flush()
+        self._ended = True
+        self._buffer = b""
+        if self.paused:
+            self.abort()
+            return
+        self._transport.write_eof()
+        asyncio.get_running_loop().call_later(LINGER_S, self.abort)
