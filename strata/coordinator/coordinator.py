@@ -204,7 +204,7 @@ class Coordinator:
         complete_at = self._released_at.pop(BarrierKey(event.task_id, event.barrier_id, event.step), None)
         if complete_at is not None:
             latency_ms = (self._clock.monotonic() - complete_at) * 1e3
-            self.meter.barrier(latency_ms, (event.at - event.created_at) * 1e3)
+            self.meter.barrier(latency_ms, max(0.0, event.at - event.created_at) * 1e3)
 
     # --- waiting
 

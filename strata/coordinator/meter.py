@@ -45,6 +45,7 @@ class Meter:
         self._shards = _Window(clock, _RARE_S)
         self._checkpoints = _Window(clock, _RARE_S)
         self.barrier_buckets = [0] * (len(BARRIER_BOUNDS_MS) + 1)
+        self.barrier_sum_ms = 0.0
         self.loop_lag_ms = 0.0
 
     def count(self, method: str, number: int = 1) -> None:
@@ -59,11 +60,13 @@ class Meter:
             while self._per_second[0][0] < second - self.window_s:
                 self._per_second.popleft()
 
-    def barrier(self, latency_ms: float, wait_ms: float) -> None:
-        """A barrier was released: time from the last arrival to the release, and from the first one."""
+    def barrier(self, latency_ms: float, gathering_ms: float) -> None:
+        """A barrier was released: how long it took from the last arrival to the release, and before that from the first
+        arrival to the last. The wait is both together, so it is never the shorter one."""
         self._barriers.add(latency_ms)
-        self._waits.add(wait_ms)
+        self._waits.add(latency_ms + gathering_ms)
         self.barrier_buckets[bisect_left(BARRIER_BOUNDS_MS, latency_ms)] += 1
+        self.barrier_sum_ms += latency_ms
 
     def shards(self, elapsed_ms: float) -> None:
         self._shards.add(elapsed_ms)

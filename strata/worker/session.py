@@ -47,6 +47,7 @@ class Session:
         self.status = State(state=State.INITIALIZING, current_task=place.task_id, dataset_id=place.dataset_id)
         self._sections: list[str] = []
         self._process = psutil.Process()
+        self._net_at_start = psutil.net_io_counters()
         self._stop = threading.Event()
         self._asked_at = 0.0
         self._stop_at: int | None = None
@@ -172,6 +173,9 @@ class Session:
             with contextlib.suppress(psutil.Error, AttributeError):
                 io = self._process.io_counters()
                 usage.disk_read_bytes, usage.disk_write_bytes = io.read_bytes, io.write_bytes
+        net = psutil.net_io_counters()
+        usage.network_rx_bytes = net.bytes_recv - self._net_at_start.bytes_recv
+        usage.network_tx_bytes = net.bytes_sent - self._net_at_start.bytes_sent
         return usage
 
     def _on_fenced(self, error: Fenced) -> None:

@@ -81,7 +81,8 @@ class VitalsBoard:
         )
         if isinstance(worker.report, pb.HeartbeatRequest):
             vitals.status.CopyFrom(worker.report.status)
-            vitals.resources.CopyFrom(worker.report.resources)
+            if worker.report.HasField("resources"):
+                vitals.resources.CopyFrom(worker.report.resources)
         return vitals
 
     def _rest(self) -> ct.Vitals:
@@ -116,5 +117,6 @@ class VitalsBoard:
             uptime_s=meter.uptime_s,
             requests_by_method=meter.requests,
             barrier_latency_buckets=meter.barrier_buckets,
+            barrier_latency_sum_ms=meter.barrier_sum_ms,
             barrier_bucket_bounds_ms=BARRIER_BOUNDS_MS,
         )

@@ -74,6 +74,10 @@ class WorkersService(QueueCalls):
         _check_state(request.status.state)
         caller = Caller(worker_id=request.worker_id, incarnation=request.incarnation)
         worker = self._state.membership.authorize(caller, now)
+        known = worker.report
+        if worker.agent_id and isinstance(known, pb.HeartbeatRequest) and known.HasField("resources"):
+            # Its agent measures the whole of it, GPUs and children too: two who write would alternate on the page.
+            request.resources.CopyFrom(known.resources)
         self._state.membership.beat(worker, request, now)
         return pb.HeartbeatResponse(
             acknowledged=True,

@@ -317,6 +317,7 @@ class CoordinatorFigures(_message.Message):
     REQUESTS_BY_METHOD_FIELD_NUMBER: _builtins.int
     BARRIER_LATENCY_BUCKETS_FIELD_NUMBER: _builtins.int
     BARRIER_BUCKET_BOUNDS_MS_FIELD_NUMBER: _builtins.int
+    BARRIER_LATENCY_SUM_MS_FIELD_NUMBER: _builtins.int
     window_s: _builtins.float
     requests_per_s: _builtins.float
     barrier_latency_p99_ms: _builtins.float
@@ -327,6 +328,8 @@ class CoordinatorFigures(_message.Message):
     loop_lag_ms: _builtins.float
     requests_total: _builtins.int
     uptime_s: _builtins.float
+    barrier_latency_sum_ms: _builtins.float
+    """of all that barrier_latency_buckets count"""
     @_builtins.property
     def requests_by_method(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]: ...
     @_builtins.property
@@ -351,10 +354,11 @@ class CoordinatorFigures(_message.Message):
         requests_by_method: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         barrier_latency_buckets: _abc.Iterable[_builtins.int] | None = ...,
         barrier_bucket_bounds_ms: _abc.Iterable[_builtins.float] | None = ...,
+        barrier_latency_sum_ms: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_barrier_latency_p99_ms", b"_barrier_latency_p99_ms", "_barrier_wait_p99_ms", b"_barrier_wait_p99_ms", "_checkpoint_mb_per_s", b"_checkpoint_mb_per_s", "_journal_commit_p99_ms", b"_journal_commit_p99_ms", "_loop_lag_ms", b"_loop_lag_ms", "_requests_per_s", b"_requests_per_s", "_shard_assignment_ms", b"_shard_assignment_ms", "barrier_latency_p99_ms", b"barrier_latency_p99_ms", "barrier_wait_p99_ms", b"barrier_wait_p99_ms", "checkpoint_mb_per_s", b"checkpoint_mb_per_s", "journal_commit_p99_ms", b"journal_commit_p99_ms", "loop_lag_ms", b"loop_lag_ms", "requests_per_s", b"requests_per_s", "shard_assignment_ms", b"shard_assignment_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_barrier_latency_p99_ms", b"_barrier_latency_p99_ms", "_barrier_wait_p99_ms", b"_barrier_wait_p99_ms", "_checkpoint_mb_per_s", b"_checkpoint_mb_per_s", "_journal_commit_p99_ms", b"_journal_commit_p99_ms", "_loop_lag_ms", b"_loop_lag_ms", "_requests_per_s", b"_requests_per_s", "_shard_assignment_ms", b"_shard_assignment_ms", "barrier_bucket_bounds_ms", b"barrier_bucket_bounds_ms", "barrier_latency_buckets", b"barrier_latency_buckets", "barrier_latency_p99_ms", b"barrier_latency_p99_ms", "barrier_wait_p99_ms", b"barrier_wait_p99_ms", "checkpoint_mb_per_s", b"checkpoint_mb_per_s", "journal_commit_p99_ms", b"journal_commit_p99_ms", "loop_lag_ms", b"loop_lag_ms", "requests_by_method", b"requests_by_method", "requests_per_s", b"requests_per_s", "requests_total", b"requests_total", "shard_assignment_ms", b"shard_assignment_ms", "uptime_s", b"uptime_s", "window_s", b"window_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_barrier_latency_p99_ms", b"_barrier_latency_p99_ms", "_barrier_wait_p99_ms", b"_barrier_wait_p99_ms", "_checkpoint_mb_per_s", b"_checkpoint_mb_per_s", "_journal_commit_p99_ms", b"_journal_commit_p99_ms", "_loop_lag_ms", b"_loop_lag_ms", "_requests_per_s", b"_requests_per_s", "_shard_assignment_ms", b"_shard_assignment_ms", "barrier_bucket_bounds_ms", b"barrier_bucket_bounds_ms", "barrier_latency_buckets", b"barrier_latency_buckets", "barrier_latency_p99_ms", b"barrier_latency_p99_ms", "barrier_latency_sum_ms", b"barrier_latency_sum_ms", "barrier_wait_p99_ms", b"barrier_wait_p99_ms", "checkpoint_mb_per_s", b"checkpoint_mb_per_s", "journal_commit_p99_ms", b"journal_commit_p99_ms", "loop_lag_ms", b"loop_lag_ms", "requests_by_method", b"requests_by_method", "requests_per_s", b"requests_per_s", "requests_total", b"requests_total", "shard_assignment_ms", b"shard_assignment_ms", "uptime_s", b"uptime_s", "window_s", b"window_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__barrier_latency_p99_ms: _TypeAlias = _typing.Literal["barrier_latency_p99_ms"]  # noqa: Y015
     _WhichOneofArgType__barrier_latency_p99_ms: _TypeAlias = _typing.Literal["_barrier_latency_p99_ms", b"_barrier_latency_p99_ms"]  # noqa: Y015
