@@ -13,8 +13,8 @@ from typing import Any
 __all__ = ["Attempt", "Course", "Facts", "activity", "course_view", "plan_shares"]
 
 _ENDED = frozenset({"completed", "failed", "stopped"})
-# Ranks work before their first heartbeat tells of it, and after the last one: less than this of each attempt is the edge
-# of what was seen, not a time in which nobody looked.
+# Ranks work before their first heartbeat tells of it, and after the last one: less than this of each attempt is the
+# edge of what was seen, not a time in which nobody looked.
 _EDGE_S = 4.0
 
 
