@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 import psutil
@@ -48,6 +48,7 @@ class Session:
         self._sections: list[str] = []
         self._process = psutil.Process()
         self._net_at_start = psutil.net_io_counters()
+        self._rejoined: list[Callable[[], None]] = []
         self._stop = threading.Event()
         self._asked_at = 0.0
         self._stop_at: int | None = None
@@ -84,6 +85,11 @@ class Session:
             self._sections.pop()
             self.status.section = self._sections[-1] if self._sections else ""
             self.status.state = before
+
+    def on_rejoin(self, listener: Callable[[], None]) -> None:
+        """Calls `listener`, on the heartbeat's thread, when the coordinator had forgotten this process and knows it
+        again."""
+        self._rejoined.append(listener)
 
     # --- stopping
 
@@ -193,6 +199,8 @@ class Session:
     def _rejoin(self) -> None:
         with contextlib.suppress(StrataError):
             self.member = self.workers.register(_spec(self.place))
+            for listener in self._rejoined:
+                listener()
 
 
 def _spec(place: Place) -> WorkerSpec:

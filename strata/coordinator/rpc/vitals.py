@@ -77,7 +77,7 @@ class VitalsBoard:
             worker_id=worker.worker_id,
             last_heartbeat=worker.seen_wall if worker.seen_wall is not None else worker.joined_at,
             state=worker.state.value,
-            assigned_shards=self._state.datasets.num_assigned(worker) if worker.alive else 0,
+            assigned_shards=self._state.shares.num_assigned(worker) if worker.alive else 0,
         )
         if isinstance(worker.report, pb.HeartbeatRequest):
             vitals.status.CopyFrom(worker.report.status)

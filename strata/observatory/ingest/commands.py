@@ -49,9 +49,14 @@ class CoordinatorCommands:
         ack: pb.DatasetAck = await self._ask(call(convert.to_dataset_info(spec), **self._options()))
         return ack.total_shards
 
-    async def shard_table(self, dataset_id: str, task_id: str) -> ct.ShardTable:
+    async def shard_table(
+        self, dataset_id: str, task_id: str | None, first_shard: int, num_shards: int
+    ) -> ct.ShardTable:
+        """Who reads which samples; of the newest group that reads the dataset when no task is named."""
         call: Any = self._control().GetShardTable
-        request = ct.ShardTableRequest(dataset_id=dataset_id, task_id=task_id)
+        request = ct.ShardTableRequest(
+            dataset_id=dataset_id, task_id=task_id, first_shard=first_shard, num_shards=num_shards
+        )
         table: ct.ShardTable = await self._ask(call(request, **self._options()))
         return table
 

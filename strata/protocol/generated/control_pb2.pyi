@@ -397,56 +397,100 @@ class ShardTableRequest(_message.Message):
 
     DATASET_ID_FIELD_NUMBER: _builtins.int
     TASK_ID_FIELD_NUMBER: _builtins.int
+    FIRST_SHARD_FIELD_NUMBER: _builtins.int
+    NUM_SHARDS_FIELD_NUMBER: _builtins.int
     dataset_id: _builtins.str
     task_id: _builtins.str
-    """empty = the group of plain workers"""
+    """empty = the group of plain workers; unset = the newest group that reads it"""
+    first_shard: _builtins.int
+    num_shards: _builtins.int
+    """0 = to the end"""
     def __init__(
         self,
         *,
         dataset_id: _builtins.str = ...,
-        task_id: _builtins.str = ...,
+        task_id: _builtins.str | None = ...,
+        first_shard: _builtins.int = ...,
+        num_shards: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_task_id", b"_task_id", "task_id", b"task_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "task_id", b"task_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_task_id", b"_task_id", "dataset_id", b"dataset_id", "first_shard", b"first_shard", "num_shards", b"num_shards", "task_id", b"task_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__task_id: _TypeAlias = _typing.Literal["task_id"]  # noqa: Y015
+    _WhichOneofArgType__task_id: _TypeAlias = _typing.Literal["_task_id", b"_task_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__task_id) -> _WhichOneofReturnType__task_id | None: ...
 
 Global___ShardTableRequest: _TypeAlias = ShardTableRequest  # noqa: Y015
 
 @_typing.final
 class ShardTable(_message.Message):
-    """Who owns every shard: owners[shard] indexes workers, -1 = nobody."""
+    """Who reads which samples. Part i: samples start_index[i] up to end_index[i] of shard[i] are read by worker
+    reader[i]. A shard of which there is no part is read by nobody; in queue mode every taker has the whole shard.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     WORKERS_FIELD_NUMBER: _builtins.int
-    OWNERS_FIELD_NUMBER: _builtins.int
-    START_INDEX_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    RANKS_FIELD_NUMBER: _builtins.int
+    ALIVE_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    READER_FIELD_NUMBER: _builtins.int
+    START_INDEX_FIELD_NUMBER: _builtins.int
+    END_INDEX_FIELD_NUMBER: _builtins.int
+    COMMITTED_FIELD_NUMBER: _builtins.int
+    NUM_SAMPLES_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     digest: _builtins.str
+    task_id: _builtins.str
+    mode: _builtins.str
+    """lanes, queue, dealt; empty = nobody reads it"""
     @_builtins.property
     def workers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
-    def owners(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def ranks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
-    def start_index(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """of each shard, and the end of the last"""
+    def alive(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]: ...
+    @_builtins.property
+    def shard(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def reader(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def start_index(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def end_index(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def committed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """queue mode: samples of shard[i] that count already"""
+
+    @_builtins.property
+    def num_samples(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of the whole dataset, by worker; empty in queue mode"""
 
     def __init__(
         self,
         *,
         workers: _abc.Iterable[_builtins.str] | None = ...,
-        owners: _abc.Iterable[_builtins.int] | None = ...,
-        start_index: _abc.Iterable[_builtins.int] | None = ...,
         generation: _builtins.int = ...,
         digest: _builtins.str = ...,
+        task_id: _builtins.str = ...,
+        mode: _builtins.str = ...,
+        ranks: _abc.Iterable[_builtins.int] | None = ...,
+        alive: _abc.Iterable[_builtins.bool] | None = ...,
+        shard: _abc.Iterable[_builtins.int] | None = ...,
+        reader: _abc.Iterable[_builtins.int] | None = ...,
+        start_index: _abc.Iterable[_builtins.int] | None = ...,
+        end_index: _abc.Iterable[_builtins.int] | None = ...,
+        committed: _abc.Iterable[_builtins.int] | None = ...,
+        num_samples: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "generation", b"generation", "owners", b"owners", "start_index", b"start_index", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "committed", b"committed", "digest", b"digest", "end_index", b"end_index", "generation", b"generation", "mode", b"mode", "num_samples", b"num_samples", "ranks", b"ranks", "reader", b"reader", "shard", b"shard", "start_index", b"start_index", "task_id", b"task_id", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

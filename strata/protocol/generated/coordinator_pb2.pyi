@@ -461,6 +461,71 @@ class ShardAssignment(_message.Message):
 Global___ShardAssignment: _TypeAlias = ShardAssignment  # noqa: Y015
 
 @_typing.final
+class ReadingInfo(_message.Message):
+    """The dataset's blocks are cut into `num_lanes` lanes of equal length; this worker reads `lanes`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    DATASET_ID_FIELD_NUMBER: _builtins.int
+    MANIFEST_FIELD_NUMBER: _builtins.int
+    NUM_LANES_FIELD_NUMBER: _builtins.int
+    SHUFFLE_FIELD_NUMBER: _builtins.int
+    LANES_FIELD_NUMBER: _builtins.int
+    SIZES_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    worker_id: _builtins.str
+    dataset_id: _builtins.str
+    manifest: _builtins.str
+    """names the files' content: the key of the blocks' order"""
+    num_lanes: _builtins.int
+    shuffle: _builtins.bool
+    sizes: _builtins.bytes
+    """samples of every block, 64-bit little-endian, deflated; may be empty at first"""
+    incarnation: _builtins.str
+    @_builtins.property
+    def lanes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        worker_id: _builtins.str = ...,
+        dataset_id: _builtins.str = ...,
+        manifest: _builtins.str = ...,
+        num_lanes: _builtins.int = ...,
+        shuffle: _builtins.bool = ...,
+        lanes: _abc.Iterable[_builtins.int] | None = ...,
+        sizes: _builtins.bytes = ...,
+        incarnation: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "incarnation", b"incarnation", "lanes", b"lanes", "manifest", b"manifest", "num_lanes", b"num_lanes", "shuffle", b"shuffle", "sizes", b"sizes", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadingInfo: _TypeAlias = ReadingInfo  # noqa: Y015
+
+@_typing.final
+class ReadingAck(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KNOWN_FIELD_NUMBER: _builtins.int
+    known: _builtins.bool
+    """false: this cut is not known yet, send it again with its sizes"""
+    def __init__(
+        self,
+        *,
+        known: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["known", b"known"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadingAck: _TypeAlias = ReadingAck  # noqa: Y015
+
+@_typing.final
 class ShardAssignments(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
