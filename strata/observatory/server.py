@@ -24,6 +24,7 @@ from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.cache import SeriesCache
 from strata.observatory.courses import CourseBook
 from strata.observatory.curves import CurveReader
+from strata.observatory.datafiles import FileReaders
 from strata.observatory.edits import RunEditor
 from strata.observatory.exposition import Exposition
 from strata.observatory.history import History
@@ -105,6 +106,7 @@ class Observatory:
         self._pins = PinBook(self._board, clock)
         self._courses = CourseBook(self._board, self._store, self._intake.accept, clock, runs.of_task)
         self._samples = SampleBook()
+        self._files = FileReaders()
         self._ticker = Ticker([self._live.tick, self._publish_logs, self._board.publish, self._broadcaster.flush])
 
     async def start(self) -> None:
@@ -138,6 +140,7 @@ class Observatory:
             self._ticker,
             self._sentinel,
             self._poller,
+            self._files,
             feed,
         ):
             await part.start()
@@ -173,6 +176,7 @@ class Observatory:
             commands=commands,
             alerts=self._alerts,
             samples=self._samples,
+            files=self._files,
             keeper=self._keeper,
             store=self._store,
             edits=self._edits,

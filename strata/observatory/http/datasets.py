@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from strata.errors import UnknownDataset
-from strata.observatory.datafiles import count_files, preview_files
+from strata.observatory.datafiles import FileReaders
 from strata.observatory.encoding import encode
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
@@ -49,7 +49,7 @@ def datasets_router(parts: Parts) -> APIRouter:
 
     @router.post("/api/datasets")
     async def register(body: RegisterDataset) -> Response:
-        spec = await _spec(body)
+        spec = await _spec(body, parts.files)
         shards = await parts.commands.register_dataset(spec)
         answer = {"success": True, "id": spec.dataset_id, "dataset_id": spec.dataset_id, "total_shards": shards}
         return json_bytes(encode({**answer, "total_samples": spec.total_samples, "shard_size": spec.shard_size}))
@@ -76,7 +76,7 @@ def datasets_router(parts: Parts) -> APIRouter:
             worker, sample = found
             shaped = {**shape_preview(sample, n), "worker_id": worker, "note": None}
         else:
-            rows = await preview_files(spec["path"], spec["format"], count=n, epoch=0, seed=spec["seed"])
+            rows = await parts.files.preview(spec["path"], spec["format"], count=n, epoch=0, seed=spec["seed"])
             note = "No worker has reported samples yet: this is the start of the first epoch, read from the files."
             shaped = {**shape_preview({**rows, "rows": rows}, n), "worker_id": None, "note": note}
         return json_bytes(encode({"dataset_id": dataset_id, **shaped}))
@@ -84,11 +84,11 @@ def datasets_router(parts: Parts) -> APIRouter:
     return router
 
 
-async def _spec(body: RegisterDataset) -> DatasetSpec:
+async def _spec(body: RegisterDataset, readers: FileReaders) -> DatasetSpec:
     total, format_name = body.total_samples, body.format
     files: tuple[DataFile, ...] = ()
     if total is None:
-        counted = await count_files(body.path, body.format)
+        counted = await readers.count(body.path, body.format)
         total, format_name = counted.total_samples, counted.format
         files = tuple(DataFile(path=path, num_samples=count) for path, count in counted.files)
     size = body.shard_size or max(1, min(_MAX_SHARD_SIZE, -(-total // _DEFAULT_SHARDS)))
