@@ -62,6 +62,7 @@ class Coordinator:
         stored = self._journal.open(self._on_durable, self._on_failure)
         now = self.now()
         self._snapshots.restore(stored, now)
+        self.state.datasets.around_dealing = self.meter.dealing  # not before: a replay is no dealing
         self._seq = self._durable = stored.last_seq
         self._snapshot_seq = stored.snapshot_seq
         self.feed.start_after(stored.snapshot_seq, stored.records)

@@ -9,6 +9,7 @@ import base64
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -164,7 +165,7 @@ class Readings:
         reader.cuts[cut_] = event.lanes
         while len(reader.cuts) > _MAX_CUTS:
             del reader.cuts[next(iter(reader.cuts))]
-        self._measure(event.dataset_id, reader)
+        self._datasets.around_dealing(partial(self._measure, event.dataset_id, reader))
         worker = self._membership.workers.get(event.worker_id)
         if worker is not None:
             worker.changed = True  # how many shards it reads is one of its vitals

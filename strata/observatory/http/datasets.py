@@ -75,6 +75,9 @@ def datasets_router(parts: Parts) -> APIRouter:
         if found is not None:
             worker, sample = found
             shaped = {**shape_preview(sample, n), "worker_id": worker, "note": None}
+        elif worker_id:  # what others read, or what the files hold, would pass for what this worker reads
+            note = f"Worker {worker_id[:80]} has reported no samples of this dataset."
+            shaped = {**shape_preview({"rows": []}, n), "worker_id": None, "note": note}
         else:
             rows = await parts.files.preview(spec["path"], spec["format"], count=n, epoch=0, seed=spec["seed"])
             note = "No worker has reported samples yet: this is the start of the first epoch, read from the files."
