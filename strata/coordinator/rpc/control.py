@@ -15,6 +15,7 @@ from strata.errors import Busy, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import control_pb2_grpc as ct_grpc
+from strata.types.tasks import TaskStatus
 
 __all__ = ["ControlService"]
 
@@ -127,7 +128,12 @@ class ControlService(ct_grpc.ControlServicer):
     @answered
     async def ResumeTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:
         command = c.ResumeTask(task_id=request.task_id, by=request.reason or "resumed by the user")
-        return _ack(await self._coordinator.ask(command))
+        step = await self._coordinator.ask(command)
+        assert isinstance(step, int)
+        found = ct.TaskAck(task_id=request.task_id, status=TaskStatus.QUEUED.value)
+        if step >= 0:
+            found.from_step = step
+        return found
 
 
 def _batch(records: list[Record]) -> ct.EventBatch:
@@ -159,4 +165,4 @@ async def _merge(
 
 def _ack(reply: object) -> ct.TaskAck:
     assert isinstance(reply, Task)
-    return ct.TaskAck(task_id=reply.task_id, status=reply.status.value, reason=reply.reason)
+    return ct.TaskAck(task_id=reply.task_id, status=reply.status.value)

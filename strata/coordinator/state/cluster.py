@@ -289,7 +289,7 @@ class ClusterState:
         latest = self.checkpoints.latest(command.task_id)
         step = latest.step if latest else -1
         self._emit(applied, self.tasks.plan_resume(command.task_id, command.by, step, now), now)
-        applied.reply = self.tasks.task(command.task_id)
+        applied.reply = step
 
     # --- time
 

@@ -228,6 +228,8 @@ class StopTask(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeTask(Command):
+    """Replies with the step it goes on from, -1 without a checkpoint."""
+
     task_id: str
     by: str = "resumed by the user"
 

@@ -97,11 +97,11 @@ def plan_shares(course: Course, facts: dict[int, Facts], now: float) -> dict[str
         end = attempt.ended_at if attempt.ended_at is not None else now
         known = facts.get(attempt.number, Facts())
         working = _working(attempt, known, end)
-        before = ordered[place - 1].ended_at if place else None
-        if place == 0:
+        before = ordered[place - 1] if place else None
+        if before is None or before.status in _ENDED:  # submitted, or resumed: in between it was nobody's time
             starting += working - attempt.started_at
         else:
-            recovering += working - (before if before is not None else attempt.started_at)
+            recovering += working - (before.ended_at if before.ended_at is not None else attempt.started_at)
         work += end - working
         lost += _lost(course, attempt, known) or 0.0
     last = ordered[-1]
