@@ -4,6 +4,7 @@ import os
 
 import typer
 
+from strata.cli.extras import require_server
 from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
 from strata.cli.parent import die_with_parent
 
@@ -18,6 +19,7 @@ def add_to(app: typer.Typer) -> None:
 
 def coordinator(data_dir: DataDir = None, host: Host = None, grpc_port: GrpcPort = None) -> None:
     """Run the control plane alone: membership, barriers, shards, checkpoints, tasks."""
+    require_server()
     from strata.coordinator.server import run
 
     die_with_parent()
@@ -33,6 +35,7 @@ def observatory(
 ) -> None:
     """Run the observability plane alone: metrics, logs, REST and the dashboard."""
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # it starts programs, it never forks; gRPC would warn
+    require_server()
     from strata.observatory.server import run
 
     die_with_parent()

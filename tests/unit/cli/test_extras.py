@@ -1,0 +1,50 @@
+"""Without the server's libraries the commands that need them say which command installs them."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from strata.cli.extras import SERVER_MODULES
+
+ROOT = Path(__file__).resolve().parents[3]
+_HIDE = "import sys\nfor name in {names!r}: sys.modules[name] = None\n"
+
+
+@pytest.mark.parametrize("command", [["up"], ["demo"], ["coordinator"], ["observatory"], ["run", "train.py"]])
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "sitecustomize.py").write_text(_HIDE.format(names=["fastapi", "uvicorn", "chdb"]))
+    (tmp_path / "train.py").write_text("")
+    ports = {f"STRATA_{name}_PORT": "0" for name in ("GRPC", "HTTP", "TELEMETRY")}
+    environment = {**os.environ, **ports, "PYTHONPATH": str(tmp_path), "STRATA_DATA_DIR": str(tmp_path / "data")}
+    done = subprocess.run(
+        [sys.executable, "-m", "strata", *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+        cwd=tmp_path,
+    )
+    assert done.returncode != 0
+    assert "chdb, fastapi, uvicorn is not installed" in done.stderr
+    assert "pip install 'strata-runtime[server]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_list_is_that_of_the_extra() -> None:
+    names = {"clickhouse-connect": "clickhouse_connect", "prometheus-client": "prometheus_client"}
+    names |= {"grpcio-health-checking": "grpc_health", "grpcio-reflection": "grpc_reflection"}
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["server"]
+    wanted = [item.partition(">")[0] for item in extra]
+    assert sorted(SERVER_MODULES) == sorted(names.get(item, item) for item in wanted)
+
+
+def test_the_readme_and_the_quickstart_name_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for page in ("README.md", "docs/quickstart.md"):
+        text = (ROOT / page).read_text()
+        assert "strata-runtime[server" in text
+        assert [name for name in extras if name != "dev" and f"`{name}`" not in text and f"[{name}" not in text] == []
