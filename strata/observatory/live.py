@@ -80,8 +80,9 @@ class LiveView:
             numbers = self.series.intern_all(columns.heads)
             self._pending.append(NewPoints(numbers[columns.series], columns.steps, columns.times, columns.values))
         for run in columns.runs:
-            details = {"name": run.name, "project": run.project, "task_id": run.task_id, "status": run.status}
-            self.runs.describe(run.run_id, details, run.config_json)
+            self.runs.take(run)
+        for run_id in columns.alive:
+            self.runs.alive(run_id)
 
     def take_foreign(self, points: NewPoints) -> None:
         """Rows that somebody else wrote into the store. Shown at once: a load after this must not find them pending."""

@@ -105,8 +105,9 @@ class Poller:
         await self._config.edits.sweep({row["run_id"] for row in rows})
         self._live.runs.from_store(rows)
         for row in await self._run_details():
-            details = {name: row[name] for name in ("name", "project", "task_id", "status")}
+            details = {name: row[name] for name in ("name", "project", "task_id")}
             self._live.runs.describe(row["run_id"], details, row["config_json"])
+            self._live.runs.state(row["run_id"], row["status"], row["reason"], row["said_ms"])
         self._config.edits.apply()
         self._live.publish_runs()
 

@@ -3,21 +3,31 @@ people, whose word wins. A run that was deleted stays unknown, whoever still spe
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import socket
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
+
 from strata.clock import Clock
-from strata.types.metrics import ACTIVE_WINDOW_S, RunInfo
+from strata.observatory.run_state import RunFacts, RunVerdict, plan_state
+from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
+from strata.types.metrics import RunInfo, RunState
 
 __all__ = ["RunBook"]
+
+_SILENT_MS = 10_000
 
 
 @dataclass(slots=True)
 class _Entry:
     first_ms: int | None = None
     last_ms: int | None = None
-    seen_ms: int = 0
+    heard_ms: int = 0  # when anything of it came in here, by our own clock
+    said_ms: int = 0  # when its owner last said how it stands, by its own clock
+    process: tuple[str, int, int] | None = None  # host, pid and start of the process that said so
+    is_gone: bool | None = None
     top_step: int | None = None
     points: int = 0
     series: int = 0
@@ -29,10 +39,15 @@ class _Entry:
 class RunBook:
     """All runs, newest first. Never forgets one that the store still has, unless it was deleted."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, timeout_s: float = 30.0) -> None:
         self._clock = clock
+        self._timeout_s = timeout_s
         self._entries: dict[str, _Entry] = {}
+        self._started_ms = self._now_ms
+        self._told: dict[str, RunVerdict] = {}
+        self._host = socket.gethostname()
         self.deleted: set[str] = set()
+        self.task_of: Callable[[str], tuple[str, str] | None] = _no_task
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._entries
@@ -50,7 +65,7 @@ class RunBook:
         entry.last_ms = last_ms if entry.last_ms is None else max(entry.last_ms, last_ms)
         entry.top_step = _higher(entry.top_step, top_step)
         entry.points += points
-        entry.seen_ms = round(self._clock.wall() * 1000)
+        entry.heard_ms = self._now_ms
 
     def set_series(self, run_id: str, count: int) -> None:
         if run_id not in self.deleted:
@@ -68,8 +83,24 @@ class RunBook:
             entry.points = max(entry.points, row["points"])
             entry.series = max(entry.series, row["series"])
 
+    def take(self, run: RunMessage) -> None:
+        """What its owner says now."""
+        details = {"name": run.name, "project": run.project, "task_id": run.task_id}
+        self.describe(run.run_id, details, run.config_json)
+        self.state(run.run_id, run.status, run.reason, run.updated_at_ms)
+        entry = self._entries.get(run.run_id)
+        if entry is not None and run.pid:  # else it is our own note of its end
+            entry.heard_ms = self._now_ms
+            if run.status == RunState.RUNNING:
+                entry.process, entry.is_gone = (run.host, run.pid, run.process_started_ms), None
+
+    def alive(self, run_id: str) -> None:
+        """Its process lives, and has nothing else to say."""
+        if run_id in self._entries:
+            self._entries[run_id].heard_ms = self._now_ms
+
     def describe(self, run_id: str, details: dict[str, str], config_json: str) -> None:
-        """What its owner says: name, project, task, status, configuration. Empty fields change nothing."""
+        """What its owner says of it: name, project, task, configuration. Empty fields change nothing."""
         if run_id in self.deleted:
             return
         entry = self._entries.setdefault(run_id, _Entry())
@@ -81,6 +112,28 @@ class RunBook:
                 config = {"config": config_json}
             entry.config = config if isinstance(config, dict) else {"config": config}
 
+    def state(self, run_id: str, status: str, reason: str, said_ms: int) -> None:
+        """How its owner says that it stands. The newest word counts: what the store has may be older than what came
+        in since."""
+        entry = self._entries.get(run_id)
+        if entry is not None and status and said_ms >= entry.said_ms:
+            entry.said_ms = said_ms
+            entry.details |= {"status": status, "reason": reason}
+
+    def look(self) -> list[str]:
+        """The runs whose state has changed since the last look. Also asks the system for processes of this host that
+        have fallen silent."""
+        changed = []
+        for run_id, entry in self._entries.items():
+            silent = self._now_ms - entry.heard_ms > _SILENT_MS
+            if silent and entry.process is not None and entry.details.get("status") == RunState.RUNNING:
+                entry.is_gone = _is_gone(entry.process, self._host)
+            verdict = self._verdict(run_id, entry)
+            if self._told.get(run_id) != verdict:
+                self._told[run_id] = verdict
+                changed.append(run_id)
+        return changed
+
     def edit(self, run_id: str, changes: Mapping[str, str]) -> None:
         """What somebody wrote about it; an empty name gives its own back."""
         if run_id in self._entries:
@@ -88,6 +141,7 @@ class RunBook:
 
     def delete(self, run_id: str) -> None:
         self._entries.pop(run_id, None)
+        self._told.pop(run_id, None)
         self.deleted.add(run_id)
 
     def info(self, run_id: str) -> RunInfo | None:
@@ -105,18 +159,20 @@ class RunBook:
 
     def is_active(self, run_id: str) -> bool:
         entry = self._entries.get(run_id)
-        return entry is not None and self._is_active(entry)
+        return entry is not None and self._verdict(run_id, entry).state is RunState.RUNNING
 
     def active(self) -> set[str]:
-        return {run_id for run_id, entry in self._entries.items() if self._is_active(entry)}
+        return {run_id for run_id in self._entries if self.is_active(run_id)}
 
     def _info(self, run_id: str, entry: _Entry) -> RunInfo:
+        verdict = self._verdict(run_id, entry)
         return RunInfo(
             run_id=run_id,
             start_ms=entry.first_ms,
             last_event_ms=entry.last_ms,
             latest_step=entry.top_step,
-            is_active=self._is_active(entry),
+            state=verdict.state,
+            reason=verdict.reason,
             num_series=entry.series,
             num_points=entry.points,
             task_id=entry.details.get("task_id"),
@@ -127,9 +183,41 @@ class RunBook:
             config=entry.config,
         )
 
-    def _is_active(self, entry: _Entry) -> bool:
-        newest = max(entry.last_ms or 0, entry.seen_ms)
-        return self._clock.wall() * 1000 - newest < ACTIVE_WINDOW_S * 1000
+    def _verdict(self, run_id: str, entry: _Entry) -> RunVerdict:
+        said = entry.details.get("status")
+        heard = entry.heard_ms
+        if said is None:  # a stranger's rows may have been written long before we read them
+            heard = max(heard, entry.last_ms or 0)
+        elif said != RunState.LOST:  # our own absence is nobody's silence; who was lost before it must be heard again
+            heard = max(heard, self._started_ms)
+        facts = RunFacts(
+            said=said,
+            reason=entry.details.get("reason", ""),
+            task=self.task_of(entry.details.get("task_id") or run_id),
+            silent_s=(self._now_ms - heard) / 1000,
+            is_gone=entry.is_gone,
+        )
+        return plan_state(facts, self._timeout_s)
+
+    @property
+    def _now_ms(self) -> int:
+        return round(self._clock.wall() * 1000)
+
+
+def _no_task(_: str) -> tuple[str, str] | None:
+    return None
+
+
+def _is_gone(process: tuple[str, int, int], here: str) -> bool | None:
+    host, pid, started_ms = process
+    if host != here:
+        return None
+    try:
+        return abs(psutil.Process(pid).create_time() * 1000 - started_ms) > 2_000
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.Error:
+        return None
 
 
 def _higher(known: int | None, other: int | None) -> int | None:

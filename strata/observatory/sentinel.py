@@ -4,7 +4,6 @@ import asyncio
 import logging
 from pathlib import Path
 
-import numpy as np
 import psutil
 
 from strata.clock import Clock
@@ -22,8 +21,6 @@ __all__ = ["Sentinel"]
 _log = logging.getLogger(__name__)
 _INTERVAL_S = 5.0
 _LOW_PERCENT = 95.0
-_HISTORY_MS = 3_600_000
-_OVER = ("completed", "failed", "stopped")
 
 
 class Sentinel:
@@ -49,12 +46,11 @@ class Sentinel:
 
     def check(self) -> list[Finding]:
         """What time alone brings to light."""
-        tasks = {task["task_id"]: task["status"] for task in self._board.cluster.tasks.values()}
+        running = {task["task_id"] for task in self._board.cluster.tasks.values() if task["status"] == "running"}
         now_ms = round(self._clock.wall() * 1000)
-        found = find_stalled(self._live.runs.all(), tasks, now_ms)
+        found = find_stalled(self._live.runs.all(), running, now_ms)
         if self._board.connected:
-            workers = views.workers(self._board.cluster)
-            found += self._cluster.check([one for one in workers if tasks.get(one["current_task"]) not in _OVER])
+            found += self._cluster.check(views.workers(self._board.cluster))
         return found + self._check_disk()
 
     async def _run(self) -> None:
@@ -66,10 +62,7 @@ class Sentinel:
                 _log.exception("a detector failed")
 
     def _on_points(self, points: NewPoints) -> None:
-        """What is imported, or sent at last by a run that ended hours ago, is history and no alert."""
-        fresh = np.flatnonzero(points.times > self._clock.wall() * 1000 - _HISTORY_MS)
-        if len(fresh):
-            self._alerts.report(self._points.observe(points.take(fresh)))
+        self._alerts.report(self._points.observe(points))
 
     def _on_event(self, kind: str, body: dict[str, object], _: int) -> None:
         self._alerts.report(from_event(kind, body))

@@ -24,7 +24,6 @@ from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.cache import SeriesCache
 from strata.observatory.courses import CourseBook
 from strata.observatory.curves import CurveReader
-from strata.observatory.datafiles import FileReaders
 from strata.observatory.edits import RunEditor
 from strata.observatory.exposition import Exposition
 from strata.observatory.history import History
@@ -44,6 +43,7 @@ from strata.observatory.pins import PinBook
 from strata.observatory.poller import Poller, PollerConfig
 from strata.observatory.priority import run_in_background
 from strata.observatory.readmodel.board import ClusterBoard
+from strata.observatory.run_ends import RunEnds
 from strata.observatory.runs import RunBook
 from strata.observatory.samples import SampleBook
 from strata.observatory.sentinel import Sentinel
@@ -80,7 +80,7 @@ class Observatory:
     def _build(self) -> None:
         settings, clock = self._settings, self._clock
         config = StoreConfig.from_settings(settings)
-        series, cache, runs = SeriesTable(), SeriesCache(), RunBook(clock)
+        series, cache, runs = SeriesTable(), SeriesCache(), RunBook(clock, max(settings.heartbeat_timeout, 10.0))
         snapshots = SnapshotBuilder(series, cache, runs)
         self._broadcaster = Broadcaster(lambda wanted: snapshots.build(wanted, self._broadcaster.epoch), clock)
         self._broadcaster.hold()
@@ -106,7 +106,8 @@ class Observatory:
         self._pins = PinBook(self._board, clock)
         self._courses = CourseBook(self._board, self._store, self._intake.accept, clock, runs.of_task)
         self._samples = SampleBook()
-        self._files = FileReaders()
+        runs.task_of = self._board.task_state
+        self._ends = RunEnds(self._live, self._intake.accept, clock)
         self._ticker = Ticker([self._live.tick, self._publish_logs, self._board.publish, self._broadcaster.flush])
 
     async def start(self) -> None:
@@ -137,10 +138,10 @@ class Observatory:
             self._keeper,
             self._pins,
             self._courses,
+            self._ends,
             self._ticker,
             self._sentinel,
             self._poller,
-            self._files,
             feed,
         ):
             await part.start()
@@ -176,7 +177,6 @@ class Observatory:
             commands=commands,
             alerts=self._alerts,
             samples=self._samples,
-            files=self._files,
             keeper=self._keeper,
             store=self._store,
             edits=self._edits,

@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from strata.errors import InvalidArgument
 from strata.types.names import check_metric, check_name
 
-__all__ = ["ACTIVE_WINDOW_S", "MAX_STEP", "NO_DEVICE", "RunInfo", "SeriesKey", "check_series"]
+__all__ = ["ACTIVE_WINDOW_S", "MAX_STEP", "NO_DEVICE", "RunInfo", "RunState", "SeriesKey", "check_series"]
 
 NO_DEVICE = 65535
 # Browsers count exactly up to 2**53; a step beyond it is a mistake, not progress.
 MAX_STEP = 1 << 53
-# A run with data in the last five minutes is active.
+# A run whose writer says nothing but its points is active while the last one is younger than five minutes.
 ACTIVE_WINDOW_S = 300.0
 _MAX_HOST = 255
 
@@ -40,15 +41,27 @@ def check_series(key: SeriesKey) -> SeriesKey:
     return key
 
 
+class RunState(StrEnum):
+    """How a run stands. LOST may become RUNNING again: it means silence, and nobody knows why."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    KILLED = "killed"
+    LOST = "lost"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """A run as the runs list shows it. Times are Unix milliseconds here; what nobody said is None."""
+    """A run as the runs list shows it. Times are Unix milliseconds here; what nobody said is None. `state` is decided
+    by the observatory; `status` is its owner's own last word."""
 
     run_id: str
     start_ms: int | None = None
     last_event_ms: int | None = None
     latest_step: int | None = None
-    is_active: bool = False
+    state: RunState = RunState.RUNNING
+    reason: str = ""
     num_series: int = 0
     num_points: int = 0
     task_id: str | None = None
@@ -57,6 +70,10 @@ class RunInfo:
     status: str | None = None
     notes: str | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_active(self) -> bool:
+        return self.state is RunState.RUNNING
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -73,6 +90,8 @@ class RunInfo:
             "name": self.name,
             "project": self.project,
             "status": self.status,
+            "state": self.state.value,
+            "reason": self.reason or None,
             "notes": self.notes,
             "config": dict(self.config),
         }

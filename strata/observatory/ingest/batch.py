@@ -49,6 +49,7 @@ class Columns:
     checkpoints: list[CheckpointRow]
     dropped_points: int
     dropped_logs: int
+    alive: tuple[str, ...] = ()
 
     @property
     def num_points(self) -> int:
@@ -105,6 +106,7 @@ def to_columns(message: Batch, raw: bytes | None = None) -> Columns:
         checkpoints=list(message.checkpoints),
         dropped_points=max(0, message.dropped_points),
         dropped_logs=max(0, message.dropped_logs),
+        alive=tuple(message.alive),
     )
     _check_times(columns.times)
     _check_rest(columns)

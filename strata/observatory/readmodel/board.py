@@ -71,6 +71,11 @@ class ClusterBoard:
             self._stale.discard(name)
         return self._bodies[name]
 
+    def task_state(self, task_id: str) -> tuple[str, str] | None:
+        """A task's status and the reason for it; None for one that the coordinator does not know."""
+        task = self.cluster.tasks.get(task_id)
+        return None if task is None else (str(task["status"]), str(task.get("reason") or ""))
+
     def status(self) -> dict[str, Any]:
         """GET /api/status: uptime and start are the coordinator's, null while nothing is known of it."""
         cluster = self.cluster

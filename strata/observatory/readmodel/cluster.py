@@ -18,8 +18,6 @@ _KEEP_CHECKPOINTS = 2_000
 # Retention removes one per save, for as long as a task runs; the store keeps them all.
 _KEEP_REMOVED = 100
 
-_CHANGED = ("status", "attempt", "reason")
-
 Record = dict[str, Any]
 
 
@@ -245,14 +243,7 @@ class Cluster:
 
     def _on_submitted(self, body: Record) -> None:
         config = json.loads(body["config_json"]) if body["config_json"] else {}
-        defaults = {
-            "status": "queued",
-            "attempt": 0,
-            "reason": "",
-            "started_at": None,
-            "completed_at": None,
-            "course": {},
-        }
+        defaults = {"status": "queued", "attempt": 0, "reason": "", "started_at": None, "completed_at": None}
         self.tasks[body["task_id"]] = {**body, **defaults, "config": config, "submitted_at": body["at"]}
         self.dirty.add("tasks")
 
@@ -260,10 +251,10 @@ class Cluster:
         task = self.tasks.get(body["task_id"])
         if task is None:
             return
-        course = {name: value for name, value in body.items() if name not in ("task_id", *_CHANGED, "at")}
-        task = {**task, **{name: body[name] for name in _CHANGED}, "course": course}
+        task = {**task, "status": body["status"], "attempt": body["attempt"], "reason": body["reason"]}
         if body["status"] == "running" and task["started_at"] is None:
             task["started_at"] = body["at"]
-        task["completed_at"] = body["at"] if body["status"] in ("completed", "failed", "stopped") else None
+        if body["status"] in ("completed", "failed", "stopped"):
+            task["completed_at"] = body["at"]
         self.tasks[body["task_id"]] = task
         self.dirty.add("tasks")

@@ -149,6 +149,7 @@ def _runs(batches: Sequence[Columns]) -> pa.Table | None:
             "task_id": [run.task_id for run in runs],
             "config_json": [run.config_json for run in runs],
             "status": [run.status for run in runs],
+            "reason": [run.reason for run in runs],
             "started_at": started,
         }
     )

@@ -197,6 +197,7 @@ def statements() -> list[tuple[int, list[str]]]:
             ],
         ),
         (2, [_RUN_EDITS]),
+        (3, ["ALTER TABLE {db}.runs ADD COLUMN IF NOT EXISTS reason String DEFAULT ''"]),
     ]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["CHECKPOINT_ROWS", "RUNS", "RUN_DETAILS", "RUN_EDITS", "SERIES", "curves", "raw_points", "series_of"]
+__all__ = ["RUNS", "RUN_DETAILS", "RUN_EDITS", "SERIES", "curves", "raw_points", "series_of"]
 
 _KEY = "run_id, metric, host, rank, device"
 
@@ -26,7 +26,9 @@ RUN_DETAILS = """
 SELECT run_id, argMaxIf(name, event_time, name != '') AS name, argMaxIf(project, event_time, project != '') AS project,
        argMaxIf(task_id, event_time, task_id != '') AS task_id,
        argMaxIf(config_json, event_time, config_json != '') AS config_json,
-       argMaxIf(status, event_time, status != '') AS status,
+       argMaxIf(status, (event_time, status != 'running'), status != '') AS status,
+       argMaxIf(reason, (event_time, status != 'running'), status != '') AS reason,
+       toUnixTimestamp64Milli(maxIf(event_time, status != '')) AS said_ms,
        toUnixTimestamp64Milli(minIf(started_at, started_at > toDateTime64(0, 3))) AS started_ms
 FROM {db}.runs GROUP BY run_id
 """
@@ -74,14 +76,6 @@ FROM {{db}}.metric_points WHERE {clause} ORDER BY event_time, step LIMIT {limit:
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
 
-
-# What somebody else wrote about checkpoints of a run: the value is theirs, and so are the tags.
-CHECKPOINT_ROWS = """
-SELECT metric, host, rank, device, step, value, toString(unit) AS unit, tags_json,
-       toUnixTimestamp64Milli(event_time) AS ms
-FROM {db}.metric_points WHERE run_id = {run:String} AND startsWith(metric, 'checkpoint')
-ORDER BY event_time DESC, step DESC, metric LIMIT 1000
-"""
 
 _CLAUSES = {
     "runs": "run_id IN {runs:Array(String)}",

@@ -87,7 +87,7 @@ async def test_a_deleted_run_goes_from_every_open_page_and_stays_gone(shared_obs
 
     refused = await asyncio.to_thread(delete, process, "doomed")
     assert refused.status_code == 409
-    assert "is active" in refused.json()["error"]["message"]
+    assert "is running" in refused.json()["error"]["message"]
     assert "doomed" in runs(process)
     assert (await asyncio.to_thread(delete, process, "none")).status_code == 404
 

@@ -8,28 +8,24 @@ from strata.observatory.ingest.batch import to_columns
 from strata.observatory.ingest.strip import strip_runs
 from strata.observatory.runs import RunBook
 from strata.protocol.generated.telemetry_pb2 import Batch
-from strata.types.metrics import RunInfo
+from strata.types.metrics import RunInfo, RunState
 
 
 @pytest.mark.parametrize(
-    ("active", "run_status", "task_status", "deletable"),
+    ("state", "task_status", "deletable"),
     [
-        (True, None, None, False),
-        (False, None, None, True),
-        (True, "running", None, False),
-        (True, "finished", None, True),
-        (True, "failed", None, True),
-        (True, "running", "stopped", True),
-        (True, "running", "failed", True),
-        (False, "finished", "running", False),
-        (False, None, "recovering", False),
-        (False, None, "stopping", False),
+        (RunState.RUNNING, None, False),
+        (RunState.FINISHED, None, True),
+        (RunState.FAILED, "failed", True),
+        (RunState.KILLED, "stopped", True),
+        (RunState.LOST, None, True),
+        (RunState.FINISHED, "running", False),
+        (RunState.LOST, "recovering", False),
+        (RunState.LOST, "stopping", False),
     ],
 )
-def test_only_what_is_over_can_be_deleted(
-    active: bool, run_status: str | None, task_status: str | None, deletable: bool
-) -> None:
-    why_not = why_not_deletable(RunInfo(run_id="r1", is_active=active, status=run_status), task_status)
+def test_only_what_is_over_can_be_deleted(state: RunState, task_status: str | None, deletable: bool) -> None:
+    why_not = why_not_deletable(RunInfo(run_id="r1", state=state), task_status)
     assert (why_not is None) == deletable
     assert deletable or "'r1'" in str(why_not)
 

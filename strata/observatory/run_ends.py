@@ -1,0 +1,62 @@
+"""Follows how runs stand: a change is on the stream within two seconds, and an end that nobody else has written down
+(a kill, a silence, a task that failed) is kept in the store, so that a restart knows it."""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from strata.clock import Clock
+from strata.errors import StrataError
+from strata.observatory.background import cancel, spawn
+from strata.observatory.live import LiveView
+from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.metrics import RunInfo
+
+__all__ = ["RunEnds"]
+
+_log = logging.getLogger(__name__)
+_LOOK_S = 2.0
+
+
+class RunEnds:
+    """One task that looks at all runs."""
+
+    def __init__(self, live: LiveView, accept: Callable[[Batch], Awaitable[Any]], clock: Clock) -> None:
+        self._live = live
+        self._accept = accept
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = spawn(self._run(), "run-ends")
+
+    async def stop(self) -> None:
+        await cancel(self._task)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if self._live.is_whole:  # before, what the runs said of themselves is not read yet
+                await self._look()
+
+    async def _look(self) -> None:
+        changed = self._live.runs.look()
+        if not changed:
+            return
+        self._live.publish_runs()
+        for run_id in changed:
+            info = self._live.runs.info(run_id)
+            if info is None or info.is_active or info.status in (None, info.state.value):
+                continue
+            try:
+                await self._accept(self._row(info))
+            except StrataError as error:
+                _log.warning("the end of run %s could not be kept: %s", run_id, error.message)
+
+    def _row(self, info: RunInfo) -> Batch:
+        batch = Batch(batch_id=f"run-end-{uuid.uuid4().hex}")
+        now_ms = round(self._clock.wall() * 1000)
+        batch.runs.add(run_id=info.run_id, status=info.state.value, reason=info.reason, updated_at_ms=now_ms)
+        return batch
