@@ -48,15 +48,13 @@ def main() -> None:
     ledger = bytes(32)  # a chain of hashes over every sample that this rank has trained on, in order
 
     with run.checkpoints(str(options.data / "checkpoints" / run.id)) as checkpoints:
-        # Rank 0 saves the model; all ranks go back to the step that rank 0 finds.
-        found = checkpoints.recover() if run.rank == 0 else None
-        resume = run.gang.gather(found.info.step if found else -1)[0]
-        if resume >= 0:
-            state = checkpoints.load(resume, rank=0)
-            weights, step = np.array(state["weights"]), resume
+        # All ranks go back to the newest step that all of them can load. Rank 0 has saved the model.
+        if found := checkpoints.recover():
+            step, ledger = found.info.step, found.state["ledger"].tobytes()
+            state = checkpoints.load(step, rank=0)
+            weights = np.array(state["weights"])
             loader.load_state_dict(state["cursor"])
-            ledger = checkpoints.load(resume)["ledger"].tobytes()
-            print(f"rank {run.rank}: resumed from step {resume}")
+            print(f"rank {run.rank}: resumed from step {step}")
 
         while loader.epoch < options.epochs:
             epoch = loader.epoch

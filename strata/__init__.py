@@ -1,6 +1,7 @@
 """Strata: a distributed-training runtime. `import strata` is light: each name loads what it needs when first used."""
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("strata.data")
     if name not in _HOMES:
         raise AttributeError(f"module 'strata' has no attribute {name!r}")
+    if name == "CheckpointManager" and "STRATA_TASK_ID" in os.environ:
+        importlib.import_module("strata.worker.run").own_checkpoints()
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 

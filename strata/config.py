@@ -38,8 +38,8 @@ RANK_VARIABLES = frozenset(
         "STRATA_DATASET_ID",
         "STRATA_DATASET_JSON",
         "STRATA_FAULT",
-        "STRATA_GENERATION",
         "STRATA_GANG_PORT",
+        "STRATA_GENERATION",
         "STRATA_INCARNATION",
         "STRATA_LOCAL_RANK",
         "STRATA_RANK",
@@ -113,6 +113,7 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "human", "json"] = Field(
         default="auto", validation_alias=AliasChoices("STRATA_LOG_FORMAT")
     )
+    quiet: bool = Field(default=False, validation_alias=AliasChoices("STRATA_QUIET"))
     token: SecretStr | None = Field(default=None, validation_alias=AliasChoices("STRATA_TOKEN"))
     insecure: bool = Field(default=False, validation_alias=AliasChoices("STRATA_INSECURE"))
     webhook_url: str | None = Field(default=None, validation_alias=AliasChoices("STRATA_WEBHOOK_URL"))

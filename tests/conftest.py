@@ -1,10 +1,18 @@
-"""How far the long-running kinds of tests go: a slice by default, the full measure by a flag."""
+"""How far the long-running kinds of tests go: a slice by default, the full measure by a flag. And a place of their own
+for what `strata up` tells the user's other processes: a test must not find the cluster of whoever runs it."""
+
+import os
+import tempfile
 
 import pytest
+
+_PLACE = tempfile.TemporaryDirectory(prefix="strata-tests-")
+os.environ["XDG_RUNTIME_DIR"] = _PLACE.name
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--schedules", type=int, default=400, help="random schedules of the simulated cluster")
     parser.addoption("--kills", type=int, default=5, help="kill -9 of the coordinator under load")
+    parser.addoption("--commits", type=int, default=2, help="commits that are followed by a kill -9 of a rank")
     parser.addoption("--points", type=int, default=100_000, help="points of the run whose observatory is killed")
     parser.addoption("--fuzz-cases", type=int, default=300, help="cases of noise for the gRPC server")

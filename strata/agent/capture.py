@@ -9,7 +9,8 @@ from strata.agent.host import HostSample
 from strata.agent.journal import RankKey, RankRecord
 from strata.agent.logs import Line, Tail
 from strata.agent.ranks import Ranks
-from strata.client.telemetry import Outbox, new_batch
+from strata.client.batches import new_batch
+from strata.client.telemetry import Outbox
 from strata.protocol.generated import telemetry_pb2 as tm
 from strata.types.metrics import NO_DEVICE
 

@@ -15,9 +15,11 @@ from strata.agent.agent import Agent, AgentConfig
 from strata.agent.capture import Capture
 from strata.agent.host import HostSampler
 from strata.agent.journal import Journal
+from strata.agent.leftovers import Leftovers
 from strata.agent.ranks import Ranks
 from strata.client.channel import known_token
-from strata.client.telemetry import Outbox, OutboxConfig, telemetry_address
+from strata.client.observatory import telemetry_address
+from strata.client.telemetry import Outbox, OutboxConfig
 from strata.config import Settings, check_storage, dotenv_variables
 from strata.lockfile import FolderLock
 from strata.network import is_loopback, write_endpoint
@@ -54,7 +56,12 @@ def run(settings: Settings, where: Whereabouts | None = None) -> None:
 async def _serve(settings: Settings, folder: Path, where: Whereabouts) -> None:
     token = known_token(settings)
     told = where.telemetry or os.environ.get("STRATA_TELEMETRY_ADDR") or _beside_coordinator(settings)
-    outbox = Outbox(lambda: told or telemetry_address(settings), OutboxConfig(folder=folder / "spill", token=token))
+
+    def find() -> str | None:
+        return told or telemetry_address(settings)
+
+    outbox = Outbox(find, OutboxConfig(folder=folder / "spill", token=token))
+    leftovers = Leftovers(settings.data_dir.resolve(), find, token)
     sampler = HostSampler(folder)
     journal = Journal(folder / "ranks")
     config = _config(settings, folder, where, token)
@@ -69,10 +76,13 @@ async def _serve(settings: Settings, folder: Path, where: Whereabouts) -> None:
     ready.unlink(missing_ok=True)  # an agent that was killed left its own behind
     ranks.adopt()
     ranks.tidy(_KEEP_LOGS_S)
+    sweeping = asyncio.create_task(leftovers.run())
     try:
         await agent.run(lambda: _write_ready(ready, config))
     finally:
         ready.unlink(missing_ok=True)
+        sweeping.cancel()
+        await asyncio.to_thread(leftovers.send)  # of ranks that ended just now
         await asyncio.to_thread(outbox.close, _STOP_TIMEOUT_S)
 
 

@@ -79,6 +79,11 @@ class ArraySource:
     shard: Sharded | None = None
 
     @property
+    def immutable(self) -> bool:
+        """It looks at a bytes object, which nobody can change."""
+        return isinstance(self.value, np.ndarray) and isinstance(self.value.base, bytes)
+
+    @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * itemsize(self.token)
 

@@ -25,6 +25,11 @@ class Image:
     tensors: Mapping[str, TensorRecord]
     sources: Mapping[str, ArraySource]
 
+    @property
+    def immutable(self) -> bool:
+        """Nobody can change these bytes: a save needs no copy of them."""
+        return all(source.immutable for source in self.sources.values())
+
     def views(self) -> Iterator[memoryview]:
         """The bytes straight from the arrays' own memory, for a save that waits for its end."""
         yield memoryview(self.header)

@@ -3,9 +3,12 @@
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Generic, Literal, Self, Unpack, cast, overload
+
+from typing_extensions import TypeVar
 
 from strata.checkpoint.catalog import Catalog
 from strata.checkpoint.codec import check_json, encode
@@ -16,6 +19,7 @@ from strata.checkpoint.layout import step_folder
 from strata.checkpoint.loader import Agree, Loader
 from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.options import CheckpointOptions, CheckpointSettings
+from strata.checkpoint.owner import Owner, find_owner
 from strata.checkpoint.pipeline import SavePipeline
 from strata.checkpoint.reader import CheckpointReader, LoadRequest, Progress
 from strata.checkpoint.retention import RetentionPolicy
@@ -35,6 +39,10 @@ __all__ = ["CheckpointManager", "Recovery"]
 
 _log = logging.getLogger(__name__)
 
+Where = str | os.PathLike[str] | ObjectStore
+# What `save` gives back: the committed checkpoint, or with async_save=True the handle of a save that goes on.
+Saved = TypeVar("Saved", bound=CheckpointInfo | SaveHandle, default=CheckpointInfo)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
@@ -46,18 +54,46 @@ class Recovery:
     data_state: Any
 
 
-class CheckpointManager:
+class CheckpointManager(Generic[Saved]):
     """Saves and loads checkpoints under one folder or bucket prefix.
 
     A save is visible only when it is complete and durable on every rank; the newest complete one is found from the
     store alone, after any crash. Saves of one manager are written one after the other. Use it as a context manager,
     or call `close`.
+
+    In a task (and after `strata.init` under torchrun or Slurm) a manager is its rank's: all ranks save one checkpoint,
+    which exists when all of them are in it. With rank=0, world_size=1 it saves alone there, too.
     """
+
+    @overload
+    def __init__(
+        self: "CheckpointManager[SaveHandle]",
+        path: Where,
+        *,
+        async_save: Literal[True],
+        keep_count: int | None = ...,
+        keep_every: int | None = ...,
+        coordinator: CommitCoordinator | None = ...,
+        **options: Unpack[CheckpointOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "CheckpointManager[CheckpointInfo]",
+        path: Where,
+        *,
+        async_save: Literal[False] = ...,
+        keep_count: int | None = ...,
+        keep_every: int | None = ...,
+        coordinator: CommitCoordinator | None = ...,
+        **options: Unpack[CheckpointOptions],
+    ) -> None: ...
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | ObjectStore,
+        path: Where,
         *,
+        async_save: bool = False,
         keep_count: int | None = 5,
         keep_every: int | None = None,
         coordinator: CommitCoordinator | None = None,
@@ -65,16 +101,22 @@ class CheckpointManager:
     ) -> None:
         unknown = set(options) - set(CheckpointSettings.__dataclass_fields__)
         if unknown:
-            allowed = ", ".join(CheckpointSettings.__dataclass_fields__)
+            allowed = ", ".join(("async_save", *CheckpointSettings.__dataclass_fields__))
             raise InvalidConfig(f"CheckpointManager has no option {sorted(unknown)}", hint=f"Allowed: {allowed}.")
         policy = RetentionPolicy(keep_count=keep_count, keep_every=keep_every)
-        self._settings = settings = CheckpointSettings(**options)
+        given = coordinator is not None or "rank" in options or "world_size" in options
+        self._owner = find_owner(is_alone=given)
+        self._settings = settings = CheckpointSettings(**_owned(self._owner, options, given=given))
+        self._store = open_store(path, settings.storage) if isinstance(path, str | os.PathLike) else path
+        if coordinator is None and self._owner is not None and not given:
+            coordinator = self._owner.decider(self._store, settings.deadline_s)
         if settings.world_size > 1 and coordinator is None:
             raise InvalidConfig(
                 f"world_size is {settings.world_size} but there is no coordinator to agree on a commit",
                 hint="Pass coordinator=…; on a shared folder or bucket, strata.checkpoint.StoreCommit needs no server.",
             )
-        self._store = open_store(path, settings.storage) if isinstance(path, str | os.PathLike) else path
+        self._async_save = async_save
+        self._agree = self._owner.agree if self._owner and not given and settings.world_size > 1 else None
         self._catalog = Catalog(self._store, settings.clock)
         self._loader = Loader(self._store, self._catalog)
         decider = coordinator or SoloCommit(deadline_s=settings.deadline_s)
@@ -100,16 +142,19 @@ class CheckpointManager:
         metadata: Mapping[str, Any] | None = None,
         data_state: Any = None,
         overwrite: bool = False,
-    ) -> CheckpointInfo:
+    ) -> Saved:
         """Writes bytes, or a nested dict of arrays, and returns when the checkpoint is durable and committed on all
-        ranks.
+        ranks. With `async_save=True` it is `save_async`.
 
         The arrays must not change meanwhile (other threads!); nothing is copied.
         """
         job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite)
-        info = self._pipeline.submit(job).result()
+        with self._shown(saving=True):
+            if self._async_save:
+                return cast(Saved, self._pipeline.submit_staged(job))
+            info = self._pipeline.submit(job).result()
         assert info is not None  # only an asynchronous save can be skipped
-        return info
+        return cast(Saved, info)
 
     def save_async(
         self,
@@ -121,9 +166,11 @@ class CheckpointManager:
         data_state: Any = None,
         overwrite: bool = False,
     ) -> SaveHandle:
-        """Copies the state and returns; the rest happens behind the training loop. The arrays may change at once."""
+        """Copies the state and returns; the rest happens behind the training loop. The arrays may change at once.
+        Bytes cannot change, so they are not even copied."""
         job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite)
-        return self._pipeline.submit_staged(job)
+        with self._shown(saving=True):
+            return self._pipeline.submit_staged(job)
 
     def wait(self, timeout: float | None = None) -> None:
         """Returns when every save so far has ended and old ones are removed; raises the first failure not yet seen."""
@@ -223,9 +270,10 @@ class CheckpointManager:
         request = LoadRequest(
             rank=rank, world_size=world_size, names=names, into=into, verify=verify, progress=progress
         )
-        if step is not None:
-            return self._loader.load(self._catalog.commit_of(step), request)
-        found = self._loader.newest_good(request)
+        with self._shown(saving=False):
+            if step is not None:
+                return self._loader.load(self._catalog.commit_of(step), request)
+            found = self._loader.newest_good(request)
         if found is None:
             raise CheckpointNotFound(f"no checkpoint in {self._store.uri}", hint="Nothing was saved there yet.")
         return found.state
@@ -233,13 +281,15 @@ class CheckpointManager:
     def recover(self, agree: Agree | None = None, *, progress: Progress | None = None) -> Recovery | None:
         """latest → load → data cursor in one call; None when nothing was ever saved.
 
-        With many ranks pass `agree`: it gets the step that this rank could load (-1: none) and returns every rank's,
-        as an all-gather does. A rank that found a newer one than somebody else goes back, so that all resume from one
-        step.
+        In a task it is collective: a rank that found a newer one than somebody else goes back, so that all resume from
+        one step. Ranks that were given by hand pass `agree` for that: it gets the step that this rank could load (-1:
+        none) and returns every rank's, as an all-gather does.
         """
         rank, world_size = self._settings.rank, self._settings.world_size
         request = LoadRequest(rank=rank, world_size=world_size, progress=progress)
-        found = self._loader.newest_good(request) if agree is None else self._loader.agreed(request, agree)
+        agree = agree or self._agree
+        with self._shown(saving=False):
+            found = self._loader.newest_good(request) if agree is None else self._loader.agreed(request, agree)
         if found is None:
             return None
         data_state = found.commit.entry(rank % found.commit.world_size).data_state
@@ -265,6 +315,23 @@ class CheckpointManager:
             started_at=self._settings.clock.monotonic(),
         )
 
+    def _shown(self, *, saving: bool) -> AbstractContextManager[object]:
+        """While the training thread is in here, its worker is shown as Checkpointing or Recovering."""
+        if self._owner is None:
+            return nullcontext()
+        return self._owner.saving() if saving else self._owner.loading()
+
     def _info(self, commit: CommitManifest, pins: frozenset[int]) -> CheckpointInfo:
         verified = self._catalog.verified(commit)
         return info_of(commit, self._store.uri, verified=verified, pinned=commit.step in pins)
+
+
+def _owned(owner: Owner | None, options: CheckpointOptions, *, given: bool) -> CheckpointOptions:
+    """The options with what the owner adds to them; what was given by hand wins."""
+    if owner is None:
+        return options
+    added: CheckpointOptions = {"before_vote": owner.before_vote}
+    if not given:
+        rank, world_size, worker_id, task_id = owner.place
+        added |= {"rank": rank, "world_size": world_size, "worker_id": worker_id, "task_id": task_id}
+    return {**added, **options}

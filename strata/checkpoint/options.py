@@ -21,7 +21,8 @@ class CheckpointSettings:
     raise Busy.
 
     `on_error` is what a failed background save does at the next call: raise, or only warn. `observer` is told each
-    change of a save (in_progress, completed, failed) on the saving thread. Two staging buffers let one save be copied
+    change of a save (in_progress, completed, failed) on the saving thread; `before_vote` is called there with the step,
+    when its bytes are durable and nobody counts on them yet. Two staging buffers let one save be copied
     while another is written; the second exists only if that happens, and `memory_budget_bytes` bounds both together.
     """
 
@@ -37,6 +38,7 @@ class CheckpointSettings:
     deadline_s: float = 600.0
     storage: StorageOptions | None = None
     observer: Callable[[CheckpointInfo], None] | None = None
+    before_vote: Callable[[int], None] | None = None
     clock: Clock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
@@ -71,4 +73,5 @@ class CheckpointOptions(TypedDict, total=False):
     deadline_s: float
     storage: StorageOptions | None
     observer: Callable[[CheckpointInfo], None] | None
+    before_vote: Callable[[int], None] | None
     clock: Clock

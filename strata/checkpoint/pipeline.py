@@ -40,7 +40,12 @@ class SavePipeline:
         self._settings = settings
         self._policy = policy
         self._catalog_keeper = coordinator if isinstance(coordinator, KeepsCatalog) else None
-        identity = Identity(rank=settings.rank, worker_id=settings.worker_id, task_id=settings.task_id)
+        identity = Identity(
+            rank=settings.rank,
+            worker_id=settings.worker_id,
+            task_id=settings.task_id,
+            before_vote=settings.before_vote,
+        )
         self._saver = Saver(store, coordinator, identity, settings.clock)
         self._pool = StagingPool(settings.staging_buffers, settings.memory_budget_bytes)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-save")
@@ -57,22 +62,27 @@ class SavePipeline:
         return self._enqueue(job, None)
 
     def submit_staged(self, job: SaveJob) -> SaveHandle:
-        """Copies first, by the on_busy policy when the staging memory is full; the arrays are free on return."""
+        """Copies first, by the on_busy policy when the staging memory is full; the arrays are free on return. What
+        cannot change is not copied: it takes a place, so that saves do not pile up, and no memory."""
         if self._closed:
             raise InvalidArgument("this CheckpointManager is closed")
         try:
-            buffer = self._pool.take(job.image.size, wait=self._settings.on_busy == "block")
+            size = 0 if job.image.immutable else job.image.size
+            buffer = self._pool.take(size, wait=self._settings.on_busy == "block")
         except Busy:
             if self._settings.on_busy == "skip":
                 _log.warning("step %d is not saved: earlier saves are still being written", job.step)
                 return SaveHandle.skipped(job)
             raise
         try:
-            job.image.copy_into(buffer)
+            if job.image.immutable:
+                job.buffers = job.image.views()
+            else:
+                job.image.copy_into(buffer)
+                job.buffers = (buffer,)
         except BaseException:
             self._pool.give(buffer)
             raise
-        job.buffers = (buffer,)
         faults.reach("staged")
         return self._enqueue(job, buffer)
 

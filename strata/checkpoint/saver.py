@@ -43,11 +43,12 @@ class SaveProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who saves: shown in the catalog, and the rank that names the object."""
+    """Who saves: shown in the catalog, the rank that names the object, and what else it does before its word counts."""
 
     rank: int = 0
     worker_id: str | None = None
     task_id: str | None = None
+    before_vote: Callable[[int], None] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,6 +98,8 @@ class Saver:
             self._give_up(job, attempt, error)
             raise
         job.phase = "voting"
+        if self._identity.before_vote is not None:
+            self._identity.before_vote(job.step)
         self._coordinator.vote(attempt, vote)
         faults.reach("voted")
         if attempt.committer != self._identity.rank:

@@ -110,7 +110,7 @@ def _manager(path: str) -> Any:
     from strata.checkpoint import CheckpointManager
 
     prepare()
-    return CheckpointManager(path)
+    return CheckpointManager(path, rank=0, world_size=1)
 
 
 def _progress() -> Progress:

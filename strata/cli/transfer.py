@@ -12,8 +12,8 @@ from rich.console import Console
 
 from strata.cli.api import Api
 from strata.cli.options import DataDir, prepare
-from strata.client.channel import known_token
-from strata.client.telemetry import send_batches, telemetry_address
+from strata.client.observatory import find_observatory
+from strata.client.telemetry import send_batches
 from strata.errors import InvalidArgument, ObservatoryUnavailable
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.names import check_name
@@ -37,11 +37,11 @@ def import_(
     settings = prepare(data_dir=data_dir)
     if not path.exists():
         raise InvalidArgument(f"there is no {path}")
-    address = telemetry_address(settings)
-    if address is None:
+    target = find_observatory(settings)
+    if target is None:
         raise ObservatoryUnavailable("no observatory is known here", hint="Start one with `strata up`.")
     for name, files in _runs(path, run).items():
-        count = sum(send_batches(_batches(file, name), address, known_token(settings)) for file in files)
+        count = sum(send_batches(_batches(file, name), target.telemetry, target.token) for file in files)
         _console.print(f"{name}: {count:,} points")
 
 

@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from strata.cli.extras import require_server
 from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
 from strata.cli.supervisor import Child, Supervisor
+from strata.client.observatory import announced
 from strata.config import Settings, check_storage
 from strata.lockfile import FolderLock
 from strata.network import write_endpoint
@@ -43,7 +45,10 @@ def up(
         data_dir=data_dir,
         slots=slots,
     )
-    with cluster(settings, with_agent=not no_agent) as supervisor:
+    with (
+        cluster(settings, with_agent=not no_agent) as supervisor,
+        announced(supervisor.endpoints, settings.data_dir),
+    ):
         serve(supervisor)
 
 
@@ -52,6 +57,7 @@ def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
     """A running cluster on this machine: endpoints.json is there inside the block, no process is left after it.
     Inside, Ctrl-C and SIGTERM only set the supervisor's `stopping`: whoever uses it looks there."""
     check_storage(settings)
+    require_server()
     folder = settings.data_dir
     lock = FolderLock(folder, "strata")
     lock.acquire()

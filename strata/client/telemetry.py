@@ -3,30 +3,42 @@
 Nothing here ever blocks or raises into its caller. A batch id makes every retry harmless.
 """
 
-import json
 import logging
+import math
 import threading
-import time
-import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from google.protobuf.message import DecodeError
-
+from strata.client.batches import halves, num_lines, num_points, what_is_in
 from strata.client.channel import Channel
-from strata.config import Settings
-from strata.errors import InvalidArgument, StrataError
+from strata.client.spill import Spill
+from strata.errors import (
+    Busy,
+    Conflict,
+    Fenced,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    ObservatoryUnavailable,
+    PermissionDenied,
+    Refused,
+    StrataError,
+    Unauthenticated,
+)
 from strata.protocol.generated import telemetry_pb2 as tm
 from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
 
-__all__ = ["Outbox", "OutboxConfig", "new_batch", "send_batches", "send_folder", "telemetry_address"]
+__all__ = ["Outbox", "OutboxConfig", "send_batches", "send_folder"]
 
 _log = logging.getLogger(__name__)
 
-_SUFFIX = ".batch"
 _MAX_PAUSE_S = 2.0
+_LOOK_S = 1.0
+_MAX_INTERNAL = 3  # failures of the server's own over one batch, before the batch is taken for the cause
+_MAX_TOLD = 100
+_FINAL = (InvalidArgument, Conflict, NotFound, Refused, Internal)  # to say it again would not help
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,22 +52,6 @@ class OutboxConfig:
     send_timeout_s: float = 10.0
 
 
-def telemetry_address(settings: Settings) -> str | None:
-    """Where the observatory of this installation takes telemetry, as far as its files tell."""
-    for name in ("endpoints.json", "observatory.json"):
-        try:
-            found = json.loads((settings.data_dir / name).read_text()).get("telemetry")
-        except (OSError, ValueError):
-            continue
-        if found:
-            return str(found)
-    return None
-
-
-def new_batch() -> tm.Batch:
-    return tm.Batch(batch_id=uuid.uuid4().hex)
-
-
 class Outbox:
     """Sends batches in order on a thread of its own. `address` is asked again after every failure: ports may move;
     None means that there is no observatory, and everything stays in the folder."""
@@ -66,27 +62,35 @@ class Outbox:
         self._known = address()
         self._waiting: deque[tm.Batch] = deque()
         self._changed = threading.Condition()
-        self._spill = _Folder(config.folder, config.disk_bytes)
+        self._spill = Spill(config.folder, config.disk_bytes)
         self._dropped_points = 0
         self._dropped_logs = 0
         self._total_dropped = 0
         self._num_put = 0
-        self._busy = False
+        self._sending: tm.Batch | Path | None = None
+        self._copied: Path | None = None  # the file of the batch from memory that is being sent, once it is secured
         self._closing = False
+        self._sender: _Sender | None = None  # held here: a forked child must not close what its parent uses
         self._thread = threading.Thread(target=self._run, name="strata-telemetry", daemon=True)
         self._thread.start()
 
     @property
     def dropped(self) -> int:
-        """Points and lines lost so far, for want of room."""
+        """Points and lines lost so far: for want of room, or refused by the observatory."""
         return self._total_dropped
+
+    @property
+    def at_rest(self) -> bool:
+        """There is an observatory, and it has everything."""
+        with self._changed:
+            return bool(self._known) and self._idle
 
     @property
     def settled(self) -> int:
         """How many of the batches that were put are safe from a kill -9 of this process: sent, or in the folder (or
         dropped and counted). They settle in order."""
         with self._changed:
-            return self._num_put - len(self._waiting) - self._busy
+            return self._num_put - len(self._waiting) - isinstance(self._sending, tm.Batch)
 
     def put(self, batch: tm.Batch) -> int:
         """Takes a batch over and returns its number. When neither memory nor folder has room it is dropped and
@@ -103,6 +107,21 @@ class Outbox:
                 self._store(self._waiting.popleft())
             self._changed.notify_all()
             return self._num_put
+
+    def secure(self) -> bool:
+        """Makes everything that was put safe from a kill -9, without waiting for the observatory: what is not delivered
+        is in the folder afterwards. False when the folder has no room."""
+        with self._changed:
+            if isinstance(self._sending, tm.Batch) and self._copied is None:
+                self._copied = self._spill.put(self._sending)
+                if self._copied is None:
+                    return False
+            while self._waiting:
+                if self._spill.put(self._waiting[0]) is None:
+                    return False
+                self._waiting.popleft()
+            self._changed.notify_all()
+            return True
 
     def flush(self, timeout_s: float) -> bool:
         """Whether everything was delivered in time."""
@@ -128,59 +147,71 @@ class Outbox:
 
     @property
     def _idle(self) -> bool:
-        return not self._waiting and not self._busy and self._spill.empty
+        return not self._waiting and self._sending is None and self._spill.empty
 
     def _store(self, batch: tm.Batch) -> None:
-        if not self._spill.put(batch):
-            self._dropped_points += len(batch.points.value) + batch.dropped_points
-            self._dropped_logs += len(batch.logs) + batch.dropped_logs
-            self._total_dropped += len(batch.points.value) + len(batch.logs)
+        if self._spill.put(batch) is None:
+            self._drop(batch)
+
+    def _drop(self, batch: tm.Batch) -> None:
+        self._dropped_points += num_points(batch) + batch.dropped_points
+        self._dropped_logs += num_lines(batch) + batch.dropped_logs
+        self._total_dropped += num_points(batch) + num_lines(batch)
 
     # --- the sending thread
 
     def _run(self) -> None:
         pause = 0.0
-        sender: _Sender | None = None
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closing or (self._waiting or not self._spill.empty), None)
-                if pause:
-                    self._changed.wait_for(lambda: self._closing, pause)
+                self._await_work(pause)
                 if self._closing:
                     break
-                stored = self._spill.oldest()
-                batch = None if stored else self._waiting.popleft() if self._waiting else None
-                self._busy = True
-            address = self._where()
-            sender = _Sender.renewed(sender, address, self._config, broken=pause > 0)
-            sent = self._send(sender, stored, batch)
+                self._sending = self._spill.oldest() or (self._waiting.popleft() if self._waiting else None)
+                if self._sending is None:
+                    continue
+            self._sender = _Sender.renewed(self._sender, self._where(), self._config, broken=pause > 0)
+            refused = self._send(self._sender, self._sending)
             with self._changed:
-                self._busy = False
-                if not sent and batch is not None:
-                    self._waiting.appendleft(batch)
-                pause = 0.0 if sent else min(_MAX_PAUSE_S, pause * 2 or 0.1)
+                self._done_with(self._sending, refused)
+                pause = 0.0 if refused is not None else min(_MAX_PAUSE_S, pause * 2 or 0.1)
+                self._sending = None
                 self._changed.notify_all()
-        if sender is not None:
-            sender.close()
+        if self._sender is not None:
+            self._sender.close()
 
-    def _send(self, sender: "_Sender | None", stored: Path | None, batch: tm.Batch | None) -> bool:
-        """True when the batch is done with: accepted, or refused for good."""
+    def _await_work(self, pause: float) -> None:
+        if pause:
+            self._changed.wait_for(lambda: self._closing, pause)
+        elif not self._changed.wait_for(lambda: self._closing or self._waiting or not self._spill.empty, _LOOK_S):
+            self._spill.look()
+
+    def _send(self, sender: "_Sender | None", what: tm.Batch | Path) -> list[tm.Batch] | None:
+        """None when it must be tried again, else it is done with: what the observatory refused of it for good."""
         if sender is None:
-            return False
-        message = self._spill.read(stored) if stored is not None else batch
-        if message is None or sender.send(message):
-            if stored is not None:
-                self._spill.remove(stored)
-            return True
-        return False
+            return None
+        message = self._spill.read(what) if isinstance(what, Path) else what
+        return [] if message is None else sender.send(message)
+
+    def _done_with(self, what: tm.Batch | Path, refused: list[tm.Batch] | None) -> None:
+        if refused is None and isinstance(what, tm.Batch) and self._copied is None:
+            self._waiting.appendleft(what)
+        for batch in refused or ():
+            self._drop(batch)
+        file = what if isinstance(what, Path) else self._copied
+        if file is not None and refused is not None:
+            self._spill.remove(file)
+        self._copied = None
 
 
 class _Sender:
     """A connection to one observatory."""
 
-    def __init__(self, address: str, config: OutboxConfig) -> None:
+    def __init__(self, address: str, config: OutboxConfig, told: set[str] | None = None) -> None:
         self.address = address
-        self._timeout_s = config.send_timeout_s
+        self._config = config
+        self._told = set() if told is None else told
+        self._failed = ("", 0)  # the batch over which the server failed, and how often in a row
         self._channel = Channel(address, token=config.token, patience_s=0.0)
         self._stub = self._channel.stub(TelemetryStub)
 
@@ -192,87 +223,85 @@ class _Sender:
             return known
         if known is not None:
             known.close()
-        return cls(address, config) if address else None
+        if not address:
+            return None
+        fresh = cls(address, config, known._told if known is not None else None)
+        fresh._failed = known._failed if known is not None else fresh._failed
+        return fresh
 
-    def send(self, batch: tm.Batch) -> bool:
+    def send(self, batch: tm.Batch) -> list[tm.Batch] | None:
+        """What was refused for good of it; None when it must be sent again. One thing that is refused does not take
+        the others with it: the batch is halved until it is alone."""
+        error = self._try(batch)
+        if isinstance(error, Internal):  # a bug of the server over this batch, or a passing trouble of its own
+            same, count = self._failed
+            self._failed = (batch.batch_id, count + 1 if same == batch.batch_id else 1)
+            if self._failed[1] < _MAX_INTERNAL:
+                return None
+        return self._judged(batch, error)
+
+    def _judged(self, batch: tm.Batch, error: StrataError | None) -> list[tm.Batch] | None:
+        if error is None:
+            return []
+        if not isinstance(error, _FINAL) or isinstance(error, Busy | Fenced):
+            if isinstance(error, Unauthenticated | PermissionDenied):
+                self._tell(f"the observatory at {self.address} takes nothing from here: {error}", error.code)
+            return None
+        parts = halves(batch)
+        if parts is None:
+            self._tell(f"{what_is_in(batch)} was refused and is lost: {error}", str(error))
+            return [batch]
+        refused: list[tm.Batch] = []
+        for part in parts:
+            tries = (self._try(part) for _ in range(_MAX_INTERNAL))
+            answer = self._judged(part, next((last for last in tries if not isinstance(last, Internal)), error))
+            if answer is None:
+                return None  # the whole again later: halves have ids of their own, which count once
+            refused += answer
+        return refused
+
+    def _try(self, batch: tm.Batch) -> StrataError | None:
         try:
-            ack: tm.BatchAck = self._channel.call(self._stub.ReportOnce, batch, timeout_s=self._timeout_s)
-        except InvalidArgument as error:
-            _log.warning("a batch was refused and is lost: %s", error)
-            return True
-        except StrataError:
-            return False
-        if ack.error_code:
-            _log.warning("a batch was refused and is lost: %s", ack.error_message)
-        return True
+            ack: tm.BatchAck = self._channel.call(self._stub.ReportOnce, batch, timeout_s=self._config.send_timeout_s)
+        except StrataError as error:
+            return error
+        return Refused(ack.error_message) if ack.error_code else None
+
+    def _tell(self, line: str, reason: str) -> None:
+        """Once per reason, and not without end."""
+        if reason not in self._told and len(self._told) < _MAX_TOLD:
+            self._told.add(reason)
+            _log.warning("%s", line)
 
     def close(self) -> None:
         self._channel.close()
 
 
-class _Folder:
-    """Batches as files, oldest first, within a budget. Whatever an earlier process left there is sent, too."""
-
-    def __init__(self, folder: Path, limit_bytes: int) -> None:
-        self._folder = folder
-        self._limit = limit_bytes
-        self._files: deque[tuple[Path, int]] = deque()
-        if folder.is_dir():
-            found = sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)
-            self._files.extend((path, path.stat().st_size) for path in found)
-        self._bytes = sum(size for _, size in self._files)
-
-    @property
-    def empty(self) -> bool:
-        return not self._files
-
-    def put(self, batch: tm.Batch) -> bool:
-        data = batch.SerializeToString()
-        if self._bytes + len(data) > self._limit:
-            return False
-        target = self._folder / f"{time.time_ns():020d}-{batch.batch_id}{_SUFFIX}"
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            staged = target.with_suffix(".part")
-            staged.write_bytes(data)
-            staged.replace(target)
-        except OSError as error:
-            _log.warning("telemetry cannot be kept in %s: %s", self._folder, error.strerror)
-            return False
-        self._files.append((target, len(data)))
-        self._bytes += len(data)
-        return True
-
-    def oldest(self) -> Path | None:
-        return self._files[0][0] if self._files else None
-
-    def read(self, path: Path) -> tm.Batch | None:
-        """None for a file that is gone or broken: it cannot be sent, ever."""
-        try:
-            return tm.Batch.FromString(path.read_bytes())
-        except (OSError, DecodeError):
-            return None
-
-    def remove(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-        if self._files and self._files[0][0] == path:
-            self._bytes -= self._files.popleft()[1]
-
-
-def send_folder(folder: Path, address: str, token: str = "") -> int:
-    """Sends what an offline run left behind and removes it as it is accepted. Returns how many batches went out;
-    raises Unavailable when nobody answers."""
-    spill = _Folder(folder, 0)
+def send_folder(folder: Path, address: str, token: str = "", *, written_before: float = math.inf) -> int:
+    """Sends what a run left behind (of files that were written before the Unix time `written_before`) and removes it as
+    it is accepted. What is refused is said and left out. Returns how many batches went out; raises Unavailable when
+    nobody answers."""
+    spill = Spill(folder, 0)
+    sender = _Sender(address, OutboxConfig(folder=folder, token=token))
     count = 0
-    with Channel(address, token=token, patience_s=5.0) as channel:
-        stub = channel.stub(TelemetryStub)
-        while (path := spill.oldest()) is not None:
+    try:
+        while (path := spill.oldest()) is not None and _written_at(path) <= written_before:
             batch = spill.read(path)
             if batch is not None:
-                channel.call(stub.ReportOnce, batch)
+                if sender.send(batch) is None:
+                    raise ObservatoryUnavailable(f"the observatory at {address} does not take it now")
                 count += 1
             spill.remove(path)
+    finally:
+        sender.close()
     return count
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0  # somebody else has sent it
 
 
 def send_batches(batches: Iterable[tm.Batch], address: str, token: str = "") -> int:

@@ -8,8 +8,10 @@ import threading
 import time
 from collections import deque
 
+from strata.client.batches import new_batch
 from strata.client.channel import known_token
-from strata.client.telemetry import Outbox, OutboxConfig, new_batch, telemetry_address
+from strata.client.observatory import telemetry_address
+from strata.client.telemetry import Outbox, OutboxConfig
 from strata.config import Settings
 from strata.protocol.generated import telemetry_pb2 as tm
 

@@ -1,87 +1,116 @@
 """Metrics on their way out of a training loop. `log` only notes what it was given; a thread of its own turns notes into
-batches, so the loop never waits, never fails and pays about a microsecond.
+batches, so the loop never waits, never fails and pays about a microsecond. What is refused is counted and said.
 """
 
 import json
 import logging
+import os
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from multiprocessing import util
 from typing import Any
 
+import psutil
+
+from strata.client.batches import new_batch
 from strata.client.channel import known_token
-from strata.client.telemetry import Outbox, OutboxConfig, new_batch, telemetry_address
+from strata.client.observatory import Observatory, find_observatory, telemetry_address
+from strata.client.spill import offline_folder
+from strata.client.telemetry import Outbox, OutboxConfig
 from strata.protocol.generated import telemetry_pb2 as tm
-from strata.types.metrics import MAX_STEP, NO_DEVICE
+from strata.types.metrics import NO_DEVICE
 from strata.types.names import check_metric
 from strata.worker.environment import Place
+from strata.worker.points import Unfit, flat, number_of, shown
 
-__all__ = ["Reporter", "offline_folder"]
+__all__ = ["Reporter"]
 
 _log = logging.getLogger(__name__)
 
 _INTERVAL_S = 0.25
+_ALIVE_S = 5.0
 _MAX_NOTES = 1_000_000
 _MAX_BATCH_POINTS = 50_000
+_MAX_BATCH_NAMES = 1_000_000  # characters: a batch of many long names must stay a message of a few megabytes
+_MAX_TOLD = 100
+_MAX_CONFIG = 200 * 1024
 
-_Note = tuple[int, int, Mapping[str, Any]]  # step, time in ns, values
-
-
-def offline_folder(data_dir: Path, run_id: str) -> Path:
-    """Where a run without a server keeps its batches until `strata sync`."""
-    return data_dir / "offline" / run_id
+_Note = tuple[int, int, Mapping[Any, Any]]  # step, time in ns, values
 
 
 class Reporter:
-    """The metrics of one process. `dropped` counts points that found no room; the next batch reports them."""
+    """The metrics of one process. One that was forked has a reporter of its own (`forked`), which leaves everything in
+    the folder for its parent to send: gRPC does not survive a fork."""
 
-    def __init__(self, place: Place, run_id: str) -> None:
+    def __init__(self, place: Place, run_id: str, *, forked: bool = False) -> None:
         self._place = place
         self._run_id = run_id
         self._host = socket.gethostname()
+        self.folder = offline_folder(place.data_dir, run_id) / f"rank-{place.rank}"
+        self.observatory = None if forked else _find(place)
+        token = self.observatory.token if self.observatory else ""
+        self.outbox = Outbox(_finder(place, forked=forked), OutboxConfig(folder=self.folder, token=token))
         self._notes: deque[_Note] = deque()
         self._dropped = 0
+        self._reported = 0
+        self._told: set[str] = set()
         self._extras = new_batch()
         self._lock = threading.Lock()
+        self._draining = threading.Lock()
         self._closing = threading.Event()
-        self._bad_names: set[str] = set()
-        folder = offline_folder(place.data_dir, run_id) / f"rank-{place.rank}"
-        token = known_token(place.settings)
-        self.outbox = Outbox(_finder(place), OutboxConfig(folder=folder, token=token))
+        self._spoke_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="strata-reporter", daemon=True)
         self._thread.start()
+        if forked:
+            util.Finalize(self, self.close, exitpriority=10)  # a child of multiprocessing ends without atexit
 
     @property
     def dropped(self) -> int:
+        """Points that were lost so far: refused, or without room."""
         return self._dropped + self.outbox.dropped
 
-    def log(self, values: Mapping[str, Any], step: int) -> None:
+    def log(self, values: Mapping[Any, Any], step: int) -> None:
         """Called by the training thread. Values are read a moment later: do not change an array in place that you
         logged; numbers are always safe."""
-        if len(self._notes) >= _MAX_NOTES:
-            self._dropped += len(values)
-            return
-        self._notes.append((step, time.time_ns(), dict(values)))
+        if self._closing.is_set():
+            self.refuse("run.log", "the run is finished", len(values))
+        elif len(self._notes) >= _MAX_NOTES:
+            self.refuse("run.log", f"{_MAX_NOTES} calls wait already, more than can be sent", len(values))
+        else:
+            self._notes.append((step, time.time_ns(), dict(values)))
 
-    def miss(self) -> None:
-        """Something was logged that is no metric at all."""
-        self._dropped += 1
+    def refuse(self, name: str, why: str, count: int = 1) -> None:
+        """Counts what is not reported, and says why: once per name, for a training loop repeats itself."""
+        with self._lock:
+            self._dropped += count
+            if name in self._told or len(self._told) > _MAX_TOLD:
+                return
+            self._told.add(name)
+            many = len(self._told) > _MAX_TOLD
+        _log.warning("%s is not reported: %s", name, why)
+        if many:
+            _log.warning("more than %d names are not reported; further ones are only counted", _MAX_TOLD)
 
-    def describe(self, *, project: str, name: str, config: Mapping[str, Any], status: str) -> None:
+    def describe(self, *, project: str, name: str, config: Mapping[str, Any], status: str, reason: str = "") -> None:
         """Tells what this run is, or how it ended."""
+        now_ms = time.time_ns() // 1_000_000
         with self._lock:
             self._extras.runs.add(
                 run_id=self._run_id,
-                project=project[:255],
-                name=name[:255],
+                project=_printable(project)[:255],
+                name=_printable(name)[:255],
                 task_id=self._place.task_id,
-                config_json=json.dumps(dict(config), default=str)[: 200 * 1024],
-                started_at_ms=time.time_ns() // 1_000_000 if status == "running" else 0,
+                config_json=_config_json(config),
+                started_at_ms=now_ms if status == "running" else 0,
                 status=status,
-                updated_at_ms=time.time_ns() // 1_000_000,
+                reason=_printable(reason)[:1000],
+                host=self._host,
+                pid=os.getpid(),
+                process_started_ms=round(psutil.Process().create_time() * 1000),
+                updated_at_ms=now_ms,
             )
 
     def add_line(self, level: str, message: str) -> None:
@@ -90,7 +119,7 @@ class Reporter:
             self._extras.logs.add(
                 event_time_ms=time.time_ns() // 1_000_000,
                 level=level,
-                message=message[: 16 * 1024],
+                message=_printable(message)[: 16 * 1024],
                 source="worker",
                 task_id=self._place.task_id,
                 worker_id=self._place.worker_id,
@@ -105,6 +134,12 @@ class Reporter:
         with self._lock:
             self._extras.samples.append(sample)
 
+    def secure(self) -> bool:
+        """Makes every point that was logged before this call safe from a kill -9: sent, or in the folder, from which
+        the agent, the next attempt or `strata sync` sends it."""
+        self._drain()
+        return self.outbox.secure()
+
     def close(self, timeout_s: float = 10.0) -> bool:
         """Delivers what there is, or leaves it in the folder. Says whether all was delivered."""
         self._closing.set()
@@ -116,73 +151,118 @@ class Reporter:
     def _run(self) -> None:
         while not self._closing.wait(_INTERVAL_S):
             self._drain()
+            if time.monotonic() - self._spoke_at > _ALIVE_S and self.outbox.at_rest:
+                self._put(tm.Batch(batch_id=new_batch().batch_id, alive=[self._run_id]))
         self._drain()
 
     def _drain(self) -> None:
-        while self._notes:
-            self.outbox.put(self._batch())
+        with self._draining:
+            while self._notes:
+                self._put(self._batch())
+            with self._lock:
+                extras, self._extras = self._extras, new_batch()
+            extras.dropped_points = self._untold()
+            if extras.runs or extras.logs or extras.samples or extras.dropped_points:
+                self._put(extras)
+
+    def _put(self, batch: tm.Batch) -> None:
+        self._spoke_at = time.monotonic()
+        self.outbox.put(batch)
+
+    def _untold(self) -> int:
         with self._lock:
-            extras, self._extras = self._extras, new_batch()
-        if extras.runs or extras.logs or extras.samples:
-            self.outbox.put(extras)
+            count, self._reported = self._dropped - self._reported, self._dropped
+            return count
 
     def _batch(self) -> tm.Batch:
-        batch = new_batch()
-        batch.dropped_points, self._dropped = self._dropped, 0
-        known: dict[str, int] = {}
-        series: list[int] = []
-        steps: list[int] = []
-        times: list[int] = []
-        values: list[float] = []
-        while self._notes and len(values) < _MAX_BATCH_POINTS:
+        columns = _Columns()
+        while self._notes and not columns.full:
             step, now_ns, noted = self._notes.popleft()
-            if not 0 <= step <= MAX_STEP:
-                batch.dropped_points += len(noted)
+            try:
+                points = list(flat(noted))
+            except Exception as error:  # somebody's own kind of dict
+                self.refuse("run.log", f"its values cannot be read: {shown(error)}", len(noted))
                 continue
-            for name, value in noted.items():
-                index = known.get(name)
-                if index is None:
-                    if not self._valid(name):
-                        batch.dropped_points += 1
-                        continue
-                    index = known[name] = len(known)
-                try:
-                    values.append(float(value))
-                except (TypeError, ValueError):
-                    batch.dropped_points += 1
-                    self._complain(name, f"its value {str(value)[:60]!r} is not a number")
-                    continue
-                series.append(index)
-                steps.append(step)
-                times.append(now_ns // 1_000_000)
+            for number, (name, value) in enumerate(points):
+                if columns.full:
+                    self._notes.appendleft((step, now_ns, dict(points[number:])))
+                    break
+                self._add(columns, name, value, step, now_ns // 1_000_000)
+        batch = new_batch()
+        batch.dropped_points = self._untold()
         rank, run_id, host = self._place.rank, self._run_id, self._host
-        for name, index in known.items():
+        for name, index in columns.known.items():
             batch.series.add(index=index, run_id=run_id, metric=name, host=host, rank=rank, device=NO_DEVICE)
-        batch.points.series.extend(series)
-        batch.points.step.extend(steps)
-        batch.points.event_time_ms.extend(times)
-        batch.points.value.extend(values)
+        batch.points.series.extend(columns.series)
+        batch.points.step.extend(columns.steps)
+        batch.points.event_time_ms.extend(columns.times)
+        batch.points.value.extend(columns.values)
         return batch
 
-    def _valid(self, name: str) -> bool:
-        if name in self._bad_names:
-            return False
+    def _add(self, columns: "_Columns", name: Any, value: Any, step: int, time_ms: int) -> None:
         try:
-            check_metric(name)
-        except Exception as error:  # also a name that is no text at all; a metric must never hurt the training
-            self._complain(name, str(error))
-            return False
-        return True
-
-    def _complain(self, name: str, why: str) -> None:
-        """Once per name: a training loop repeats itself."""
-        if name not in self._bad_names:
-            self._bad_names.add(name)
-            _log.warning("metric %s is not reported: %s", str(name)[:80], why)
+            if name not in columns.known:
+                check_metric(name)
+            columns.add(name, number_of(value), step, time_ms)
+        except Unfit as error:
+            self.refuse(f"metric {shown(name)}", f"its value {error}")
+        except Exception as error:  # a name that breaks the rules, or is no text at all
+            self.refuse(f"metric {shown(name)}", str(error))
 
 
-def _finder(place: Place) -> Callable[[], str | None]:
+class _Columns:
+    """The points of one batch while it is filled."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+        self.series: list[int] = []
+        self.steps: list[int] = []
+        self.times: list[int] = []
+        self.values: list[float] = []
+        self._letters = 0
+
+    @property
+    def full(self) -> bool:
+        return len(self.values) >= _MAX_BATCH_POINTS or self._letters >= _MAX_BATCH_NAMES
+
+    def add(self, name: str, value: float, step: int, time_ms: int) -> None:
+        index = self.known.get(name)
+        if index is None:
+            index = self.known[name] = len(self.known)
+            self._letters += len(name)
+        self.series.append(index)
+        self.steps.append(step)
+        self.times.append(time_ms)
+        self.values.append(value)
+
+
+def _printable(text: str) -> str:
+    """Without lone surrogates, which no message can carry."""
+    return str(text).encode("utf-8", "replace").decode()
+
+
+def _config_json(config: Mapping[Any, Any]) -> str:
+    """What JSON cannot say is said as text; what is too long is left out, and says so."""
+    try:
+        text = json.dumps({str(key): value for key, value in config.items()}, default=str, skipkeys=True)
+    except (ValueError, RecursionError) as error:  # a value that contains itself, or a __str__ that fails
+        return json.dumps({"config": f"cannot be shown: {shown(error)}"})
+    if len(text) > _MAX_CONFIG:
+        return json.dumps({"config": f"left out: {len(text)} characters, at most {_MAX_CONFIG} are kept"})
+    return text
+
+
+def _find(place: Place) -> Observatory | None:
+    """A rank of a task is told by its agent, or finds it in the data folder that they share."""
+    address = place.telemetry or (telemetry_address(place.settings) if place.task_id else "")
+    if address:
+        return Observatory(telemetry=address, token=known_token(place.settings))
+    return None if place.task_id else find_observatory(place.settings)
+
+
+def _finder(place: Place, *, forked: bool) -> Callable[[], str | None]:
     def find() -> str | None:
-        return place.telemetry or telemetry_address(place.settings)
+        found = None if forked else _find(place)
+        return found.telemetry if found else None
 
     return find

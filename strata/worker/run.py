@@ -7,7 +7,9 @@ import contextlib
 import os
 import re
 import secrets
+import shlex
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -17,28 +19,32 @@ from typing import Any, Self, Unpack
 
 from strata.checkpoint.manager import CheckpointManager
 from strata.checkpoint.options import CheckpointOptions
-from strata.client.checkpoints import CheckpointsClient
+from strata.checkpoint.owner import set_owner_source
 from strata.client.queues import QueuesClient
 from strata.data.plan import set_plan_source
 from strata.data.queue import set_queue_source
-from strata.data.watch import set_read_watcher
 from strata.errors import StrataError
 from strata.logs import set_up_rank_logging
 from strata.types.barriers import BarrierPolicy, BarrierResult
+from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
-from strata.worker.commit import CoordinatorCommit
+from strata.worker.ending import Ending
 from strata.worker.environment import Place, checkpoint_path, find_place
 from strata.worker.excepthook import watch_for_dead_peers
 from strata.worker.gang import Gang
+from strata.worker.owner import RunOwner
 from strata.worker.plan import WorkerPlan
+from strata.worker.points import Unfit, shown, whole_step
 from strata.worker.reporter import Reporter
 from strata.worker.session import Session
-from strata.worker.watcher import Watcher
 
 __all__ = ["Run", "barrier", "current_run", "finish", "init", "log", "section", "should_stop"]
 
 _current: "Run | None" = None
 _starting = threading.Lock()
+_ending = Ending()
+_NO_FINISH = "the script ended without finish()"
+_of_parents: list[Reporter] = []  # of forked children: never closed here, for their parents still use them
 
 
 class Run:
@@ -55,8 +61,16 @@ class Run:
         self._session = session
         self._step = 0
         self._finished = False
-        self.reporter = Reporter(place, place.run_id)
-        self.reporter.describe(project=project, name=name, config=config, status="running")
+        self._pid = os.getpid()
+        self._reporter: Reporter | None = Reporter(place, place.run_id)
+        self._tell("running")
+
+    @property
+    def reporter(self) -> Reporter:
+        """A forked child gets its own when it first has something to say."""
+        if self._reporter is None:
+            self._reporter = Reporter(self.place, self.id, forked=True)
+        return self._reporter
 
     @property
     def rank(self) -> int:
@@ -72,21 +86,27 @@ class Run:
 
     @property
     def dropped(self) -> int:
-        """Points that found no room, so far."""
+        """Points of this process that were not reported so far, all told: refused, or without room."""
         return self.reporter.dropped
 
     def log(self, values: Mapping[str, Any], step: int | None = None) -> None:
-        """Notes metrics of a step (default: one more than the last). About a microsecond; the rest happens behind."""
+        """Notes metrics of a step (default: one more than the last). About a microsecond; the rest happens behind.
+        A dict in the dict is taken as `outer/inner`. What is no metric is counted in `dropped`, and said once."""
+        reporter = self.reporter
         try:
             if step is None:
                 step = self._step + 1
+            elif type(step) is not int or not 0 <= step < MAX_STEP:
+                step = whole_step(step)
             self._step = step
             session = self._session
             if session is not None:
-                session.status.current_step = step
-            self.reporter.log(values, step)
-        except Exception:  # a metric must never end a training; it is counted as dropped
-            self.reporter.miss()
+                session.step(step)
+            reporter.log(values, step)
+        except Unfit as error:
+            reporter.refuse("run.log", str(error), _size_of(values))
+        except Exception as error:  # a metric must never end a training
+            reporter.refuse("run.log", f"{shown(values)} holds no names and numbers ({type(error).__name__})")
 
     def progress(self, step: int, *, epoch: int | None = None, percent: float | None = None) -> None:
         """How far the task is: shown on the dashboard, and what tells a hang from work."""
@@ -127,47 +147,54 @@ class Run:
             yield
 
     def checkpoints(self, path: str | None = None, **options: Unpack[CheckpointOptions]) -> CheckpointManager:
-        """A CheckpointManager of this rank: all ranks save one checkpoint, which exists when all of them are in it."""
-        place, session = self.place, self._session
-        where = path or checkpoint_path(place)
-        given: CheckpointOptions = {
-            "rank": place.rank,
-            "world_size": place.world_size,
-            "worker_id": place.worker_id or None,
-            "task_id": place.task_id or None,
-            **options,
-        }
-        if session is None or not place.task_id:
-            return CheckpointManager(where, **given)
-        client = CheckpointsClient(session.channel, session.member)
-        commit = CoordinatorCommit(client, where, given.get("deadline_s", 600.0))
-        return CheckpointManager(where, coordinator=commit, **given)
+        """CheckpointManager(path), by default in the task's own folder or bucket."""
+        return CheckpointManager(path or checkpoint_path(self.place), **options)
 
     @cached_property
     def gang(self) -> Gang:
         """Sums over all ranks, for scripts without a framework of their own. Collective: all ranks ask for it."""
         return Gang(self.place)
 
-    def finish(self, exit_code: int = 0, *, timeout_s: float = 10.0) -> bool:
+    def finish(self, exit_code: int = 0, *, reason: str = "", timeout_s: float = 10.0) -> bool:
         """Says how the run ended and delivers what is left; says whether all was delivered. May be called again."""
+        if exit_code:
+            return self._end("failed", reason or f"finish({exit_code})", timeout_s)
+        return self._end("finished", reason, timeout_s)
+
+    def _end(self, status: str, reason: str, timeout_s: float) -> bool:
         if self._finished:
             return True
         self._finished = True
-        status = "finished" if exit_code == 0 else "failed"
-        if self.rank == 0:
-            self.reporter.describe(project=self.project, name=self.name, config=self.config, status=status)
+        if os.getpid() != self._pid:  # a forked child: the run is its parent's
+            return self._reporter is None or self._reporter.close(timeout_s)
+        if self.rank == 0 or (status != "finished" and not self.place.task_id):
+            self._tell(status, reason)
         delivered = self.reporter.close(timeout_s)
-        if exit_code == 0 and self.place.task_id:
+        if not delivered and self.reporter.observatory is not None:  # else it was said at the start
+            _whisper(self, f"not everything of {self.id} was sent; {_how_to_send(self)}")
+        if status == "finished" and self.place.task_id:
             _leave_note(self.place)
         if self._session is not None:
             self._session.close(leave=not self.place.task_id)
         return delivered
 
+    def _tell(self, status: str, reason: str = "") -> None:
+        self.reporter.describe(project=self.project, name=self.name, config=self.config, status=status, reason=reason)
+
+    def _after_fork(self) -> None:
+        if self._reporter is not None:
+            _of_parents.append(self._reporter)
+        self._reporter = None
+        self._session = None
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self.finish(0 if kind is None else 1)
+        ended = Ending()
+        if error is not None:
+            ended.note(error)
+        self._end(ended.status, ended.reason, 10.0)
 
 
 def init(
@@ -186,15 +213,58 @@ def init(
             set_up_rank_logging(place.settings.log)
         session = _join(place)
         merged = {**place.config, **(config or {})}
+        first = _current is None
         _current = Run(place, session, project=project, name=name or place.run_id, config=merged)
+        own_checkpoints()
         set_plan_source(WorkerPlan(place))
         gang = bool(place.task_id)
         set_queue_source(QueuesClient(session.channel, session.member, gang=gang) if session else None)
-        set_read_watcher(Watcher(session, _current.reporter) if session else None)
         atexit.register(_finish_at_exit, _current)
+        if first:
+            os.register_at_fork(after_in_child=_after_fork)
+            _ending.watch()
         if place.task_id:
             watch_for_dead_peers(partial(_finish_at_exit, _current))
+        else:
+            _greet(_current)
         return _current
+
+
+def own_checkpoints() -> None:
+    """From now on a CheckpointManager of this process belongs to its run, which is started with the first of them: in a
+    task a process is a rank whether it says strata.init or not."""
+    set_owner_source(lambda: RunOwner(current_run()))
+
+
+def _after_fork() -> None:
+    if _current is not None:
+        _current._after_fork()
+
+
+def _size_of(values: Any) -> int:
+    return len(values) if isinstance(values, Mapping) else 1
+
+
+def _greet(run: Run) -> None:
+    """One line: the run's id and its page, or where it is kept and how it is sent."""
+    observatory = run.reporter.observatory
+    if observatory is None:
+        _whisper(run, f"run {run.id}: no observatory is known here; {_how_to_send(run)}")
+    else:
+        page = f"{observatory.http}/ui/runs/{run.id}" if observatory.http else f"sent to {observatory.telemetry}"
+        _whisper(run, f"run {run.id}: {page}")
+
+
+def _how_to_send(run: Run) -> str:
+    folder = run.place.data_dir
+    command = shlex.join(["strata", "sync", run.id, "--data-dir", str(folder)])
+    return f"its points are kept in {folder / 'offline' / run.id} until `{command}` sends them"
+
+
+def _whisper(run: Run, line: str) -> None:
+    if run.rank == 0 and not run.place.settings.quiet and sys.stderr is not None:
+        sys.stderr.write(f"strata: {line}\n")
+        sys.stderr.flush()
 
 
 def _named(place: Place, project: str, name: str, run_id: str | None) -> Place:
@@ -239,12 +309,15 @@ def _leave_note(place: Place) -> None:
 
 
 def _finish_at_exit(run: Run) -> None:
-    """A script that forgot to finish loses nothing; whether it ended well is for its exit code to say."""
-    if not run._finished:
+    """A script that forgot to finish loses nothing, and its run ends as the script does."""
+    if run.place.task_id and not run._finished:  # the agent sees the exit code, and the coordinator decides
         run._finished = True
-        run.reporter.close(5.0)
+        if run._reporter is not None:
+            run._reporter.close(5.0)
         if run.session is not None:
-            run.session.close(leave=not run.place.task_id)
+            run.session.close(leave=False)
+        return
+    run._end(_ending.status, _ending.reason or _NO_FINISH, 5.0)
 
 
 def current_run() -> Run:

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 
 import psutil
@@ -27,10 +27,13 @@ _log = logging.getLogger(__name__)
 
 FENCED_EXIT = 75
 _MAX_BEAT_S = 1.0
+_MIN_BEAT_S = 0.02  # however often the state changes
 _PATIENCE_S = 600.0
 _AGREE_S = 10.0
 
 State = pb.WorkerStatus
+# Sections of a name that the cluster has a state for.
+_STATES = {"checkpoint": State.CHECKPOINTING, "recovery": State.RECOVERING}
 
 
 class Session:
@@ -47,12 +50,11 @@ class Session:
         self.status = State(state=State.INITIALIZING, current_task=place.task_id, dataset_id=place.dataset_id)
         self._sections: list[str] = []
         self._process = psutil.Process()
-        self._net_at_start = psutil.net_io_counters()
-        self._rejoined: list[Callable[[], None]] = []
         self._stop = threading.Event()
         self._asked_at = 0.0
         self._stop_at: int | None = None
         self._closing = threading.Event()
+        self._news = threading.Event()
         self._beat_s = min(_MAX_BEAT_S, self.member.heartbeat_interval_ms / 1e3)
         self._counted = (time.monotonic(), 0)
         self._thread = threading.Thread(target=self._beat_on, name="strata-heartbeat", daemon=True)
@@ -63,8 +65,8 @@ class Session:
     def step(self, step: int, *, epoch: int | None = None, progress: float | None = None) -> None:
         """The loop got this far."""
         status = self.status
-        if status.state != State.TRAINING:
-            status.state = State.TRAINING
+        if not self._sections:
+            self._show(State.TRAINING)
         status.current_step = step
         if epoch is not None:
             status.current_epoch = epoch
@@ -77,19 +79,19 @@ class Session:
         before = self.status.state
         self._sections.append(name)
         self.status.section = name
-        if name == "checkpoint":
-            self.status.state = State.CHECKPOINTING
+        self._show(_STATES.get(name, before))
         try:
             yield
         finally:
             self._sections.pop()
             self.status.section = self._sections[-1] if self._sections else ""
-            self.status.state = before
+            self._show(before)
 
-    def on_rejoin(self, listener: Callable[[], None]) -> None:
-        """Calls `listener`, on the heartbeat's thread, when the coordinator had forgotten this process and knows it
-        again."""
-        self._rejoined.append(listener)
+    def _show(self, state: "State.State.ValueType") -> None:
+        """A new state is told at once: it may be over before the next beat is due."""
+        if self.status.state != state:
+            self.status.state = state
+            self._news.set()
 
     # --- stopping
 
@@ -127,6 +129,7 @@ class Session:
         if self._closing.is_set():
             return
         self._closing.set()
+        self._news.set()
         self._thread.join(5.0)
         if leave:
             with contextlib.suppress(StrataError):  # the lease ends it anyway
@@ -136,7 +139,11 @@ class Session:
     # --- the heartbeat's thread
 
     def _beat_on(self) -> None:
-        while not self._closing.wait(self._beat_s):
+        while not self._closing.wait(_MIN_BEAT_S):
+            self._news.wait(self._beat_s - _MIN_BEAT_S)
+            self._news.clear()
+            if self._closing.is_set():
+                return
             try:
                 self._beat()
             except Fenced as error:
@@ -179,9 +186,6 @@ class Session:
             with contextlib.suppress(psutil.Error, AttributeError):
                 io = self._process.io_counters()
                 usage.disk_read_bytes, usage.disk_write_bytes = io.read_bytes, io.write_bytes
-        net = psutil.net_io_counters()
-        usage.network_rx_bytes = net.bytes_recv - self._net_at_start.bytes_recv
-        usage.network_tx_bytes = net.bytes_sent - self._net_at_start.bytes_sent
         return usage
 
     def _on_fenced(self, error: Fenced) -> None:
@@ -199,8 +203,6 @@ class Session:
     def _rejoin(self) -> None:
         with contextlib.suppress(StrataError):
             self.member = self.workers.register(_spec(self.place))
-            for listener in self._rejoined:
-                listener()
 
 
 def _spec(place: Place) -> WorkerSpec:

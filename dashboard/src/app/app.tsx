@@ -10,7 +10,6 @@ import { listenKeys } from "./keyboard";
 import { Overlays } from "./overlays";
 import { PageView } from "./pages";
 import { Rail } from "./rail";
-import { SystemStrip } from "./system-strip";
 import { TopBar } from "./top-bar";
 
 const queries = new QueryClient({
@@ -29,7 +28,6 @@ function Shell() {
       <Rail place={place} />
       <div className="flex min-w-0 flex-1 flex-col">
         <TopBar />
-        <SystemStrip />
         <Banner />
         <main id="main" tabIndex={-1} className="min-h-0 flex-1 overflow-y-auto outline-none">
           <PageView place={place} />

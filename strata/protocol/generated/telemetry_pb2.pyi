@@ -35,6 +35,7 @@ class Batch(_message.Message):
     DROPPED_LOGS_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
     CHECKPOINTS_FIELD_NUMBER: _builtins.int
+    ALIVE_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """unique per batch; the same for every retry"""
     dropped_points: _builtins.int
@@ -54,6 +55,10 @@ class Batch(_message.Message):
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___EventRow]: ...
     @_builtins.property
     def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[Global___CheckpointRow]: ...
+    @_builtins.property
+    def alive(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """runs whose process has nothing to say but that it lives"""
+
     def __init__(
         self,
         *,
@@ -67,10 +72,11 @@ class Batch(_message.Message):
         dropped_logs: _builtins.int = ...,
         events: _abc.Iterable[Global___EventRow] | None = ...,
         checkpoints: _abc.Iterable[Global___CheckpointRow] | None = ...,
+        alive: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["points", b"points"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "checkpoints", b"checkpoints", "dropped_logs", b"dropped_logs", "dropped_points", b"dropped_points", "events", b"events", "logs", b"logs", "points", b"points", "runs", b"runs", "samples", b"samples", "series", b"series"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "batch_id", b"batch_id", "checkpoints", b"checkpoints", "dropped_logs", b"dropped_logs", "dropped_points", b"dropped_points", "events", b"events", "logs", b"logs", "points", b"points", "runs", b"runs", "samples", b"samples", "series", b"series"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -214,6 +220,10 @@ class RunInfo(_message.Message):
     STARTED_AT_MS_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     UPDATED_AT_MS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
+    PID_FIELD_NUMBER: _builtins.int
+    PROCESS_STARTED_MS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     project: _builtins.str
     name: _builtins.str
@@ -221,9 +231,16 @@ class RunInfo(_message.Message):
     config_json: _builtins.str
     started_at_ms: _builtins.int
     status: _builtins.str
-    """running, finished, failed"""
+    """running, finished, failed, killed"""
     updated_at_ms: _builtins.int
     """the newest message about a run wins, field by field"""
+    reason: _builtins.str
+    """why it ended so"""
+    host: _builtins.str
+    """where its process runs, by which an observatory on the same host sees that it is gone"""
+    pid: _builtins.int
+    process_started_ms: _builtins.int
+    """a pid alone may be somebody else's by now"""
     def __init__(
         self,
         *,
@@ -235,10 +252,14 @@ class RunInfo(_message.Message):
         started_at_ms: _builtins.int = ...,
         status: _builtins.str = ...,
         updated_at_ms: _builtins.int = ...,
+        reason: _builtins.str = ...,
+        host: _builtins.str = ...,
+        pid: _builtins.int = ...,
+        process_started_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["config_json", b"config_json", "name", b"name", "project", b"project", "run_id", b"run_id", "started_at_ms", b"started_at_ms", "status", b"status", "task_id", b"task_id", "updated_at_ms", b"updated_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["config_json", b"config_json", "host", b"host", "name", b"name", "pid", b"pid", "process_started_ms", b"process_started_ms", "project", b"project", "reason", b"reason", "run_id", b"run_id", "started_at_ms", b"started_at_ms", "status", b"status", "task_id", b"task_id", "updated_at_ms", b"updated_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -46,14 +46,12 @@ class Job:
         self.step = 0
 
     def resume(self) -> Any:
-        """All ranks go on from the newest checkpoint that rank 0 finds; the position in the data, or None."""
-        found = self.checkpoints.recover() if self.run.rank == 0 else None
-        step = self.run.gang.gather(found.info.step + 1 if found else 0)[0] - 1
-        if step < 0:
+        """All ranks go on from the newest checkpoint that all can load; the position in the data, or None."""
+        found = self.checkpoints.recover()
+        if found is None:
             return None
-        state = self.checkpoints.load(step)
+        state, self.step = found.state, found.info.step
         self.ledger.rows = state["ledger"].reshape(-1, 3)
-        self.step = step
         return json.loads(state["cursor"].tobytes())
 
     def agree(self, value: int) -> int:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from strata.protocol.generated import telemetry_pb2 as tm
 from strata.worker import run as runs
 from strata.worker.log_handler import LogHandler
 from strata.worker.run import Run, init
+from tests.support.offline import kept_batches, kept_points
 
 
 @pytest.fixture
@@ -21,28 +21,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     run.finish()
 
 
-def _kept(run: Run) -> list[tm.Batch]:
-    folder = run.place.data_dir / "offline" / run.id / "rank-0"
-    return [tm.Batch.FromString(path.read_bytes()) for path in sorted(folder.iterdir())]
-
-
-def _points(run: Run) -> list[tuple[str, int, float]]:
-    found = []
-    for batch in _kept(run):
-        names = {series.index: series.metric for series in batch.series}
-        points = batch.points
-        for index, step, value in zip(points.series, points.step, points.value, strict=True):
-            found.append((names[index], step, value))
-    return found
-
-
 def test_an_offline_run_keeps_points_config_and_its_end(run: Run) -> None:
     run.log({"loss": 0.5, "lr": 1}, step=1)
     run.log({"loss": 0.25})
     assert run.finish() is False
     assert run.finish() is True
-    assert _points(run) == [("loss", 1, 0.5), ("lr", 1, 1.0), ("loss", 2, 0.25)]
-    told = [info for batch in _kept(run) for info in batch.runs]
+    assert kept_points(run) == [("loss", 1, 0.5), ("lr", 1, 1.0), ("loss", 2, 0.25)]
+    told = [info for batch in kept_batches(run) for info in batch.runs]
     assert [(info.project, info.name, info.status) for info in told] == [
         ("vision", "resnet50", "running"),
         ("vision", "resnet50", "finished"),
@@ -58,8 +43,8 @@ def test_nothing_that_is_logged_can_raise(run: Run, bad: Any) -> None:
     run.log({"loss": 1.0}, step=-1)
     run.log({"ok": 2.0}, step=2)
     run.finish()
-    assert _points(run) == [("ok", 2, 2.0)]
-    assert sum(batch.dropped_points for batch in _kept(run)) >= 2
+    assert kept_points(run) == [("ok", 2, 2.0)]
+    assert sum(batch.dropped_points for batch in kept_batches(run)) >= 2
 
 
 def test_a_second_init_is_the_same_run(run: Run) -> None:
@@ -72,7 +57,7 @@ def test_a_reused_dict_is_noted_as_it_was(run: Run) -> None:
         values["loss"] = float(step)
         run.log(values, step=step)
     run.finish()
-    assert [value for _, _, value in _points(run)] == [0.0, 1.0, 2.0]
+    assert [value for _, _, value in kept_points(run)] == [0.0, 1.0, 2.0]
 
 
 def test_log_costs_the_loop_little(run: Run) -> None:
@@ -99,5 +84,5 @@ def test_log_records_become_lines(run: Run) -> None:
     logger.warning("watch %s", "out")
     logger.removeHandler(handler)
     run.finish()
-    lines = [line for batch in _kept(run) for line in batch.logs]
+    lines = [line for batch in kept_batches(run) for line in batch.logs]
     assert [(line.level, line.message, line.source) for line in lines] == [("warn", "watch out", "worker")]

@@ -1,0 +1,64 @@
+"""The rank that a CheckpointManager works for when nobody names one. The worker runtime, a layer above, says so."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from strata.checkpoint.commit import CommitCoordinator
+from strata.errors import InvalidConfig
+from strata.storage.base import ObjectStore
+
+__all__ = ["Owner", "find_owner", "set_owner_source"]
+
+
+class Owner(Protocol):
+    """One rank of a job. Implemented by whoever knows the job; a manager asks it once, when it is made."""
+
+    @property
+    def place(self) -> tuple[int, int, str | None, str | None]:
+        """Rank, world size, worker id and task id."""
+        ...
+
+    def decider(self, store: ObjectStore, deadline_s: float) -> CommitCoordinator | None:
+        """Who decides that a checkpoint of all ranks is complete; None for a rank that is alone."""
+        ...
+
+    def agree(self, step: int) -> Sequence[int]:
+        """Tells the step that this rank can load (-1: none) to all ranks and returns everybody's. Collective."""
+        ...
+
+    def saving(self) -> AbstractContextManager[object]:
+        """The training thread waits for a save."""
+        ...
+
+    def loading(self) -> AbstractContextManager[object]:
+        """The training thread waits for a load."""
+        ...
+
+    def before_vote(self, step: int) -> None:
+        """Called on the saving thread when the step's bytes are durable and nobody can count on them yet: what belongs
+        to the step beside its bytes (its metrics) must be safe when this returns. Never raises."""
+        ...
+
+
+_source: Callable[[], Owner] | None = None
+
+
+def set_owner_source(source: Callable[[], Owner] | None) -> None:
+    """Makes managers of this process ask `source` whose they are. For the worker runtime."""
+    global _source  # one process belongs to one job
+    _source = source
+
+
+def find_owner(*, is_alone: bool) -> Owner | None:
+    """None outside of a job. `is_alone`: the manager was given its ranks by hand, or no others can matter to it."""
+    if _source is not None:
+        return _source()
+    task = os.environ.get("STRATA_TASK_ID")
+    if task and not is_alone and os.environ.get("STRATA_WORLD_SIZE", "1") != "1":
+        raise InvalidConfig(
+            f"this process is one of several ranks of task {task}, and has not joined it",
+            hint="Call strata.init() first; or pass rank=0, world_size=1 to save alone.",
+        )
+    return None

@@ -1,0 +1,74 @@
+"""This rank as the owner of its checkpoints: its place, who decides about its saves, and what the cluster is shown
+meanwhile. Implements strata.checkpoint's Owner.
+"""
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from strata.checkpoint.commit import CommitCoordinator
+from strata.checkpoint.store_commit import StoreCommit
+from strata.client.checkpoints import CheckpointsClient
+from strata.storage.base import ObjectStore
+from strata.worker.commit import CoordinatorCommit
+from strata.worker.environment import Place
+from strata.worker.gang import Gang
+from strata.worker.reporter import Reporter
+from strata.worker.session import Session
+
+__all__ = ["RunOwner"]
+
+_log = logging.getLogger(__name__)
+
+
+class _Run(Protocol):
+    """What is needed of strata.worker.run's Run, which makes the owner."""
+
+    place: Place
+
+    @property
+    def session(self) -> Session | None: ...
+    @property
+    def reporter(self) -> Reporter: ...
+    @property
+    def gang(self) -> Gang: ...
+    def section(self, name: str) -> contextlib.AbstractContextManager[None]: ...
+
+
+class RunOwner:
+    """In a task the coordinator decides; ranks that another launcher started decide through the store they share."""
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+
+    @property
+    def place(self) -> tuple[int, int, str | None, str | None]:
+        place = self._run.place
+        return place.rank, place.world_size, place.worker_id or None, place.task_id or None
+
+    def decider(self, store: ObjectStore, deadline_s: float) -> CommitCoordinator | None:
+        place, session = self._run.place, self._run.session
+        if session is not None and place.task_id:
+            client = CheckpointsClient(session.channel, session.member)
+            return CoordinatorCommit(client, store.uri, deadline_s)
+        if place.world_size == 1:
+            return None
+        ranks = tuple(range(place.world_size))
+        return StoreCommit(store, rank=place.rank, ranks=ranks, generation=place.attempt, deadline_s=deadline_s)
+
+    def agree(self, step: int) -> Sequence[int]:
+        """Ranks of a task meet for it. Those of another launcher each take what they find: their meeting port is not
+        ours, and what they share is one store."""
+        return self._run.gang.gather(step) if self._run.place.task_id else [step]
+
+    def saving(self) -> contextlib.AbstractContextManager[None]:
+        return self._run.section("checkpoint")
+
+    def loading(self) -> contextlib.AbstractContextManager[None]:
+        return self._run.section("recovery")
+
+    def before_vote(self, step: int) -> None:
+        """A committed step is never trained again, so nobody would log its points a second time."""
+        if not self._run.reporter.secure():
+            _log.warning("the points up to step %d are not on disk: a kill of this process could lose them", step)

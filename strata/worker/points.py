@@ -1,0 +1,77 @@
+"""What a training script hands to `run.log`, read as points: nested names joined, values as floats, a step as a whole
+number. What cannot be read so is refused with a reason; nothing else is ever raised.
+"""
+
+import math
+import operator
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from strata.types.metrics import MAX_STEP
+
+__all__ = ["Unfit", "flat", "number_of", "shown", "whole_step"]
+
+_MAX_DEPTH = 8
+
+
+class Unfit(ValueError):  # never leaves the SDK
+    """Says why something that was logged is no point."""
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value for a log line: short, and in letters that any terminal can print."""
+    try:
+        text = ascii(value)
+    except Exception as error:  # somebody else's __repr__
+        return f"<{type(value).__name__}, which cannot be shown: {type(error).__name__}>"
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+
+
+def whole_step(step: Any) -> int:
+    """Takes whole numbers of any kind, also 5.0 and NumPy's or torch's."""
+    try:
+        number = operator.index(step)
+    except Exception:
+        try:
+            value = number_of(step)
+        except Unfit:
+            value = math.nan
+        if not value.is_integer():  # also inf and nan
+            raise Unfit(f"step {shown(step)} is not a whole number") from None
+        number = int(value)
+    if not 0 <= number <= MAX_STEP:
+        raise Unfit(f"step {shown(number)} is not between 0 and 2^53")
+    return number
+
+
+def number_of(value: Any) -> float:
+    """NaN and infinities are data and stay. Text is refused even where it spells a number: a mistake, more likely."""
+    if isinstance(value, str | bytes | bytearray | None):
+        raise Unfit(f"{shown(value)} is not a number")
+    try:
+        if not isinstance(value, int | float) and hasattr(value, "item"):
+            value = value.item()  # arrays and tensors of one element; others say themselves that they have more
+        return float(value)
+    except OverflowError:
+        raise Unfit(f"{shown(value)} is too large for a float") from None
+    except Exception as error:
+        raise Unfit(f"{shown(value)} is not one number ({type(error).__name__})") from None
+
+
+def flat(values: Mapping[Any, Any], prefix: str = "", depth: int = 1) -> Iterator[tuple[Any, Any]]:
+    """Name and value of each; `{"eval": {"loss": 1}}` is `eval/loss`."""
+    for name, value in values.items():
+        if isinstance(value, Mapping) and isinstance(name, str):
+            if depth == _MAX_DEPTH:
+                yield f"{prefix}{name}", _TooDeep()
+            else:
+                yield from flat(value, f"{prefix}{name}/", depth + 1)
+        else:
+            yield (f"{prefix}{name}" if prefix and isinstance(name, str) else name), value
+
+
+class _TooDeep:
+    """Stands for a value that no number can be made of."""
+
+    def __repr__(self) -> str:
+        return f"a dict nested more than {_MAX_DEPTH} deep"
