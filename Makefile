@@ -15,7 +15,7 @@ TORCH := torch==2.13.0 torchdata==0.11.0
 BROWSER_PACKAGES := chromium fonts-dejavu-core
 LAUNCHER_PACKAGES := openssh-server openssh-client slurm-wlm munge
 
-.PHONY: help setup run test check proto tree bench fresh test-launchers test-torch screenshots dashboard browser h2load constraints clean
+.PHONY: help setup run test check proto tree bench fresh test-launchers test-torch screenshots dashboard browser h2load promtool constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ help: ## this list
 run: setup ## set everything up, then the demo with its dashboard (ARGS="--kill")
 	@exec $(BIN)/strata demo $(ARGS)
 
-test: setup $(MODULES) browser h2load ## set everything up, then every test: dashboard, Python, browser (ARGS="-k name")
+test: setup $(MODULES) browser h2load promtool ## set everything up, then every test: dashboard, Python, browser (ARGS="-k name")
 	@cd dashboard && npm test
 	@$(BIN)/pytest -m "not torch and not launchers" $(ARGS)
 
@@ -108,6 +108,10 @@ endif
 # HTTP/2 clients that are not gRPC's own, as peers of our gRPC server.
 h2load:
 	$(call from_apt,h2load,nghttp2-client)
+
+# Checks the names on /metrics.
+promtool:
+	$(call from_apt,promtool,prometheus)
 
 constraints: $(VENV)/.installed ## resolve the newest versions of every dependency into constraints.txt
 	@$(BIN)/python scripts/constraints.py

@@ -60,6 +60,7 @@ class HostSampler:
         self._disk = disk
         self._gpus = GpuProbe()
         self._processes: dict[int, psutil.Process] = {}
+        self._net_at_start: dict[int, Any] = {}
         self._before: tuple[float, Any] | None = None
         psutil.cpu_percent()  # the first answer has nothing to compare with
 
@@ -74,8 +75,8 @@ class HostSampler:
             cpu_percent=psutil.cpu_percent(),
             memory_used_bytes=memory.used,
             gpu_usage=self._gpus.sample(),
-            disk_read_bytes=disk.read_bytes if disk else 0,
-            disk_write_bytes=disk.write_bytes if disk else 0,
+            disk_read_bytes=disk.read_bytes if disk else None,
+            disk_write_bytes=disk.write_bytes if disk else None,
             network_rx_bytes=net.bytes_recv,
             network_tx_bytes=net.bytes_sent,
         )
@@ -110,6 +111,7 @@ class HostSampler:
             if leader is None:
                 leader = self._processes[pid] = psutil.Process(pid)
                 leader.cpu_percent()
+                self._net_at_start[pid] = psutil.net_io_counters()
             with leader.oneshot():
                 usage = pb.ResourceUsage(cpu_percent=leader.cpu_percent(), memory_used_bytes=leader.memory_info().rss)
                 io = leader.io_counters()
@@ -119,7 +121,11 @@ class HostSampler:
                     usage.memory_used_bytes += psutil.Process(child).memory_info().rss
         except psutil.Error:
             self._processes.pop(pid, None)
+            self._net_at_start.pop(pid, None)
             return None
+        net, start = psutil.net_io_counters(), self._net_at_start[pid]
+        usage.network_rx_bytes = net.bytes_recv - start.bytes_recv
+        usage.network_tx_bytes = net.bytes_sent - start.bytes_sent
         usage.gpu_usage.extend(self._gpus.sample())
         return usage
 

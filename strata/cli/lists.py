@@ -10,10 +10,11 @@ from rich.console import Console
 from strata.cli.api import Api
 from strata.cli.follow import LogFollower, print_lines
 from strata.cli.options import DataDir, prepare
-from strata.cli.show import Column, ago, number, show_rows
+from strata.cli.show import Column, ago, number, resumed, show_rows
 
 __all__ = ["add_to"]
 
+TaskId = Annotated[str, typer.Argument(help="The task's id, from `strata tasks`.")]
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 _FOLLOW_S = 1.0
@@ -25,9 +26,10 @@ def add_to(app: typer.Typer) -> None:
     app.command(rich_help_panel=panel)(datasets)
     app.command(rich_help_panel=panel)(runs)
     app.command(rich_help_panel=panel)(logs)
-    group = typer.Typer(help="List tasks; stop one.", invoke_without_command=True)
+    group = typer.Typer(help="List tasks; stop or resume one.", invoke_without_command=True)
     group.callback()(tasks)
     group.command()(stop)
+    group.command()(resume)
     app.add_typer(group, name="tasks", rich_help_panel=panel)
 
 
@@ -65,7 +67,7 @@ def datasets(data_dir: DataDir = None, as_json: Json = False) -> None:
 
 
 def tasks(context: typer.Context, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """List tasks; stop one."""
+    """List tasks; stop or resume one."""
     if context.invoked_subcommand is not None:
         return
     columns: list[Column] = [
@@ -83,11 +85,19 @@ def tasks(context: typer.Context, data_dir: DataDir = None, as_json: Json = Fals
 
 
 def stop(
-    task_id: Annotated[str, typer.Argument(help="The task's id, from `strata tasks`.")], data_dir: DataDir = None
+    task_id: TaskId,
+    now: Annotated[bool, typer.Option("--now", help="Give no time to save: SIGKILL at once.")] = False,
+    data_dir: DataDir = None,
 ) -> None:
     """Stop a task: its workers get SIGTERM, time to save, then SIGKILL."""
-    _api(data_dir).post(f"/api/tasks/{quote(task_id, safe='')}/stop", {})
+    _api(data_dir).post(f"/api/tasks/{quote(task_id, safe='')}/stop{'?now=true' if now else ''}", {})
     Console(highlight=False).print(f"stopping {task_id}")
+
+
+def resume(task_id: TaskId, data_dir: DataDir = None) -> None:
+    """Put a stopped or failed task back into the queue, to go on from its last good checkpoint."""
+    answer = _api(data_dir).post(f"/api/tasks/{quote(task_id, safe='')}/resume", {})
+    Console(highlight=False).print(resumed(task_id, answer["from_step"]), markup=False)
 
 
 def runs(data_dir: DataDir = None, as_json: Json = False) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Column", "ago", "number", "show_rows", "size"]
+__all__ = ["Column", "ago", "number", "resumed", "show_rows", "size"]
 
 Column = tuple[str, Callable[[Mapping[str, Any]], Any]]
 
@@ -80,3 +80,9 @@ def size(num_bytes: float | None) -> str | None:
 
 def number(value: float | None, unit: str = "") -> str | None:
     return None if value is None else f"{value:,.4g}{unit}"
+
+
+def resumed(task_id: str, step: int | None) -> str:
+    """What became of a task that was resumed."""
+    where = "has no checkpoint and starts at step 0" if step is None else f"goes on from step {step}"
+    return f"task {task_id} {where}"

@@ -11,7 +11,7 @@ from rich.console import Console
 from strata.cli.options import DataDir, prepare
 from strata.errors import NotFound
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "read_state"]
 
 
 def add_to(app: typer.Typer) -> None:

@@ -17,7 +17,8 @@ __all__ = ["StateView", "TaskView", "TasksClient", "fetch_state"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskView:
-    """A task as the coordinator knows it."""
+    """A task as the coordinator knows it. `stop_at` is the step at which its ranks leave when it is stopping (-1: not
+    known), `saved_step` that of its newest complete checkpoint."""
 
     task_id: str
     name: str
@@ -30,6 +31,8 @@ class TaskView:
     completed_at: float | None
     failures: int
     preemptions: int
+    stop_at: int = -1
+    saved_step: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,7 @@ def fetch_state(channel: Channel) -> StateView:
     """The whole durable state at this moment."""
     reply: ct.StateSnapshot = channel.call(channel.stub(ControlStub).GetState, ct.GetStateRequest())
     state = json.loads(reply.state_json)
+    saved = _saved_steps(state["checkpoints"]["records"])
     return StateView(
         seq=reply.seq,
         cluster_id=reply.cluster_id,
@@ -58,11 +62,20 @@ def fetch_state(channel: Channel) -> StateView:
         workers=state["membership"]["workers"],
         agents=state["agents"],
         checkpoints=state["checkpoints"]["records"],
-        tasks=[_task(values) for values in state["tasks"]["tasks"]],
+        tasks=[_task(values, saved.get(values["task_id"])) for values in state["tasks"]["tasks"]],
     )
 
 
-def _task(values: dict[str, Any]) -> TaskView:
+def _saved_steps(checkpoints: list[dict[str, Any]]) -> dict[str, int]:
+    """The newest complete checkpoint's step, by task."""
+    saved: dict[str, int] = {}
+    for record in checkpoints:
+        if record["status"] == "completed":
+            saved[record["task_id"]] = max(record["step"], saved.get(record["task_id"], 0))
+    return saved
+
+
+def _task(values: dict[str, Any], saved_step: int | None) -> TaskView:
     return TaskView(
         task_id=values["task_id"],
         name=values["spec"]["name"],
@@ -75,6 +88,8 @@ def _task(values: dict[str, Any]) -> TaskView:
         completed_at=values["completed_at"],
         failures=values["course"]["failures"],
         preemptions=values["course"]["preemptions"],
+        stop_at=values["course"]["stop_at"],
+        saved_step=saved_step,
     )
 
 
@@ -89,9 +104,17 @@ class TasksClient:
         reply: ct.TaskAck = self._channel.call(self._stub.SubmitTask, convert.to_task_spec(spec, uuid.uuid4().hex))
         return reply.task_id
 
-    def stop(self, task_id: str, reason: str = "") -> TaskStatus:
-        reply: ct.TaskAck = self._channel.call(self._stub.StopTask, ct.TaskRef(task_id=task_id, reason=reason))
+    def stop(self, task_id: str, reason: str = "", *, hurry: bool = False) -> TaskStatus:
+        """In a `hurry` its ranks get no time to save."""
+        request = ct.TaskRef(task_id=task_id, reason=reason, hurry=hurry)
+        reply: ct.TaskAck = self._channel.call(self._stub.StopTask, request)
         return TaskStatus(reply.status)
+
+    def resume(self, task_id: str, reason: str = "") -> int | None:
+        """The step it goes on from, None without a checkpoint. Raises Conflict for one that runs or is completed."""
+        request = ct.TaskRef(task_id=task_id, reason=reason)
+        reply: ct.TaskAck = self._channel.call(self._stub.ResumeTask, request)
+        return reply.from_step if reply.HasField("from_step") else None
 
     def list(self) -> list[TaskView]:
         return fetch_state(self._channel).tasks

@@ -1,6 +1,8 @@
 """A worker's calls: joining and leaving, heartbeats, barriers, shards, where to go on."""
 
 import uuid
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strata.client.channel import Channel
@@ -8,6 +10,7 @@ from strata.errors import Fenced
 from strata.protocol import convert
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
+from strata.sharding import LaneLayout
 from strata.types.barriers import BarrierPolicy, BarrierResult
 from strata.types.datasets import ShardAssignment
 from strata.types.workers import WorkerSpec
@@ -120,6 +123,22 @@ class WorkersClient:
         )
         reply: pb.ShardAssignments = self._channel.call(self._stub.GetShardAssignments, request)
         return [convert.from_shard_assignment(shard) for shard in reply.assignments]
+
+    def announce(self, member: Membership, dataset_id: str, layout: LaneLayout, lanes: Sequence[int]) -> None:
+        """Says which lanes of a dataset this worker reads. How it is cut is sent only where nobody has said so yet."""
+        request = pb.ReadingInfo(
+            worker_id=member.worker_id,
+            incarnation=member.incarnation,
+            dataset_id=dataset_id,
+            manifest=layout.spec.manifest,
+            num_lanes=layout.spec.num_lanes,
+            shuffle=layout.spec.shuffle,
+            lanes=lanes,
+        )
+        reply: pb.ReadingAck = self._channel.call(self._stub.AnnounceReading, request)
+        if not reply.known:
+            request.sizes = zlib.compress(layout.sizes.astype("<i8").tobytes(), 6)
+            self._channel.call(self._stub.AnnounceReading, request)
 
     def recover(self, worker_id: str, job_id: str = "", incarnation: str = "") -> Recovery:
         request = pb.RecoveryRequest(worker_id=worker_id, job_id=job_id, incarnation=incarnation)

@@ -62,6 +62,7 @@ class Coordinator:
         stored = self._journal.open(self._on_durable, self._on_failure)
         now = self.now()
         self._snapshots.restore(stored, now)
+        self.state.datasets.around_dealing = self.meter.dealing  # not before: a replay is no dealing
         self._seq = self._durable = stored.last_seq
         self._snapshot_seq = stored.snapshot_seq
         self.feed.start_after(stored.snapshot_seq, stored.records)
@@ -204,7 +205,7 @@ class Coordinator:
         complete_at = self._released_at.pop(BarrierKey(event.task_id, event.barrier_id, event.step), None)
         if complete_at is not None:
             latency_ms = (self._clock.monotonic() - complete_at) * 1e3
-            self.meter.barrier(latency_ms, (event.at - event.created_at) * 1e3)
+            self.meter.barrier(latency_ms, max(0.0, event.at - event.created_at) * 1e3)
 
     # --- waiting
 

@@ -2,14 +2,14 @@
 
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from strata.clock import Clock
 
 __all__ = ["BARRIER_BOUNDS_MS", "Meter"]
 
 BARRIER_BOUNDS_MS = (0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1000.0)
-_RARE_S = 600.0  # checkpoints and rebalances come minutes apart
+_RARE_S = 600.0  # checkpoints come minutes apart
 
 
 class _Window:
@@ -42,9 +42,10 @@ class Meter:
         self._barriers = _Window(clock, window_s)
         self._waits = _Window(clock, window_s)
         self._commits = _Window(clock, window_s)
-        self._shards = _Window(clock, _RARE_S)
+        self._dealing_ms: float | None = None
         self._checkpoints = _Window(clock, _RARE_S)
         self.barrier_buckets = [0] * (len(BARRIER_BOUNDS_MS) + 1)
+        self.barrier_sum_ms = 0.0
         self.loop_lag_ms = 0.0
 
     def count(self, method: str, number: int = 1) -> None:
@@ -59,14 +60,19 @@ class Meter:
             while self._per_second[0][0] < second - self.window_s:
                 self._per_second.popleft()
 
-    def barrier(self, latency_ms: float, wait_ms: float) -> None:
-        """A barrier was released: time from the last arrival to the release, and from the first one."""
+    def barrier(self, latency_ms: float, gathering_ms: float) -> None:
+        """A barrier was released: how long it took from the last arrival to the release, and before that from the first
+        arrival to the last. The wait is both together, so it is never the shorter one."""
         self._barriers.add(latency_ms)
-        self._waits.add(wait_ms)
+        self._waits.add(latency_ms + gathering_ms)
         self.barrier_buckets[bisect_left(BARRIER_BOUNDS_MS, latency_ms)] += 1
+        self.barrier_sum_ms += latency_ms
 
-    def shards(self, elapsed_ms: float) -> None:
-        self._shards.add(elapsed_ms)
+    def dealing(self, deal: Callable[[], None]) -> None:
+        """Runs a dealing of shards and times it, and nothing else."""
+        started = self._clock.monotonic()
+        deal()
+        self._dealing_ms = (self._clock.monotonic() - started) * 1e3
 
     def commits(self, seconds: Iterable[float]) -> None:
         for value in seconds:
@@ -96,8 +102,8 @@ class Meter:
         return _p99(self._waits.values())
 
     def shard_assignment_ms(self) -> float | None:
-        values = self._shards.values()
-        return values[-1] if values else None
+        """What the last dealing took; None when there was none yet."""
+        return self._dealing_ms
 
     def journal_commit_p99_ms(self) -> float | None:
         return _p99(self._commits.values())

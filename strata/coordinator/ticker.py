@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from strata.coordinator.coordinator import Coordinator
 from strata.coordinator.state import commands as c
-from strata.types.events import ShardsRebalanced
 
 __all__ = ["run_ticker"]
 
@@ -36,10 +35,7 @@ async def run_ticker(coordinator: Coordinator, then: Callable[[], None]) -> None
 
 
 def tick(coordinator: Coordinator) -> float:
-    """One look at the clock; a rebalance in it is timed. Returns the seconds for which nobody else was served."""
+    """One look at the clock. Returns the seconds for which nobody else was served."""
     started = time.perf_counter()
-    applied = coordinator.apply(c.Tick())
-    elapsed_s = time.perf_counter() - started
-    if any(isinstance(event, ShardsRebalanced) for event in applied.events):
-        coordinator.meter.shards(elapsed_s * 1e3)
-    return elapsed_s
+    coordinator.apply(c.Tick())
+    return time.perf_counter() - started

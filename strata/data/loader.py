@@ -19,6 +19,7 @@ from strata.data.plan import LanePlan, PlanSource, StaticPlan, choose_lanes, cho
 from strata.data.preview import Preview, preview_rows
 from strata.data.stats import LoaderStats, SkipLog
 from strata.data.stream import BatchStream, Span, transformed
+from strata.data.watch import read_watcher
 from strata.errors import InvalidArgument, Refused
 from strata.sharding import EpochOrder, LaneLayout, OrderSpec, SyncCursor
 
@@ -48,6 +49,8 @@ class Loader:
         self._source = plan or self._chosen_source()
         self._skipped = SkipLog()
         self._name = dataset if isinstance(dataset, str) else ""
+        self._registered = False
+        self._announced: tuple[str, tuple[int, ...]] | None = None
         self.manifest = self._opened(dataset)
         self.batch_size = batch_size
         on_bad = self._skipped if self.config.on_error == "skip" else None
@@ -101,6 +104,7 @@ class Loader:
     def batches(self, first: int = 0, stride: int = 1) -> Iterator[Columns]:
         """The rest of the epoch; or of its steps only the `first` and every `stride`-th after it, for worker pools."""
         self.close()
+        self.announce()
         self._epoch, self._offset = self._place()
         start = self._offset
         span = Span(epoch=self._epoch, offset=start, lanes=self._plan.lanes, first=first, stride=stride)
@@ -116,11 +120,20 @@ class Loader:
                 self._offset = start + (first + number * stride + 1) * self._order.per_lane
                 self._num_batches += 1
                 self._num_samples += num_rows(batch)
+                self._tell()
                 yield batch
             if stream is self._stream:
                 self._epoch, self._offset = self._epoch + 1, 0
         finally:
             stream.close()
+
+    def announce(self) -> None:
+        """Tells who follows this process which samples it reads. The first batch does so by itself; a loader that is
+        handed on to other processes is announced before."""
+        watcher, reading = read_watcher(), (self._order.spec.digest, self._plan.lanes)
+        if watcher is not None and self._registered and reading != self._announced:
+            self._announced = reading
+            watcher.begins(self._name, self._order.layout, self._plan.lanes)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that was handed out: under 300 bytes of JSON, free of ranks and workers."""
@@ -194,6 +207,7 @@ class Loader:
         if isinstance(dataset, Manifest):
             return dataset
         found = self._source.resolve(dataset) if isinstance(dataset, str) else None
+        self._registered = found is not None
         if found is not None:
             shuffle = found.shuffle if self.config.shuffle is None else self.config.shuffle
             seed = found.seed if self.config.seed is None else self.config.seed
@@ -255,6 +269,12 @@ class Loader:
                 f"membership changed: generation {newest}, this loader reads generation {self._plan.generation}",
                 hint="Restore the last checkpoint and call replan(); the orchestrator does both.",
             )
+
+    def _tell(self) -> None:
+        watcher = read_watcher()
+        if watcher is not None and self._registered:
+            read = self._order.position_of(self._offset) // self._source.worker_count
+            watcher.handed_out(self._name, read, self.sample)
 
     def _timed(self, batches: Iterator[Columns]) -> Iterator[Columns]:
         while True:

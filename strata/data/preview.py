@@ -1,13 +1,15 @@
-"""Samples made small enough to look at: numbers, shortened texts, the start of arrays, thumbnails of images.
+"""Samples made small enough to look at: numbers, shortened texts, whole series, thumbnails of images.
 
 Read through the same order and the same readers as training, so a preview of step t shows the samples of step t.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strata.data.blocks import INDEX
 from strata.data.columns import Columns, num_rows
@@ -18,6 +20,7 @@ __all__ = ["Preview", "preview_rows", "shown"]
 
 MAX_TEXT = 400
 MAX_VALUES = 16
+MAX_SERIES = 400
 MAX_ROWS = 32
 
 
@@ -59,7 +62,7 @@ def preview_rows(batch: Columns, count: int, manifest: Manifest, epoch: int, pos
 
 
 def shown(value: Any) -> Any:
-    """One value as JSON, at most a few hundred bytes, images about 5 KB."""
+    """One value as JSON, at most a few kilobytes."""
     if isinstance(value, dict) and isinstance(value.get("bytes"), bytes):
         return shown(value["bytes"])  # the image column of Hugging Face datasets
     if isinstance(value, bytes):
@@ -69,15 +72,32 @@ def shown(value: Any) -> Any:
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT else {"kind": "text", "size": len(value), "text": value[:MAX_TEXT] + "…"}
     if isinstance(value, np.ndarray):
-        flat = [_number(item) for item in value.ravel()[:MAX_VALUES].tolist()]
+        series = value if value.ndim == 1 and value.dtype.kind in "biuf" else value.ravel()[:MAX_VALUES]
+        flat = [_number(item) for item in _outline(series).tolist()]
         return {"kind": "array", "dtype": str(value.dtype), "shape": list(value.shape), "values": flat}
     if isinstance(value, list):
+        if len(value) > MAX_VALUES and all(type(item) in (int, float) for item in value):
+            series = np.asarray(value, dtype=np.float64)
+            return {"kind": "list", "size": len(value), "values": [_number(item) for item in _outline(series).tolist()]}
         return {"kind": "list", "size": len(value), "values": [shown(item) for item in value[:MAX_VALUES]]}
     if isinstance(value, dict):
         return {str(key)[:80]: shown(item) for key, item in list(value.items())[:MAX_VALUES]}
     if isinstance(value, np.datetime64):
         return str(value)
     return _number(value.item() if isinstance(value, np.generic) else value)
+
+
+def _outline(series: NDArray[Any]) -> NDArray[Any]:
+    """A series as it is, or where it is long the lowest and the highest value of each of its stretches, in their
+    order: a peak of one value stays a peak."""
+    if len(series) <= MAX_SERIES:
+        return series
+    bounds = np.linspace(0, len(series), MAX_SERIES // 2 + 1).astype(np.int64)
+    chosen: list[int] = []
+    for low, high in itertools.pairwise(bounds.tolist()):
+        part = np.nan_to_num(series[low:high].astype(np.float64), nan=0.0)
+        chosen += sorted((low + int(part.argmin()), low + int(part.argmax())))
+    return series[chosen]
 
 
 def _number(value: Any) -> Any:

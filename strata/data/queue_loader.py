@@ -19,8 +19,10 @@ from strata.data.cache import LocalCache, default_cache_dir
 from strata.data.columns import Columns, join, num_rows, take
 from strata.data.manifest import Manifest, build_manifest
 from strata.data.plan import plan_source
+from strata.data.preview import Preview, preview_rows
 from strata.data.queue import LocalQueue, LocalSource, QueueSource, queue_source
 from strata.data.stats import SkipLog
+from strata.data.watch import read_watcher
 from strata.errors import DeadlineExceeded, InvalidArgument, Refused, UnknownDataset
 from strata.sharding.queue import START, QueueOrder
 from strata.types.queues import LeaseProgress, QueueGrant, QueueLease, QueueStatus
@@ -106,6 +108,8 @@ class QueueLoader:
         self.epoch = 0
         self._ended: int | None = None  # the epoch whose end was reached, but not yet committed by all
         self.num_committed: int | None = None  # of the epoch, over all workers, as last heard
+        self._last: Columns = {}
+        self._num_read = 0  # of the epoch, by this worker
 
     def __iter__(self) -> Iterator[Columns]:
         waited_s = 0.0
@@ -114,11 +118,14 @@ class QueueLoader:
             if parts:
                 waited_s = 0.0
                 self._ended = None
-                yield self._visible(join(parts))
+                self._last = join(parts)
+                self._tell()
+                yield self._visible(self._last)
                 if self.config.auto_commit:
                     self.commit()
             if status is QueueStatus.FINISHED:
                 self.epoch += 1
+                self._num_read = 0
                 return
             if status is QueueStatus.LEASED:
                 continue
@@ -149,6 +156,10 @@ class QueueLoader:
     def progress(self) -> tuple[LeaseProgress, ...]:
         """How far this worker is: advisory until it is committed."""
         return tuple(LeaseProgress(lease_id=number, row=item.row) for number, item in self._open.items())
+
+    def sample(self, num_rows: int = 4) -> Preview:
+        """The first rows of the batch that was handed out last: what this worker reads now, in small."""
+        return preview_rows(self._last, num_rows, self.manifest, self.epoch, self.num_committed or 0)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch, for a process on its own. With a coordinator, use `stage`."""
@@ -250,6 +261,12 @@ class QueueLoader:
         present = np.isin(wanted, known)
         places = lease.row + np.flatnonzero(present)
         return _Open(lease, lease.row, take(columns, rows[present]), places)
+
+    def _tell(self) -> None:
+        self._num_read += num_rows(self._last)
+        watcher = read_watcher()
+        if watcher is not None and self._local is None:
+            watcher.handed_out(self.dataset_id, self._num_read, self.sample)
 
     def _visible(self, batch: Columns) -> Columns:
         if not self.config.with_index:

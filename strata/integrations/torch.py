@@ -50,6 +50,7 @@ class StrataDataset(IterableDataset):  # type: ignore[misc]  # torch is not inst
         super().__init__()
         self._arguments = (dataset, batch_size, plan, options)
         self._loader = Loader(dataset, batch_size, plan=plan, **options)
+        self._loader.announce()  # here, since the workers of a DataLoader cannot
         self._epoch, self._offset, self._skip = self._loader.epoch, self._offset_of(self._loader.position), 0
         self._iterated = False
         self._shared = _SharedEpoch(self._epoch)

@@ -33,7 +33,7 @@ Notify = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class AlertBook:
-    """The same kind about the same subject is one alert for five minutes."""
+    """The same kind about the same subject is one alert, for as long as it is found again within five minutes."""
 
     def __init__(self, stream: Broadcaster, clock: Clock, accept: Accept, notify: Notify | None = None) -> None:
         self._stream = stream
@@ -83,9 +83,10 @@ class AlertBook:
 
     def _is_new(self, finding: Finding, now: float) -> bool:
         key = (finding.kind, finding.subject)
-        if now - self._last.get(key, -_QUIET_S) < _QUIET_S:
-            return False
+        told = now - self._last.get(key, -_QUIET_S) < _QUIET_S
         self._last[key] = now
+        if told:
+            return False
         if len(self._last) > 10_000:
             self._last = {known: at for known, at in self._last.items() if now - at < _QUIET_S}
         return True

@@ -3,9 +3,11 @@ do, looked at once a second. It only watches; nothing here changes a task.
 """
 
 import asyncio
+import json
 import logging
+import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +23,10 @@ __all__ = ["ATTEMPT_KIND", "CourseBook"]
 
 _log = logging.getLogger(__name__)
 ATTEMPT_KIND = "attempt_"
+# What ranks were seen doing, in seconds; the newest of a task holds all of it.
+_WATCHED_KIND = "attempt_watched"
 _EVERY_S = 1.0
+_SAVE_EVERY = 10
 _MAX_WAITING = 1_000
 _MAX_TASKS = 1_000
 # By then the last points of an attempt are in the store.
@@ -29,7 +34,10 @@ _SETTLED_S = 10.0
 
 _PAST = """
 SELECT task_id, kind, attempt, step, message, toUnixTimestamp64Milli(event_time) AS ms
-FROM {db}.events WHERE startsWith(kind, 'attempt_') ORDER BY event_time DESC LIMIT 10000
+FROM {db}.events WHERE startsWith(kind, 'attempt_') AND kind != 'attempt_watched' ORDER BY event_time DESC LIMIT 10000
+"""
+_WATCHED = """
+SELECT task_id, argMax(message, event_time) AS message FROM {db}.events WHERE kind = 'attempt_watched' GROUP BY task_id
 """
 # Host samples are no work: agents send them from the first moment on.
 _POINTS = """
@@ -55,6 +63,7 @@ class CourseBook:
         self._runs_of = runs_of
         self._courses: dict[str, Course] = {}
         self._facts: dict[tuple[str, int], Facts] = {}
+        self._unsaved: set[str] = set()
         self._waiting: asyncio.Queue[Batch] = asyncio.Queue(_MAX_WAITING)
         self._tasks: list[asyncio.Task[None]] = []
         board.listeners.append(self._on_event)
@@ -67,9 +76,10 @@ class CourseBook:
             await cancel(task)
 
     async def load(self, store: Store) -> None:
-        """Attempts before this start, oldest first."""
+        """Attempts before this start, oldest first, and what was seen of them."""
         try:
             rows = (await store.query(_PAST)).to_pylist()
+            watched = (await store.query(_WATCHED)).to_pylist()
         except StoreUnavailable:
             raise
         except StrataError as error:  # a server on which we may not have tables of our own
@@ -79,6 +89,9 @@ class CourseBook:
             step = -1 if row["step"] is None else row["step"]
             status = row["kind"].removeprefix(ATTEMPT_KIND)
             self._of(row["task_id"]).change(status, row["attempt"], row["message"], row["ms"] / 1000, step)
+        for row in watched:
+            seen = json.loads(row["message"])
+            self._of(row["task_id"]).restore(seen["samples"], seen["watched_s"])
 
     async def view(self, task_id: str) -> dict[str, Any]:
         """Attempts and shares as of now; the store is asked only for what cannot change any more, or is not known."""
@@ -103,6 +116,7 @@ class CourseBook:
         self._of(body["task_id"]).change(
             body["status"], body["attempt"], body["reason"], body["at"], body.get("step", -1)
         )
+        self._save_watched({body["task_id"]} & self._unsaved)
         batch = Batch(batch_id=f"attempt-{self._board.cluster.cluster_id}-{seq}")
         row = batch.events.add(
             event_time_ms=round(body["at"] * 1000),
@@ -115,10 +129,29 @@ class CourseBook:
         )
         if body.get("step", -1) >= 0:
             row.step = body["step"]
+        self._queue(batch)
+
+    def _queue(self, batch: Batch) -> None:
         try:
             self._waiting.put_nowait(batch)
         except asyncio.QueueFull:
-            _log.warning("attempt %d of task %s is not kept: too many wait", body["attempt"], body["task_id"])
+            _log.warning("a record of task %s is not kept: too many wait", batch.events[0].task_id)
+
+    def _save_watched(self, task_ids: Set[str]) -> None:
+        """All that was seen of these tasks, so that a restart of this process does not make it unmeasured."""
+        for task_id in task_ids:
+            course = self._of(task_id)
+            batch = Batch(batch_id=f"watched-{uuid.uuid4().hex}")
+            batch.events.add(
+                event_time_ms=round(self._clock.wall() * 1000),
+                id=batch.batch_id,
+                kind=_WATCHED_KIND,
+                severity="info",
+                message=json.dumps({"samples": course.samples, "watched_s": course.watched_s}),
+                task_id=task_id,
+            )
+            self._queue(batch)
+        self._unsaved -= task_ids
 
     async def _keep(self) -> None:
         while True:
@@ -129,10 +162,14 @@ class CourseBook:
                 _log.warning("an attempt's record could not be kept: %s", error.message)
 
     async def _watch(self) -> None:
+        looks = 0
         while True:
             await asyncio.sleep(_EVERY_S)
+            looks += 1
             if self._board.connected:
                 self.look(_EVERY_S)
+            if looks % _SAVE_EVERY == 0:
+                self._save_watched(set(self._unsaved))
 
     def look(self, seconds: float) -> None:
         """What the ranks of every working task are doing now. A rank that has not reached a step yet does not work."""
@@ -147,6 +184,7 @@ class CourseBook:
                 doing.setdefault(worker["task_id"], Counter())[activity(vitals)] += 1
         for task_id, counts in doing.items():
             self._of(task_id).watch(counts, seconds)
+            self._unsaved.add(task_id)
 
     async def _facts_of(self, task_id: str, attempt: Attempt, following: Attempt | None) -> Facts:
         key = (task_id, attempt.number)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from strata.observatory.decimate import Curve, curve_of, thin
 from strata.observatory.history import History, StoredCurve, read_curves
 from strata.observatory.live import LiveView
 from strata.observatory.store.base import Store
+from strata.observatory.store.sql import CHECKPOINT_ROWS
 from strata.types.metrics import SeriesKey
 
 __all__ = ["CurveReader"]
@@ -58,6 +60,12 @@ class CurveReader:
             return self._from_cache(run_id, metric, points)  # what is live, while there is no more
         return await asyncio.to_thread(lambda: [_stored(curve, points) for curve in found])
 
+    async def checkpoint_rows(self, run_id: str) -> list[dict[str, Any]]:
+        """The newest thousand points of its `checkpoint*` metrics as they were written, with what their tags say."""
+        await self._settle(run_id)
+        rows = (await self._store.query(CHECKPOINT_ROWS, {"run": run_id})).to_pylist()
+        return [_row(row) for row in rows]
+
     async def _settle(self, run_id: str) -> None:
         """Points that were accepted but that the store has not got yet are waited for, within reason."""
         series, cache = self._live.series, self._live.cache
@@ -90,6 +98,16 @@ class CurveReader:
                 curve = cache.curve(number, points)
                 answers.append(_answer(key, series.unit(number), curve, stats.total_points, stats.nan_count))
         return answers
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    text, milliseconds = row.pop("tags_json"), row.pop("ms")
+    try:
+        tags = json.loads(text) if text else {}
+    except ValueError:
+        tags = {"tags_json": text}  # somebody else's column: whatever it holds is shown
+    times = {"event_time": milliseconds // 1000, "event_time_ms": milliseconds}
+    return {**row, **times, "tags": tags if isinstance(tags, dict) else {"tags_json": text}}
 
 
 def _stored(found: StoredCurve, points: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from pathlib import Path
 
+import numpy as np
 import psutil
 
 from strata.clock import Clock
@@ -21,6 +22,8 @@ __all__ = ["Sentinel"]
 _log = logging.getLogger(__name__)
 _INTERVAL_S = 5.0
 _LOW_PERCENT = 95.0
+_HISTORY_MS = 3_600_000
+_OVER = ("completed", "failed", "stopped")
 
 
 class Sentinel:
@@ -46,11 +49,12 @@ class Sentinel:
 
     def check(self) -> list[Finding]:
         """What time alone brings to light."""
-        running = {task["task_id"] for task in self._board.cluster.tasks.values() if task["status"] == "running"}
+        tasks = {task["task_id"]: task["status"] for task in self._board.cluster.tasks.values()}
         now_ms = round(self._clock.wall() * 1000)
-        found = find_stalled(self._live.runs.all(), running, now_ms)
+        found = find_stalled(self._live.runs.all(), tasks, now_ms)
         if self._board.connected:
-            found += self._cluster.check(views.workers(self._board.cluster))
+            workers = views.workers(self._board.cluster)
+            found += self._cluster.check([one for one in workers if tasks.get(one["current_task"]) not in _OVER])
         return found + self._check_disk()
 
     async def _run(self) -> None:
@@ -62,7 +66,10 @@ class Sentinel:
                 _log.exception("a detector failed")
 
     def _on_points(self, points: NewPoints) -> None:
-        self._alerts.report(self._points.observe(points))
+        """What is imported, or sent at last by a run that ended hours ago, is history and no alert."""
+        fresh = np.flatnonzero(points.times > self._clock.wall() * 1000 - _HISTORY_MS)
+        if len(fresh):
+            self._alerts.report(self._points.observe(points.take(fresh)))
 
     def _on_event(self, kind: str, body: dict[str, object], _: int) -> None:
         self._alerts.report(from_event(kind, body))

@@ -24,6 +24,7 @@ from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.cache import SeriesCache
 from strata.observatory.courses import CourseBook
 from strata.observatory.curves import CurveReader
+from strata.observatory.datafiles import FileReaders
 from strata.observatory.edits import RunEditor
 from strata.observatory.exposition import Exposition
 from strata.observatory.history import History
@@ -106,6 +107,7 @@ class Observatory:
         self._pins = PinBook(self._board, clock)
         self._courses = CourseBook(self._board, self._store, self._intake.accept, clock, runs.of_task)
         self._samples = SampleBook()
+        self._files = FileReaders()
         runs.task_of = self._board.task_state
         self._ends = RunEnds(self._live, self._intake.accept, clock)
         self._ticker = Ticker([self._live.tick, self._publish_logs, self._board.publish, self._broadcaster.flush])
@@ -142,6 +144,7 @@ class Observatory:
             self._ticker,
             self._sentinel,
             self._poller,
+            self._files,
             feed,
         ):
             await part.start()
@@ -177,6 +180,7 @@ class Observatory:
             commands=commands,
             alerts=self._alerts,
             samples=self._samples,
+            files=self._files,
             keeper=self._keeper,
             store=self._store,
             edits=self._edits,

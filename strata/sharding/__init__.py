@@ -9,6 +9,7 @@ from strata.sharding.manager import RebalancePlan, ShardManager, ShardMove
 from strata.sharding.order import EpochOrder, SampleRefs, Tail, default_lanes
 from strata.sharding.permutation import Permutation
 from strata.sharding.ring import plan_ring
+from strata.sharding.spans import ShardParts, Spans
 from strata.sharding.sticky import plan_sticky
 from strata.sharding.table import Moves, Table
 from strata.sharding.weighted import plan_weighted
@@ -25,6 +26,8 @@ __all__ = [
     "SampleRefs",
     "ShardManager",
     "ShardMove",
+    "ShardParts",
+    "Spans",
     "SyncCursor",
     "Table",
     "Tail",

@@ -97,6 +97,13 @@ class QueueCursor:
         """Who holds which open shard."""
         return self._holders
 
+    @property
+    def begun(self) -> NDArray[np.bool_]:
+        """By shard: whether at least one of its rows is committed."""
+        begun = self._done.copy()
+        begun[[shard for shard, row in self._rows.items() if row]] = True
+        return begun
+
     def row(self, shard: int) -> int:
         """How many rows of a shard are committed."""
         return int(self.sizes[shard]) if self._done[shard] else self._rows.get(shard, 0)

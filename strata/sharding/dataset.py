@@ -4,6 +4,7 @@ import base64
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -17,9 +18,24 @@ from strata.sharding.table import Table
 from strata.sharding.weighted import plan_weighted
 from strata.types.datasets import MAX_SHARDS, DataFile, DatasetSpec, ShardAssignment
 
-__all__ = ["Policy", "ShardedDataset"]
+__all__ = ["FileRanges", "Policy", "ShardedDataset"]
 
 Policy = Literal["sticky", "ring"]
+
+
+class FileRanges:
+    """Which files of a dataset a range of samples lies in."""
+
+    def __init__(self, spec: DatasetSpec) -> None:
+        self._spec = spec
+        self._ends = np.cumsum([file.num_samples for file in spec.files], dtype=np.int64)
+
+    def between(self, start: int, end: int) -> tuple[str, ...]:
+        if not self._spec.files:
+            return (self._spec.path,) if self._spec.path else ()
+        low = int(np.searchsorted(self._ends, start, side="right"))
+        high = int(np.searchsorted(self._ends, end, side="left")) + 1
+        return tuple(file.path for file in self._spec.files[low:high] if file.num_samples)
 
 
 class ShardedDataset:
@@ -34,10 +50,15 @@ class ShardedDataset:
         self._ends = None if sizes is None else _ends(spec, sizes)
         self.num_shards = spec.num_shards if self._ends is None else len(self._ends)
         self._key = derive_key("shards", spec.dataset_id)
-        self._shards = hash_order(self.num_shards, self._key).astype(np.int32)
-        self._file_ends = np.cumsum([file.num_samples for file in spec.files], dtype=np.int64)
+        self._files = FileRanges(spec)
         self.table: Table | None = None
+        self._dump: tuple[Table, dict[str, Any]] | None = None
         self.revision = 0
+
+    @cached_property
+    def _shards(self) -> NDArray[np.int32]:
+        """Shard by unit. Made when somebody has to be dealt to: registering a dataset costs nothing."""
+        return hash_order(self.num_shards, self._key).astype(np.int32)
 
     @property
     def nbytes(self) -> int:
@@ -83,7 +104,7 @@ class ShardedDataset:
             total_shards=self.num_shards,
             start_index=start,
             end_index=end,
-            file_paths=self._files(start, end),
+            file_paths=self._files.between(start, end),
             epoch=epoch,
         )
 
@@ -93,13 +114,6 @@ class ShardedDataset:
         size = self.spec.shard_size
         return shard * size, min((shard + 1) * size, self.spec.total_samples)
 
-    def _files(self, start: int, end: int) -> tuple[str, ...]:
-        if not self.spec.files:
-            return (self.spec.path,) if self.spec.path else ()
-        low = int(np.searchsorted(self._file_ends, start, side="right"))
-        high = int(np.searchsorted(self._file_ends, end, side="left")) + 1
-        return tuple(file.path for file in self.spec.files[low:high] if file.num_samples)
-
     def dump(self) -> dict[str, Any]:
         spec = asdict(replace(self.spec, metadata=dict(self.spec.metadata)))
         sizes = None if self._ends is None else np.diff(self._ends, prepend=0).tolist()
@@ -108,8 +122,14 @@ class ShardedDataset:
             "policy": self.policy,
             "sizes": sizes,
             "revision": self.revision,
-            "table": None if self.table is None else _dump_table(self.table),
+            "table": None if self.table is None else self._dumped(self.table),
         }
+
+    def _dumped(self, table: Table) -> dict[str, Any]:
+        """Made once per table: of a million shards it costs 0.05 s, and snapshots come often."""
+        if self._dump is None or self._dump[0] is not table:
+            self._dump = (table, _dump_table(table))
+        return self._dump[1]
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> "ShardedDataset":
@@ -137,9 +157,11 @@ def _ends(spec: DatasetSpec, sizes: Sequence[int]) -> NDArray[np.int64]:
 def _dump_table(table: Table) -> dict[str, Any]:
     # A table that nobody has left or joined is the dealt one: its slots say it all.
     dealt = np.array_equal(table.owner, deal(table.num_units, table.slots).owner)
+    kind = "<i2" if len(table.slots) < 1 << 15 else "<i4"
     return {
         "slots": list(table.slots),
-        "owner": "" if dealt else base64.b64encode(zlib.compress(table.owner.astype("<i4").tobytes(), 1)).decode(),
+        "owner": "" if dealt else base64.b64encode(zlib.compress(table.owner.astype(kind).tobytes(), 1)).decode(),
+        "kind": kind,
     }
 
 
@@ -147,5 +169,5 @@ def _load_table(state: Mapping[str, Any], num_units: int) -> Table:
     slots = tuple(state["slots"])
     if not state["owner"]:
         return deal(num_units, slots)
-    owner = np.frombuffer(zlib.decompress(base64.b64decode(state["owner"])), dtype="<i4").astype(np.int32)
-    return Table(slots, owner)
+    packed = zlib.decompress(base64.b64decode(state["owner"]))
+    return Table(slots, np.frombuffer(packed, dtype=state.get("kind", "<i4")).astype(np.int32))

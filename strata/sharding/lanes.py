@@ -4,7 +4,7 @@ The shards, in hash order, are cut once into `num_lanes` streams of equal length
 pieces of a lane and shuffles inside a window of them. Everything is computed on demand from (sizes, OrderSpec, epoch).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from strata.errors import InvalidArgument
 from strata.sharding.hashing import derive_key, hash_order
 from strata.sharding.permutation import Permutation, permute_many
+from strata.sharding.spans import NO_SPANS, Spans, joined
 
 __all__ = ["Lane", "LaneLayout", "OrderSpec", "Window", "locate_many"]
 
@@ -154,19 +155,20 @@ class _Pieces:
 class LaneLayout:
     """The cut of a manifest's shards into lanes; the same in every epoch, so a worker's files stay the same."""
 
-    __slots__ = ("_ends", "_order", "num_samples", "spec")
+    __slots__ = ("_ends", "_order", "num_samples", "sizes", "spec")
 
     def __init__(self, sizes: NDArray[np.int64], spec: OrderSpec) -> None:
         if len(sizes) and int(sizes.min()) < 0:
             raise InvalidArgument(f"shard {int(sizes.argmin())} has a negative size: {int(sizes.min())}")
         self.spec = spec
+        self.sizes = np.asarray(sizes, dtype=np.int64)
         # Unshuffled lanes follow the files as they are, so that one lane alone is the dataset from start to end.
         self._order = (
             hash_order(len(sizes), derive_key("lanes", spec.manifest))
             if spec.shuffle
             else np.arange(len(sizes), dtype=np.int64)
         )
-        self._ends = np.cumsum(np.asarray(sizes, dtype=np.int64)[self._order])
+        self._ends = np.cumsum(self.sizes[self._order])
         self.num_samples = int(self._ends[-1]) if len(sizes) else 0
 
     def lane_length(self, number: int) -> int:
@@ -176,6 +178,13 @@ class LaneLayout:
     def lane(self, number: int, epoch: int) -> Lane:
         """Cost: the pieces of one lane (shards / lanes), not the dataset."""
         return Lane(number, self._pieces(number), self.spec, epoch)
+
+    def samples_of(self, lanes: Iterable[int]) -> Spans:
+        """The numbers of all samples in these lanes: the same in every epoch, whatever its order."""
+        starts, pieces = np.cumsum(self.sizes) - self.sizes, [self._pieces(number) for number in lanes]
+        low = [starts[piece.shards] + piece.first for piece in pieces]
+        high = [start + piece.length for start, piece in zip(low, pieces, strict=True)]
+        return joined(np.concatenate(low), np.concatenate(high)) if low else NO_SPANS
 
     def _bounds(self, number: int) -> tuple[int, int]:
         if not 0 <= number < self.spec.num_lanes:

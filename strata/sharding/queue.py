@@ -15,6 +15,7 @@ from strata.errors import Fenced, InvalidArgument, Refused
 from strata.sharding.cursor import QueueCursor
 from strata.sharding.hashing import derive_key
 from strata.sharding.permutation import Permutation
+from strata.sharding.takers import Takers
 from strata.types.queues import LeaseProgress, QueueLease
 
 __all__ = ["START", "Lease", "QueueOrder", "ShardQueue"]
@@ -115,11 +116,22 @@ class ShardQueue:
         blocked = {place for item in staged for rows in item.rows.values() for place in rows}
         return self._cursor.free(blocked)
 
+    @property
+    def shards(self) -> NDArray[np.int64]:
+        """Shard by place in this epoch."""
+        return self._shards
+
     def held_by(self, worker: str) -> list[Lease]:
         return [lease for lease in self._leases.values() if lease.worker == worker]
 
     def committed_row(self, lease: Lease) -> int:
         return self._cursor.row(lease.place)
+
+    def committed_of(self, shards: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many rows of each shard are committed."""
+        place = np.empty(len(self._shards), dtype=np.int64)
+        place[self._shards] = np.arange(len(self._shards))
+        return np.array([self._cursor.row(number) for number in place[shards].tolist()], dtype=np.int64)
 
     def describe(self, lease: Lease) -> QueueLease:
         shard = int(self._shards[lease.place])
@@ -165,10 +177,12 @@ class ShardQueue:
 
     def open_epoch(self, epoch: int) -> None:
         self._set_cursor(self._load_cursor({"epoch": epoch}))
+        self.takers = Takers(len(self.order.sizes))
 
     def lend(self, worker: str, place: int, lease_id: int) -> Lease:
         self._last_id = lease_id
         self._cursor.take(worker, place)
+        self.takers.take(place, worker)
         lease = self._leases[lease_id] = Lease(lease_id, place, worker)
         return lease
 
@@ -228,7 +242,12 @@ class ShardQueue:
         assert image is not None, "check_restore comes first"
         self._leases.clear()
         self._closed.clear()
+        same_epoch = image["epoch"] == self.epoch
         self._set_cursor(self._load_cursor(image))
+        if same_epoch:
+            self.takers.forget(self._cursor.begun)
+        else:
+            self.takers = Takers(len(self.order.sizes))
         self._marks = {known: mark for known, mark in self._marks.items() if known <= step}
         if step != START:
             self._mark(step)
@@ -301,6 +320,7 @@ class ShardQueue:
         self._marks.clear()
         self._staged.clear()
         self._set_cursor(cursor)
+        self.takers = Takers(len(self.order.sizes))
 
     def dump(self) -> dict[str, Any]:
         return {
@@ -315,12 +335,14 @@ class ShardQueue:
             ],
             "closed": list(self._closed.items()),
             "restored": self.restored,
+            "takers": self.takers.dump(),
         }
 
     @classmethod
     def load(cls, order: QueueOrder, dumped: Mapping[str, Any]) -> "ShardQueue":
         queue = cls(order, dumped["first_epoch"])
         queue._set_cursor(queue._load_cursor(dumped["cursor"]))
+        queue.takers = Takers.load(dumped.get("takers"), len(order.sizes))
         for lease_id, place, worker, read in dumped["leases"]:
             queue.lend(worker, place, lease_id).read = read
         queue._last_id = dumped["last_id"]

@@ -29,6 +29,7 @@ __all__ = [
     "QueueOpened",
     "QueueRestored",
     "QueueStaged",
+    "ReadingAnnounced",
     "ShardsRebalanced",
     "TaskChanged",
     "TaskSubmitted",
@@ -131,6 +132,23 @@ class DatasetAttached(Event):
 
     task_id: str
     dataset_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingAnnounced(Event):
+    """A worker's loader reads these lanes of a dataset that `num_lanes`, `manifest` and `shuffle` cut into lanes.
+    `sizes` are the samples of its blocks, deflated, in base64; empty where an earlier event gave the same cut."""
+
+    task_id: str
+    dataset_id: str
+    worker_id: str
+    rank: int
+    incarnation: str
+    manifest: str
+    num_lanes: int
+    shuffle: bool
+    lanes: tuple[int, ...]
+    sizes: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from strata.checkpoint.owner import set_owner_source
 from strata.client.queues import QueuesClient
 from strata.data.plan import set_plan_source
 from strata.data.queue import set_queue_source
+from strata.data.watch import set_read_watcher
 from strata.errors import StrataError
 from strata.logs import set_up_rank_logging
 from strata.types.barriers import BarrierPolicy, BarrierResult
@@ -37,6 +38,7 @@ from strata.worker.plan import WorkerPlan
 from strata.worker.points import Unfit, shown, whole_step
 from strata.worker.reporter import Reporter
 from strata.worker.session import Session
+from strata.worker.watcher import Watcher
 
 __all__ = ["Run", "barrier", "current_run", "finish", "init", "log", "section", "should_stop"]
 
@@ -219,6 +221,7 @@ def init(
         set_plan_source(WorkerPlan(place))
         gang = bool(place.task_id)
         set_queue_source(QueuesClient(session.channel, session.member, gang=gang) if session else None)
+        set_read_watcher(Watcher(session, _current.reporter) if session else None)
         atexit.register(_finish_at_exit, _current)
         if first:
             os.register_at_fork(after_in_child=_after_fork)

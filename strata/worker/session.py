@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 import psutil
@@ -50,6 +50,8 @@ class Session:
         self.status = State(state=State.INITIALIZING, current_task=place.task_id, dataset_id=place.dataset_id)
         self._sections: list[str] = []
         self._process = psutil.Process()
+        self._net_at_start = psutil.net_io_counters()
+        self._rejoined: list[Callable[[], None]] = []
         self._stop = threading.Event()
         self._asked_at = 0.0
         self._stop_at: int | None = None
@@ -92,6 +94,11 @@ class Session:
         if self.status.state != state:
             self.status.state = state
             self._news.set()
+
+    def on_rejoin(self, listener: Callable[[], None]) -> None:
+        """Calls `listener`, on the heartbeat's thread, when the coordinator had forgotten this process and knows it
+        again."""
+        self._rejoined.append(listener)
 
     # --- stopping
 
@@ -186,6 +193,9 @@ class Session:
             with contextlib.suppress(psutil.Error, AttributeError):
                 io = self._process.io_counters()
                 usage.disk_read_bytes, usage.disk_write_bytes = io.read_bytes, io.write_bytes
+        net = psutil.net_io_counters()
+        usage.network_rx_bytes = net.bytes_recv - self._net_at_start.bytes_recv
+        usage.network_tx_bytes = net.bytes_sent - self._net_at_start.bytes_sent
         return usage
 
     def _on_fenced(self, error: Fenced) -> None:
@@ -203,6 +213,8 @@ class Session:
     def _rejoin(self) -> None:
         with contextlib.suppress(StrataError):
             self.member = self.workers.register(_spec(self.place))
+            for listener in self._rejoined:
+                listener()
 
 
 def _spec(place: Place) -> WorkerSpec:

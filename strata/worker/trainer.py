@@ -3,7 +3,6 @@ data-parallel over its ranks, with checkpoints, metrics and exact resumption.
 """
 
 import hashlib
-import json
 import logging
 import sys
 import time
@@ -19,7 +18,6 @@ from strata.data.columns import Columns, join
 from strata.data.loader import Loader
 from strata.data.plan import StaticPlan
 from strata.errors import InvalidArgument, PeerLost, StrataError
-from strata.protocol.generated import telemetry_pb2 as tm
 from strata.worker.model import Model, learn_scheme
 from strata.worker.run import Run, init
 from strata.worker.session import FENCED_EXIT
@@ -29,7 +27,6 @@ __all__ = ["Trainer", "TrainingConfig", "main"]
 _log = logging.getLogger("strata.trainer")
 
 _LOOK_ROWS = 16_384
-_PREVIEW_S = 2.0
 _PEER_WAIT_S = 30.0
 
 
@@ -80,7 +77,6 @@ class Trainer:
         self._steps_per_epoch = len(self._loader)
         self._every = config.checkpoint_every or max(1, self._steps_per_epoch // 4)
         self._step = 0
-        self._previewed_at = 0.0
         self._ledger = bytes(32)  # a chain of hashes over every sample this rank has trained on, in order
         if run.rank == 0:
             goal = f"{scheme.num_classes} classes" if scheme.num_classes else "a quantity"
@@ -162,22 +158,6 @@ class Trainer:
                 "progress/percent": 100.0 * self._step / self.total_steps,
             }
         run.log(values, step=self._step)
-        if run.session is not None:
-            whole = self._loader.manifest.num_samples
-            done = self._loader.position if self._loader.epoch == epoch else whole
-            run.session.status.samples_done = done // run.world_size
-        now = time.monotonic()
-        if now - self._previewed_at > _PREVIEW_S:
-            self._previewed_at = now
-            preview = self._loader.sample(4)
-            sample = tm.Sample(
-                dataset_id=run.place.dataset_id,
-                worker_id=run.place.worker_id,
-                epoch=preview.epoch,
-                position=preview.position,
-                rows_json=json.dumps(preview.to_dict(), default=str),
-            )
-            run.reporter.add_sample(sample)
 
     # --- checkpoints
 

@@ -21,14 +21,16 @@ _TASK = re.compile(r"^task (\S+)", re.MULTILINE)
 
 
 class RunCommand:
-    """Use as a context manager; leaving it ends what still runs."""
+    """Use as a context manager; leaving it ends what still runs. `verb` is run or resume."""
 
-    def __init__(self, folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, environment: dict[str, str] | None = None, verb: str = "run"
+    ) -> None:
         self.data_dir = folder / "strata"
         folder.mkdir(parents=True, exist_ok=True)
         self._out = Path(tempfile.mkstemp(".out", "run-", folder)[1])
         ports = {f"STRATA_{name}_PORT": "0" for name in ("GRPC", "HTTP", "TELEMETRY")}
-        command = [sys.executable, "-m", "strata", "run", "--data-dir", str(self.data_dir), *arguments]
+        command = [sys.executable, "-m", "strata", verb, "--data-dir", str(self.data_dir), *arguments]
         with self._out.open("wb") as out:
             self.process = subprocess.Popen(
                 command, stdout=out, stderr=out, env={**os.environ, **ports, **(environment or {})}
@@ -56,6 +58,13 @@ class RunCommand:
     def task_id(self) -> str:
         found = wait_for(lambda: _TASK.search(self.output) or (self._running() and None), 60, "a task")
         return str(found[1])
+
+    @property
+    def task_id_told(self) -> str:
+        """Of a command that has ended."""
+        found = _TASK.search(self.output)
+        assert found, self.output
+        return found[1]
 
     def state(self) -> StateView:
         endpoints = wait_for(lambda: _json(self.data_dir / "endpoints.json"), what="endpoints")

@@ -5,6 +5,7 @@ import type { DataSource, Link, Requests, Sink } from "./source";
 import { Stream } from "./stream";
 import type {
   Alert,
+  CheckpointRow,
   Dashboard,
   Dataset,
   LogEntry,
@@ -41,6 +42,7 @@ const requests: Requests = {
   series: (run, query, signal) => getList<RunSeries>(`/metrics/${id(run)}${toQuery(query)}`, "series", signal),
   points: (ids, points, signal) => get<PointsAnswer>(`/series?ids=${ids.join(",")}&points=${points}`, signal),
   outline: (runs, signal) => get<OutlineAnswer>(`/outline${toQuery({ runs: runs.join(",") })}`, signal),
+  checkpointRows: (run, signal) => getList<CheckpointRow>(`/checkpoints/${id(run)}`, "rows", signal),
   course: (task, signal) => get<Course>(`/tasks/${id(task)}/course`, signal),
   createTask: (task) => call("POST", "/tasks", task),
   stopTask: (task) => call("POST", `/tasks/${id(task)}/stop`),

@@ -2,6 +2,7 @@
 import type { Course } from "./course";
 import type {
   Alert,
+  CheckpointRow,
   CreateTask,
   Dashboard,
   Dataset,
@@ -67,6 +68,8 @@ export interface Requests {
   points(ids: readonly number[], points: number, signal?: AbortSignal): Promise<PointsAnswer>;
   /** Who the series of these runs are; only asked for runs that a snapshot left out. */
   outline(runs: readonly string[], signal?: AbortSignal): Promise<OutlineAnswer>;
+  /** What was logged about checkpoints of a run, newest first. */
+  checkpointRows(run: string, signal?: AbortSignal): Promise<CheckpointRow[]>;
   course(task: string, signal?: AbortSignal): Promise<Course>;
   createTask(task: CreateTask): Promise<{ task_id: string }>;
   stopTask(id: string): Promise<void>;

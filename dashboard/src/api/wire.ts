@@ -163,6 +163,18 @@ export interface Checkpoint {
   reason?: Nullable<string>;
 }
 
+/** A point of a `checkpoint*` metric as its writer left it. */
+export interface CheckpointRow {
+  metric: string;
+  host: string;
+  rank: number;
+  step: number;
+  value: Nullable<number>;
+  unit: string;
+  event_time_ms: number;
+  tags: Record<string, unknown>;
+}
+
 export interface Barrier {
   id: string;
   name: string;

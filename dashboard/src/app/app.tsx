@@ -10,6 +10,7 @@ import { listenKeys } from "./keyboard";
 import { Overlays } from "./overlays";
 import { PageView } from "./pages";
 import { Rail } from "./rail";
+import { SystemStrip } from "./system-strip";
 import { TopBar } from "./top-bar";
 
 const queries = new QueryClient({
@@ -28,6 +29,7 @@ function Shell() {
       <Rail place={place} />
       <div className="flex min-w-0 flex-1 flex-col">
         <TopBar />
+        <SystemStrip />
         <Banner />
         <main id="main" tabIndex={-1} className="min-h-0 flex-1 overflow-y-auto outline-none">
           <PageView place={place} />

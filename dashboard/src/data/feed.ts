@@ -7,7 +7,7 @@ import { addAlerts, useAlerts } from "@/stores/alerts";
 import { NO_RUNS_KNOWN, setRuns, useCatalog } from "@/stores/catalog";
 import { applyState, EMPTY_CLUSTER, useCluster } from "@/stores/cluster";
 import { setLink, useLink } from "@/stores/link";
-import { toast } from "@/stores/overlay";
+import { announce } from "@/stores/overlay";
 import { pointLoader } from "./loader";
 import { logRing } from "./log-ring";
 import { outlineLoader } from "./outline-loader";
@@ -91,7 +91,7 @@ class Feed {
   #announce(alerts: Parameters<typeof addAlerts>[0]): void {
     for (const alert of addAlerts(alerts)) {
       const fresh = Date.now() - alert.timestamp_ms < FRESH_ALERT_MS;
-      if (fresh && alert.severity !== "info") toast(alert.message, alert.severity === "critical" ? "bad" : "info");
+      if (fresh && alert.severity !== "info") announce(alert.message, alert.severity === "critical" ? "bad" : "info");
     }
   }
 

@@ -1,13 +1,8 @@
 /** The last minutes of the coordinator's own numbers, sampled here because the API gives only the present. */
 import type { Nullable, SystemMetrics } from "@/api/wire";
+import { SYSTEM_FIGURES, type SystemKey } from "@/lib/system-figures";
 
-export type SystemKey = "checkpoint_throughput" | "coordinator_rps" | "barrier_latency_p99" | "shard_assignment_time";
-export const SYSTEM_KEYS: readonly SystemKey[] = [
-  "checkpoint_throughput",
-  "coordinator_rps",
-  "barrier_latency_p99",
-  "shard_assignment_time",
-];
+const SYSTEM_KEYS: readonly SystemKey[] = SYSTEM_FIGURES.map((figure) => figure.key);
 
 const KEEP = 900;
 

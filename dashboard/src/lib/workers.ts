@@ -37,16 +37,26 @@ export function shardCount(worker: Worker): number | null {
   return Array.isArray(shards) ? shards.length : typeof shards === "number" ? shards : null;
 }
 
-/** "waiting for rank 7, last heartbeat 12 s ago" */
+function nameOf(entry: Barrier["missing"][number], workers: readonly Worker[]): string {
+  const id = typeof entry === "string" ? entry : entry.worker_id;
+  const rank = (typeof entry === "string" ? null : entry.rank) ?? workers.find((one) => one.id === id)?.rank ?? null;
+  return rank === null ? id : `rank ${rank} (${id})`;
+}
+
+/** "rank 7 (job-r7)": three workers may be rank 7, each of its own task. */
+export function missingNames(barrier: Barrier, workers: readonly Worker[]): string {
+  return barrier.missing.map((entry) => nameOf(entry, workers)).join(", ");
+}
+
+/** The same with when each was last heard of. */
 export function missingText(barrier: Barrier, workers: readonly Worker[], now: number): string {
   return barrier.missing
     .map((entry) => {
       const id = typeof entry === "string" ? entry : entry.worker_id;
       const worker = workers.find((one) => one.id === id);
-      const rank = (typeof entry === "string" ? null : entry.rank) ?? worker?.rank ?? null;
       const beat =
         (typeof entry === "string" ? null : entry.last_heartbeat_ms) ?? (worker ? heartbeatAt(worker) : null);
-      const name = rank === null ? id : `rank ${rank}`;
+      const name = nameOf(entry, workers);
       return beat === null ? name : `${name}, last heartbeat ${formatAge(beat, now)}`;
     })
     .join("; ");

@@ -17,12 +17,20 @@ export interface Toast {
   text: string;
 }
 
+/** Alerts that just came, as one line: a storm of them must not lie over the page. */
+export interface Notice {
+  text: string;
+  tone: "info" | "bad";
+  count: number;
+}
+
 interface Overlay {
   search: boolean;
   help: boolean;
   menu: boolean;
   incident: Incident | null;
   toasts: Toast[];
+  notice: Notice | null;
 }
 
 export const useOverlay = create<Overlay>(() => ({
@@ -31,10 +39,13 @@ export const useOverlay = create<Overlay>(() => ({
   menu: false,
   incident: null,
   toasts: [],
+  notice: null,
 }));
 
 const TOAST_MS = 6000;
+const NOTICE_MS = 8000;
 let nextToast = 1;
+let noticeTimer: ReturnType<typeof setTimeout> | undefined;
 
 export function openIncident(incident: Incident): void {
   useOverlay.setState({ incident });
@@ -44,4 +55,17 @@ export function toast(text: string, tone: Toast["tone"] = "info"): void {
   const id = nextToast++;
   useOverlay.setState((old) => ({ toasts: [...old.toasts.slice(-3), { id, tone, text }] }));
   setTimeout(() => useOverlay.setState((old) => ({ toasts: old.toasts.filter((item) => item.id !== id) })), TOAST_MS);
+}
+
+/** The newest alert is named, the others are counted. */
+export function announce(text: string, tone: Notice["tone"]): void {
+  useOverlay.setState((old) => ({
+    notice: { text, tone: old.notice?.tone === "bad" ? "bad" : tone, count: (old.notice?.count ?? 0) + 1 },
+  }));
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(dropNotice, NOTICE_MS);
+}
+
+export function dropNotice(): void {
+  useOverlay.setState({ notice: null });
 }

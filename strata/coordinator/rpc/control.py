@@ -11,10 +11,11 @@ from strata.coordinator.rpc.answer import Context, answered, check_token, fail
 from strata.coordinator.rpc.vitals import VitalsBoard
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.tasks import Task
-from strata.errors import Busy, StrataError, UnknownDataset
+from strata.errors import Busy, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import control_pb2_grpc as ct_grpc
+from strata.types.tasks import TaskStatus
 
 __all__ = ["ControlService"]
 
@@ -86,14 +87,26 @@ class ControlService(ct_grpc.ControlServicer):
 
     @answered
     async def GetShardTable(self, request: ct.ShardTableRequest, context: Context) -> ct.ShardTable:
-        datasets = self._state.datasets
-        datasets.spec(request.dataset_id)
-        if request.dataset_id not in datasets.attached(request.task_id):
-            raise UnknownDataset(
-                f"no workers of {request.task_id or 'the plain group'} read dataset {request.dataset_id!r} yet",
-                hint="Shards are dealt when the first worker of the group asks for them.",
-            )
-        return datasets_table(self._coordinator, request.task_id, request.dataset_id)
+        shares = self._state.shares
+        self._state.datasets.spec(request.dataset_id)
+        task_id = request.task_id if request.HasField("task_id") else shares.reading_group(request.dataset_id)
+        first, limit = max(request.first_shard, 0), request.num_shards if request.num_shards > 0 else None
+        table = shares.table(task_id, request.dataset_id, first, limit)
+        return ct.ShardTable(
+            task_id=table.task_id,
+            mode=table.mode,
+            workers=table.workers,
+            ranks=table.ranks,
+            alive=table.alive,
+            shard=table.shards.tolist(),
+            reader=table.readers.tolist(),
+            start_index=table.starts.tolist(),
+            end_index=table.stops.tolist(),
+            committed=table.committed.tolist(),
+            num_samples=table.num_samples,
+            generation=table.generation,
+            digest=self._state.datasets.digest(task_id, request.dataset_id) if table.mode == "dealt" else "",
+        )
 
     # --- tasks
 
@@ -115,24 +128,12 @@ class ControlService(ct_grpc.ControlServicer):
     @answered
     async def ResumeTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:
         command = c.ResumeTask(task_id=request.task_id, by=request.reason or "resumed by the user")
-        return _ack(await self._coordinator.ask(command))
-
-
-def datasets_table(coordinator: Coordinator, task_id: str, dataset_id: str) -> ct.ShardTable:
-    """Who owns what, with workers by their ids where the rank is held, else by the slot's name."""
-    state = coordinator.state
-    manager = state.datasets.manager(task_id)
-    group = state.membership.groups[task_id]
-    holders = {f"rank-{rank}": holder for rank, holder in group.slots.items()}
-    spec = state.datasets.spec(dataset_id)
-    starts = [min(shard * spec.shard_size, spec.total_samples) for shard in range(spec.num_shards + 1)]
-    return ct.ShardTable(
-        workers=[holders.get(slot, slot) for slot in manager.workers],
-        owners=manager.assignment(dataset_id).tolist(),
-        start_index=starts,
-        generation=group.generation,
-        digest=manager.digest(dataset_id),
-    )
+        step = await self._coordinator.ask(command)
+        assert isinstance(step, int)
+        found = ct.TaskAck(task_id=request.task_id, status=TaskStatus.QUEUED.value)
+        if step >= 0:
+            found.from_step = step
+        return found
 
 
 def _batch(records: list[Record]) -> ct.EventBatch:
@@ -164,4 +165,4 @@ async def _merge(
 
 def _ack(reply: object) -> ct.TaskAck:
     assert isinstance(reply, Task)
-    return ct.TaskAck(task_id=reply.task_id, status=reply.status.value, reason=reply.reason)
+    return ct.TaskAck(task_id=reply.task_id, status=reply.status.value)

@@ -77,11 +77,12 @@ class VitalsBoard:
             worker_id=worker.worker_id,
             last_heartbeat=worker.seen_wall if worker.seen_wall is not None else worker.joined_at,
             state=worker.state.value,
-            assigned_shards=self._state.datasets.num_assigned(worker) if worker.alive else 0,
+            assigned_shards=self._state.shares.num_assigned(worker) if worker.alive else 0,
         )
         if isinstance(worker.report, pb.HeartbeatRequest):
             vitals.status.CopyFrom(worker.report.status)
-            vitals.resources.CopyFrom(worker.report.resources)
+            if worker.report.HasField("resources"):
+                vitals.resources.CopyFrom(worker.report.resources)
         return vitals
 
     def _rest(self) -> ct.Vitals:
@@ -116,5 +117,6 @@ class VitalsBoard:
             uptime_s=meter.uptime_s,
             requests_by_method=meter.requests,
             barrier_latency_buckets=meter.barrier_buckets,
+            barrier_latency_sum_ms=meter.barrier_sum_ms,
             barrier_bucket_bounds_ms=BARRIER_BOUNDS_MS,
         )

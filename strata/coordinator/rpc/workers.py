@@ -74,6 +74,10 @@ class WorkersService(QueueCalls):
         _check_state(request.status.state)
         caller = Caller(worker_id=request.worker_id, incarnation=request.incarnation)
         worker = self._state.membership.authorize(caller, now)
+        known = worker.report
+        if worker.agent_id and isinstance(known, pb.HeartbeatRequest) and known.HasField("resources"):
+            # Its agent measures the whole of it, GPUs and children too: two who write would alternate on the page.
+            request.resources.CopyFrom(known.resources)
         self._state.membership.beat(worker, request, now)
         return pb.HeartbeatResponse(
             acknowledged=True,
@@ -121,7 +125,7 @@ class WorkersService(QueueCalls):
         if not reply.assignments:
             raise Refused(
                 f"worker {request.worker_id} has no shard of dataset {request.dataset_id!r}: "
-                "there are more workers than shards",
+                "there are more workers than shards, or none is lent to it now",
                 hint="Register the dataset with a smaller shard_size, or use fewer workers.",
             )
         return convert.to_shard_assignment(reply.assignments[0])
@@ -134,6 +138,19 @@ class WorkersService(QueueCalls):
             generation=reply.generation,
             digest=reply.digest,
         )
+
+    @answered
+    async def AnnounceReading(self, request: pb.ReadingInfo, context: Context) -> pb.ReadingAck:
+        command = c.AnnounceReading(
+            caller=_caller(request.worker_id, request.incarnation, 0),
+            dataset_id=request.dataset_id,
+            manifest=request.manifest,
+            num_lanes=request.num_lanes,
+            shuffle=request.shuffle,
+            lanes=tuple(request.lanes),
+            sizes=request.sizes,
+        )
+        return pb.ReadingAck(known=bool(await self._coordinator.ask(command)))
 
     async def _shards(self, request: pb.ShardRequest, *, first: bool) -> ShardsReply:
         if not request.dataset_id:

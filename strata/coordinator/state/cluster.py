@@ -16,7 +16,9 @@ from strata.coordinator.state.datasets import Datasets
 from strata.coordinator.state.membership import Caller, Membership
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.queues import Queues
+from strata.coordinator.state.readings import Readings
 from strata.coordinator.state.replies import JoinReply, RecoverReply, ShardsReply
+from strata.coordinator.state.shares import Shares
 from strata.coordinator.state.tasks import Tasks, check_runnable
 from strata.errors import InvalidArgument, UnknownWorker
 from strata.types import events as e
@@ -60,7 +62,9 @@ class ClusterState:
         self.barriers = Barriers(self.membership, config.barrier_timeout_s)
         self.checkpoints = Checkpoints(self.membership)
         self.queues = Queues(self.membership, self.datasets, self.checkpoints)
+        self.readings = Readings(self.membership, self.datasets)
         self.tasks = Tasks()
+        self.shares = Shares(self.membership, self.datasets, self.queues, self.readings, self.tasks)
         self._handlers: dict[type[c.Command], Callable[[Any, Now, Applied], None]] = {
             c.Start: self._start,
             c.RegisterWorker: self._register_worker,
@@ -83,6 +87,7 @@ class ClusterState:
             c.ResumeTask: self._resume_task,
             c.Tick: self._tick,
             **self.queues.handlers(self._emit),
+            **self.readings.handlers(self._emit),
         }
 
     def apply(self, command: c.Command, now: Now) -> Applied:
@@ -158,18 +163,19 @@ class ClusterState:
     def _get_shards(self, command: c.GetShards, now: Now, applied: Applied) -> None:
         worker = self.membership.authorize(command.caller, now)
         check_count("epoch", command.epoch)
-        self._emit_some(applied, [self.datasets.plan_attach(worker.task_id, command.dataset_id)], now)
-        self._emit_some(applied, [self.datasets.plan_rebalance(worker.task_id)], now)
-        if command.first:
-            first = self.datasets.first_shard_for(worker, command.dataset_id, command.epoch)
-            assignments = [first] if first is not None else []
-        else:
-            assignments = self.datasets.shards_for(worker, command.dataset_id, command.epoch)
+        self._deal(worker.task_id, command.dataset_id, applied, now)
+        assignments = self.shares.assignments(worker, command.dataset_id, command.epoch, first=command.first)
         applied.reply = ShardsReply(
             assignments=tuple(assignments),
             generation=self.membership.group_of(worker).generation,
-            digest=self.datasets.manager(worker.task_id).digest(command.dataset_id),
+            digest=self.datasets.digest(worker.task_id, command.dataset_id),
         )
+
+    def _deal(self, task_id: str, dataset_id: str, applied: Applied, now: Now) -> None:
+        """Whoever asks for shards is dealt some, unless its group reads in another way already."""
+        if self.shares.mode(task_id, dataset_id) not in ("lanes", "queue"):
+            self._emit_some(applied, [self.datasets.plan_attach(task_id, dataset_id)], now)
+            self._emit_some(applied, [self.datasets.plan_rebalance(task_id)], now)
 
     # --- commands: barriers
 
@@ -240,11 +246,14 @@ class ClusterState:
         job_id = command.job_id if command.job_id in self.membership.groups else worker.task_id if worker else ""
         assignments: list[Any] = []
         if worker is not None:
+            task = self.tasks.tasks.get(worker.task_id)
+            if task is not None and task.spec.dataset_id:
+                self._deal(worker.task_id, task.spec.dataset_id, applied, now)
             self._emit_some(applied, [self.datasets.plan_rebalance(worker.task_id)], now)
             checkpoint = self.checkpoints.latest(job_id)
             epoch = checkpoint.epoch if checkpoint else 0
-            for dataset_id in self.datasets.attached(worker.task_id):
-                assignments.extend(self.datasets.shards_for(worker, dataset_id, epoch))
+            for dataset_id in self.shares.datasets_of(worker.task_id):
+                assignments.extend(self.shares.assignments(worker, dataset_id, epoch))
         group = self.membership.groups.get(worker.task_id if worker else job_id)
         applied.reply = RecoverReply(
             checkpoint=self.checkpoints.latest(job_id),
@@ -263,8 +272,6 @@ class ClusterState:
             self.datasets.spec(command.spec.dataset_id)
         check_runnable(command.spec, self.config.task_types)
         self._emit(applied, self.tasks.plan_submit(command.task_id, command.spec, command.request_id, now), now)
-        if command.spec.dataset_id:
-            self._emit_some(applied, [self.datasets.plan_attach(command.task_id, command.spec.dataset_id)], now)
         applied.reply = self.tasks.task(command.task_id)
 
     def _change_task(self, command: c.ChangeTask, now: Now, applied: Applied) -> None:
@@ -282,7 +289,7 @@ class ClusterState:
         latest = self.checkpoints.latest(command.task_id)
         step = latest.step if latest else -1
         self._emit(applied, self.tasks.plan_resume(command.task_id, command.by, step, now), now)
-        applied.reply = self.tasks.task(command.task_id)
+        applied.reply = step
 
     # --- time
 
@@ -314,7 +321,7 @@ class ClusterState:
 
     def evolve(self, event: e.Event, now: Now) -> None:
         """Makes one event true. The only place where durable state changes, live and on replay."""
-        if self.queues.evolve(event):
+        if self.queues.evolve(event) or self.readings.evolve(event):
             return
         match event:
             case e.WorkerJoined():
@@ -371,6 +378,7 @@ class ClusterState:
             "barriers": self.barriers.dump(outcomes),
             "checkpoints": self.checkpoints.dump(),
             "queues": self.queues.dump(),
+            "readings": self.readings.dump(),
             "tasks": self.tasks.dump(),
         }
 
@@ -387,4 +395,5 @@ class ClusterState:
         self.barriers.load(dumped["barriers"], now)
         self.checkpoints.load(dumped["checkpoints"], now)
         self.queues.load(dumped.get("queues", []))  # older snapshots know no queues
+        self.readings.load(dumped.get("readings", {"layouts": [], "readers": []}))  # nor what loaders read
         self.tasks.load(dumped["tasks"])

@@ -13,6 +13,7 @@ from strata.types.workers import AgentSpec, WorkerSpec
 
 __all__ = [
     "AbortCheckpoint",
+    "AnnounceReading",
     "Arrive",
     "AttachAgent",
     "BeginCheckpoint",
@@ -95,6 +96,20 @@ class GetShards(Command):
     dataset_id: str
     epoch: int
     first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnounceReading(Command):
+    """A worker's loader begins to read. `sizes` are the samples of the dataset's blocks, deflated; they may be left
+    out where the coordinator knows this cut already."""
+
+    caller: Caller
+    dataset_id: str
+    manifest: str
+    num_lanes: int
+    shuffle: bool
+    lanes: tuple[int, ...]
+    sizes: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +228,8 @@ class StopTask(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeTask(Command):
+    """Replies with the step it goes on from, -1 without a checkpoint."""
+
     task_id: str
     by: str = "resumed by the user"
 

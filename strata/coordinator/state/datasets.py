@@ -2,17 +2,25 @@
 replacement moves nothing. Pure; a table changes only by an event, and the same events give the same tables.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from strata.coordinator.state.membership import Membership, Worker
 from strata.coordinator.state.now import Now
-from strata.errors import Conflict, UnknownDataset
+from strata.errors import Conflict, InvalidArgument, UnknownDataset
 from strata.sharding import ShardManager
+from strata.sharding.dataset import FileRanges
 from strata.types.datasets import DataFile, DatasetSpec, ShardAssignment
 from strata.types.events import DatasetAttached, DatasetRegistered, ShardsRebalanced
 
-__all__ = ["Datasets", "slot_name"]
+__all__ = ["MAX_NEW_SHARDS", "Datasets", "slot_name"]
+
+# Dealing this many takes 0.05 s of the coordinator's one loop. Older journals may hold datasets with more.
+MAX_NEW_SHARDS = 1_000_000
 
 
 def slot_name(rank: int) -> str:
@@ -30,6 +38,8 @@ class Datasets:
         self._managers: dict[str, ShardManager] = {}
         self._dealt: dict[str, tuple[int, ...]] = {}  # group → the ranks its tables are dealt to
         self._settled: dict[str, int] = {}  # group → the generation at which that was last found to be right
+        self._files: dict[str, FileRanges] = {}
+        self.around_dealing: Callable[[Callable[[], None]], None] = _just_do  # the coordinator times it
 
     # --- reading
 
@@ -43,24 +53,41 @@ class Datasets:
         manager = self._managers.get(task_id)
         return manager.datasets if manager else ()
 
-    def manager(self, task_id: str) -> ShardManager:
-        return self._managers[task_id]
+    def digest(self, task_id: str, dataset_id: str) -> str:
+        """Names a dealt table; empty where none was dealt."""
+        return self._managers[task_id].digest(dataset_id) if dataset_id in self.attached(task_id) else ""
 
-    def shards_for(self, worker: Worker, dataset_id: str, epoch: int) -> list[ShardAssignment]:
-        """The worker's shards in the order of the epoch. The group must have been dealt (`plan_rebalance`) before."""
-        return self._managers[worker.task_id].get_shard_for_worker(dataset_id, slot_name(worker.rank), epoch)
-
-    def first_shard_for(self, worker: Worker, dataset_id: str, epoch: int) -> ShardAssignment | None:
+    def shards_for(self, worker: Worker, dataset_id: str, epoch: int, *, first: bool = False) -> list[ShardAssignment]:
+        """The worker's dealt shards in the order of the epoch, or only the first. The group must have been dealt
+        (`plan_rebalance`) before."""
         manager = self._managers[worker.task_id]
-        shards = manager.shard_ids(dataset_id, slot_name(worker.rank), epoch)
-        return manager.shard(dataset_id, int(shards[0]), epoch) if len(shards) else None
+        shards = manager.shard_ids(dataset_id, slot_name(worker.rank), epoch)[: 1 if first else None]
+        return [manager.shard(dataset_id, shard, epoch) for shard in shards.tolist()]
 
-    def num_assigned(self, worker: Worker) -> int:
-        """How many shards a live worker holds over all datasets of its group."""
-        manager = self._managers.get(worker.task_id)
-        if manager is None or worker.rank not in self._dealt.get(worker.task_id, ()):
+    def part(self, spec: DatasetSpec, shard: int, start: int, stop: int, epoch: int) -> ShardAssignment:
+        """Samples `start` up to `stop` of a shard, as somebody reads them."""
+        files = self._files.setdefault(spec.dataset_id, FileRanges(spec))
+        return ShardAssignment(
+            dataset_id=spec.dataset_id,
+            shard_id=shard,
+            total_shards=spec.num_shards,
+            start_index=start,
+            end_index=stop,
+            file_paths=files.between(start, stop),
+            epoch=epoch,
+        )
+
+    def owners(self, task_id: str, dataset_id: str) -> tuple[list[int], NDArray[np.int32]]:
+        """The dealt table: ranks, and by shard an index into them; -1 is nobody."""
+        manager = self._managers[task_id]
+        ranks = {slot_name(rank): rank for rank in self._dealt.get(task_id, ())}
+        return [ranks[slot] for slot in manager.workers], manager.assignment(dataset_id)
+
+    def num_assigned(self, worker: Worker, dataset_id: str) -> int:
+        """How many shards of a dataset were dealt to a worker."""
+        if worker.rank not in self._dealt.get(worker.task_id, ()):
             return 0
-        return sum(manager.num_assigned(dataset_id, slot_name(worker.rank)) for dataset_id in manager.datasets)
+        return self._managers[worker.task_id].num_assigned(dataset_id, slot_name(worker.rank))
 
     # --- deciding
 
@@ -69,6 +96,12 @@ class Datasets:
         known = self.specs.get(spec.dataset_id)
         if known == spec:
             return None
+        if spec.num_shards > MAX_NEW_SHARDS:
+            raise InvalidArgument(
+                f"dataset {spec.dataset_id!r} would have {spec.num_shards} shards, allowed are at most "
+                f"{MAX_NEW_SHARDS}",
+                hint=f"Use a shard_size of at least {-(-spec.total_samples // MAX_NEW_SHARDS)}.",
+            )
         if known is not None:
             changed = [name for name in DatasetSpec.__slots__ if getattr(known, name) != getattr(spec, name)]
             was, says = ({name: getattr(item, name) for name in changed} for item in (known, spec))
@@ -152,8 +185,7 @@ class Datasets:
             manager.remove_worker(slot_name(rank))
         for rank in event.ranks:
             manager.register_worker(slot_name(rank))
-        for dataset_id in manager.datasets:
-            manager.rebalance(dataset_id)
+        self.around_dealing(lambda: _deal(manager))
         self._dealt[event.task_id] = event.ranks
         for worker in self._membership.alive_in(event.task_id):
             worker.changed = True  # how many shards it has is one of its vitals
@@ -182,6 +214,15 @@ class Datasets:
         for item in dumped["shards"]:
             self._managers[item["task_id"]] = ShardManager.load(item["manager"])
             self._dealt[item["task_id"]] = tuple(item["dealt"])
+
+
+def _deal(manager: ShardManager) -> None:
+    for dataset_id in manager.datasets:
+        manager.rebalance(dataset_id)
+
+
+def _just_do(deal: Callable[[], None]) -> None:
+    deal()
 
 
 def asdict_plain(spec: DatasetSpec) -> dict[str, Any]:

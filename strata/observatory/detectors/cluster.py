@@ -1,5 +1,7 @@
 """Watches the cluster: what its events say, and what its vitals and the silence of runs mean. Time is an argument."""
 
+import re
+from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
@@ -13,6 +15,8 @@ _STRAGGLER_CHECKS = 5
 _MIN_RANKS = 3
 _MIN_SILENCE_S = 60.0
 _MAX_SILENCE_S = 3600.0
+# As coordinator/progress.py words it in a running task's reason.
+_HANG = re.compile(r"rank (?P<rank>\d+) has made no step .*\(step (?P<step>\d+)\)")
 
 Record = dict[str, Any]
 
@@ -56,6 +60,19 @@ def from_event(kind: str, body: Record) -> list[Finding]:
                 subject=body["task_id"],
                 run_id=body["task_id"],
                 task_id=body["task_id"],
+            )
+        ]
+    if kind == "TaskChanged" and body["status"] == "running" and (hang := _HANG.search(body["reason"])):
+        return [
+            Finding(
+                kind="hang",
+                severity="critical",
+                message=f"task {body['task_id']} hangs: {body['reason']}",
+                subject=f"{body['task_id']}/{body['attempt']}",
+                run_id=body["task_id"],
+                task_id=body["task_id"],
+                rank=int(hang["rank"]),
+                step=int(hang["step"]),
             )
         ]
     return []
@@ -124,11 +141,13 @@ def _straggler(worker: Record, usual: float) -> Finding:
     )
 
 
-def find_stalled(runs: list[RunInfo], running_tasks: set[str], now_ms: int) -> list[Finding]:
-    """Runs that say they are running (or whose task is) and have been silent far longer than usual."""
+def find_stalled(runs: list[RunInfo], tasks: Mapping[str, str], now_ms: int) -> list[Finding]:
+    """Runs that go on and have been silent far longer than usual. `tasks` are the statuses of all tasks: a task knows
+    whether its run goes on; a run without one does while it says so and was heard of lately."""
     found = []
     for run in runs:
-        running = run.is_active and (run.status == "running" or (run.task_id or run.run_id) in running_tasks)
+        task = tasks.get(run.task_id or run.run_id)
+        running = run.is_active and (task == "running" if task is not None else run.status == "running")
         if not running or run.last_event_ms is None or run.start_ms is None:
             continue
         silence_s = (now_ms - run.last_event_ms) / 1000

@@ -125,7 +125,8 @@ def _check_disk(key: SeriesKey, step: int, value: float) -> Finding | None:
         return None
     severity = "critical" if value >= _DISK_CRITICAL else "warning"
     where = f" on {key.host}" if key.host else ""
-    return _about(key, step, "disk_full", severity, f"{key.metric}{where} is at {value:.1f} %")
+    found = _about(key, step, "disk_full", severity, f"{key.metric}{where} is at {value:.1f} %")
+    return replace(found, subject=f"{key.host}/{key.metric}")  # one disk, however many runs and ranks see it
 
 
 def _about(key: SeriesKey, step: int, kind: str, severity: str, message: str) -> Finding:

@@ -7,10 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from strata.errors import UnknownDataset
-from strata.observatory.datafiles import count_files, preview_files
+from strata.observatory.datafiles import FileReaders
 from strata.observatory.encoding import encode
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
+from strata.observatory.readmodel.shards import shard_rows
 from strata.observatory.samples import shape_preview
 from strata.types.datasets import DataFile, DatasetSpec
 
@@ -18,6 +19,8 @@ __all__ = ["datasets_router"]
 
 _DEFAULT_SHARDS = 64
 _MAX_SHARD_SIZE = 10_000
+_SHOWN, _MAX_SHOWN = 10_000, 100_000  # rows of a shard table in one answer
+_MAX_INT = (1 << 63) - 1
 
 
 class RegisterDataset(BaseModel):
@@ -46,17 +49,22 @@ def datasets_router(parts: Parts) -> APIRouter:
 
     @router.post("/api/datasets")
     async def register(body: RegisterDataset) -> Response:
-        spec = await _spec(body)
+        spec = await _spec(body, parts.files)
         shards = await parts.commands.register_dataset(spec)
         answer = {"success": True, "id": spec.dataset_id, "dataset_id": spec.dataset_id, "total_shards": shards}
         return json_bytes(encode({**answer, "total_samples": spec.total_samples, "shard_size": spec.shard_size}))
 
     @router.get("/api/datasets/{dataset_id}/shards")
-    async def shards(dataset_id: str, epoch: int | None = None, task_id: str | None = None) -> Response:
-        _known(parts, dataset_id)
-        group = task_id if task_id is not None else _reading_task(parts, dataset_id)
-        table = await parts.commands.shard_table(dataset_id, group)
-        return json_bytes(encode(_shards(parts, table, epoch)))
+    async def shards(
+        dataset_id: str,
+        epoch: int | None = None,
+        task_id: str | None = None,
+        first_shard: Annotated[int, Query(ge=0, le=_MAX_INT)] = 0,
+        limit: Annotated[int, Query(ge=1, le=_MAX_SHOWN)] = _SHOWN,
+    ) -> Response:
+        spec = _known(parts, dataset_id)
+        table = await parts.commands.shard_table(dataset_id, task_id, first_shard, limit)
+        return json_bytes(encode(shard_rows(parts.board.cluster, spec, table, (first_shard, limit), epoch)))
 
     @router.get("/api/datasets/{dataset_id}/preview")
     async def preview(
@@ -67,8 +75,11 @@ def datasets_router(parts: Parts) -> APIRouter:
         if found is not None:
             worker, sample = found
             shaped = {**shape_preview(sample, n), "worker_id": worker, "note": None}
+        elif worker_id:  # what others read, or what the files hold, would pass for what this worker reads
+            note = f"Worker {worker_id[:80]} has reported no samples of this dataset."
+            shaped = {**shape_preview({"rows": []}, n), "worker_id": None, "note": note}
         else:
-            rows = await preview_files(spec["path"], spec["format"], count=n, epoch=0, seed=spec["seed"])
+            rows = await parts.files.preview(spec["path"], spec["format"], count=n, epoch=0, seed=spec["seed"])
             note = "No worker has reported samples yet: this is the start of the first epoch, read from the files."
             shaped = {**shape_preview({**rows, "rows": rows}, n), "worker_id": None, "note": note}
         return json_bytes(encode({"dataset_id": dataset_id, **shaped}))
@@ -76,11 +87,11 @@ def datasets_router(parts: Parts) -> APIRouter:
     return router
 
 
-async def _spec(body: RegisterDataset) -> DatasetSpec:
+async def _spec(body: RegisterDataset, readers: FileReaders) -> DatasetSpec:
     total, format_name = body.total_samples, body.format
     files: tuple[DataFile, ...] = ()
     if total is None:
-        counted = await count_files(body.path, body.format)
+        counted = await readers.count(body.path, body.format)
         total, format_name = counted.total_samples, counted.format
         files = tuple(DataFile(path=path, num_samples=count) for path, count in counted.files)
     size = body.shard_size or max(1, min(_MAX_SHARD_SIZE, -(-total // _DEFAULT_SHARDS)))
@@ -103,45 +114,3 @@ def _known(parts: Parts, dataset_id: str) -> dict[str, Any]:
     if spec is None:
         raise UnknownDataset(f"no dataset {dataset_id[:80]!r} is registered")
     return spec
-
-
-def _reading_task(parts: Parts, dataset_id: str) -> str:
-    """The newest task that reads it; the plain workers' group when there is none."""
-    using = [task for task in parts.board.cluster.tasks.values() if task["dataset_id"] == dataset_id]
-    running = [task for task in using if task["status"] in ("running", "recovering")]
-    chosen = (running or using)[-1:]
-    return str(chosen[0]["task_id"]) if chosen else ""
-
-
-def _shards(parts: Parts, table: Any, epoch: int | None) -> list[dict[str, Any]]:
-    cluster = parts.board.cluster
-    owners = list(table.workers)
-    starts = list(table.start_index)
-    shares: dict[str, int] = {}
-    for shard, owner in enumerate(table.owners):
-        if owner >= 0:
-            shares[owners[owner]] = shares.get(owners[owner], 0) + starts[shard + 1] - starts[shard]
-    answer = []
-    for shard, owner in enumerate(table.owners):
-        worker_id = owners[owner] if owner >= 0 else None
-        worker = cluster.workers.get(worker_id or "")
-        vitals = cluster.vitals.get(worker_id or "", {})
-        answer.append(
-            {
-                "shard_id": shard,
-                "worker_id": worker_id,
-                "rank": worker["rank"] if worker else None,
-                "start_index": starts[shard],
-                "end_index": starts[shard + 1],
-                "progress": _progress(vitals, shares.get(worker_id or ""), epoch),
-                "epoch": epoch if epoch is not None else vitals.get("current_epoch"),
-            }
-        )
-    return answer
-
-
-def _progress(vitals: dict[str, Any], share: int | None, epoch: int | None) -> float | None:
-    """In percent, of the owner's whole share: readers interleave their shards, so no finer figure is measured."""
-    if not share or "samples_done" not in vitals or epoch not in (None, vitals["current_epoch"]):
-        return None
-    return min(100.0, 100.0 * float(vitals["samples_done"]) / share)

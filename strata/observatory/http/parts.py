@@ -7,6 +7,7 @@ from strata.observatory.alerts import AlertBook
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.courses import CourseBook
 from strata.observatory.curves import CurveReader
+from strata.observatory.datafiles import FileReaders
 from strata.observatory.edits import RunEditor
 from strata.observatory.exposition import Exposition
 from strata.observatory.http.auth import Guard
@@ -38,6 +39,7 @@ class Parts:
     commands: CoordinatorCommands
     alerts: AlertBook
     samples: SampleBook
+    files: FileReaders
     keeper: CheckpointKeeper
     edits: RunEditor
     pins: PinBook

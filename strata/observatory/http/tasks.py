@@ -1,4 +1,4 @@
-"""Tasks: list, submit, stop. A view never writes state, it sends a command."""
+"""Tasks: list, submit, stop, resume. A view never writes state, it sends a command."""
 
 import json
 import uuid
@@ -78,8 +78,15 @@ def tasks_router(parts: Parts) -> APIRouter:
         return json_bytes(encode({"task_id": task_id}))
 
     @router.post("/api/tasks/{task_id}/stop")
-    async def stop(task_id: str) -> Response:
-        await parts.commands.stop_task(task_id, "stopped from the dashboard")
+    async def stop(task_id: str, now: bool = False) -> Response:
+        """`now`: give its ranks no time to save."""
+        await parts.commands.stop_task(task_id, "stopped from the dashboard", hurry=now)
         return json_bytes(encode({"success": True}))
+
+    @router.post("/api/tasks/{task_id}/resume")
+    async def resume(task_id: str) -> Response:
+        """Go on with a stopped or failed task from its last good checkpoint: same task, same run, fresh budgets."""
+        step = await parts.commands.resume_task(task_id, "resumed from the dashboard")
+        return json_bytes(encode({"success": True, "from_step": step}))
 
     return router

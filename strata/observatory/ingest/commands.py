@@ -39,9 +39,15 @@ class CoordinatorCommands:
         ack: ct.TaskAck = await self._ask(call(convert.to_task_spec(spec, request_id), **self._options()))
         return ack.task_id
 
-    async def stop_task(self, task_id: str, reason: str) -> None:
+    async def stop_task(self, task_id: str, reason: str, *, hurry: bool) -> None:
         call: Any = self._control().StopTask
-        await self._ask(call(ct.TaskRef(task_id=task_id, reason=reason), **self._options()))
+        await self._ask(call(ct.TaskRef(task_id=task_id, reason=reason, hurry=hurry), **self._options()))
+
+    async def resume_task(self, task_id: str, reason: str) -> int | None:
+        """The step it goes on from; None when it has no checkpoint."""
+        call: Any = self._control().ResumeTask
+        ack: ct.TaskAck = await self._ask(call(ct.TaskRef(task_id=task_id, reason=reason), **self._options()))
+        return ack.from_step if ack.HasField("from_step") else None
 
     async def register_dataset(self, spec: DatasetSpec) -> int:
         """How many shards it has."""
@@ -49,9 +55,14 @@ class CoordinatorCommands:
         ack: pb.DatasetAck = await self._ask(call(convert.to_dataset_info(spec), **self._options()))
         return ack.total_shards
 
-    async def shard_table(self, dataset_id: str, task_id: str) -> ct.ShardTable:
+    async def shard_table(
+        self, dataset_id: str, task_id: str | None, first_shard: int, num_shards: int
+    ) -> ct.ShardTable:
+        """Who reads which samples; of the newest group that reads the dataset when no task is named."""
         call: Any = self._control().GetShardTable
-        request = ct.ShardTableRequest(dataset_id=dataset_id, task_id=task_id)
+        request = ct.ShardTableRequest(
+            dataset_id=dataset_id, task_id=task_id, first_shard=first_shard, num_shards=num_shards
+        )
         table: ct.ShardTable = await self._ask(call(request, **self._options()))
         return table
 

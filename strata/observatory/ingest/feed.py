@@ -111,10 +111,21 @@ def _worker(vitals: ct.WorkerVitals) -> dict[str, Any]:
     return known
 
 
+_MEASURED = (
+    "cpu_percent",
+    "memory_used_bytes",
+    "disk_read_bytes",
+    "disk_write_bytes",
+    "network_rx_bytes",
+    "network_tx_bytes",
+)
+
+
 def _resources(usage: pb.ResourceUsage) -> dict[str, Any]:
+    """What its sender did not measure is null."""
+    measured = {field.name: value for field, value in usage.ListFields()}
     return {
-        "cpu_percent": usage.cpu_percent,
-        "memory_used_bytes": usage.memory_used_bytes,
+        **{name: measured.get(name) for name in _MEASURED},
         "gpu_metrics": [
             {
                 "gpu_id": gpu.gpu_id,
@@ -125,10 +136,6 @@ def _resources(usage: pb.ResourceUsage) -> dict[str, Any]:
             }
             for gpu in usage.gpu_usage
         ],
-        "disk_read_bytes": usage.disk_read_bytes,
-        "disk_write_bytes": usage.disk_write_bytes,
-        "network_rx_bytes": usage.network_rx_bytes,
-        "network_tx_bytes": usage.network_tx_bytes,
     }
 
 

@@ -18,6 +18,8 @@ _KEEP_CHECKPOINTS = 2_000
 # Retention removes one per save, for as long as a task runs; the store keeps them all.
 _KEEP_REMOVED = 100
 
+_CHANGED = ("status", "attempt", "reason")
+
 Record = dict[str, Any]
 
 
@@ -243,7 +245,14 @@ class Cluster:
 
     def _on_submitted(self, body: Record) -> None:
         config = json.loads(body["config_json"]) if body["config_json"] else {}
-        defaults = {"status": "queued", "attempt": 0, "reason": "", "started_at": None, "completed_at": None}
+        defaults = {
+            "status": "queued",
+            "attempt": 0,
+            "reason": "",
+            "started_at": None,
+            "completed_at": None,
+            "course": {},
+        }
         self.tasks[body["task_id"]] = {**body, **defaults, "config": config, "submitted_at": body["at"]}
         self.dirty.add("tasks")
 
@@ -251,10 +260,10 @@ class Cluster:
         task = self.tasks.get(body["task_id"])
         if task is None:
             return
-        task = {**task, "status": body["status"], "attempt": body["attempt"], "reason": body["reason"]}
+        course = {name: value for name, value in body.items() if name not in ("task_id", *_CHANGED, "at")}
+        task = {**task, **{name: body[name] for name in _CHANGED}, "course": course}
         if body["status"] == "running" and task["started_at"] is None:
             task["started_at"] = body["at"]
-        if body["status"] in ("completed", "failed", "stopped"):
-            task["completed_at"] = body["at"]
+        task["completed_at"] = body["at"] if body["status"] in ("completed", "failed", "stopped") else None
         self.tasks[body["task_id"]] = task
         self.dirty.add("tasks")

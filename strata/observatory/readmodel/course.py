@@ -6,14 +6,16 @@ inside `barrier …`, `checkpoint` or another section, else training. What nobod
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["Attempt", "Course", "Facts", "activity", "course_view", "plan_shares"]
 
 _ENDED = frozenset({"completed", "failed", "stopped"})
-# Less than this is the edge of a sample, not a time in which nobody looked.
-_EDGE_S = 2.0
+# Ranks work before their first heartbeat tells of it, and after the last one: less than this of each attempt is the
+# edge of what was seen, not a time in which nobody looked.
+_EDGE_S = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,12 @@ class Course:
             for name, count in doing.items():
                 self.samples[name] = self.samples.get(name, 0.0) + count / total * seconds
 
+    def restore(self, samples: Mapping[str, float], watched_s: float) -> None:
+        """What was seen before this process began."""
+        self.watched_s += watched_s
+        for name, seconds in samples.items():
+            self.samples[name] = self.samples.get(name, 0.0) + seconds
+
     def latest(self) -> Attempt | None:
         return self.attempts[max(self.attempts)] if self.attempts else None
 
@@ -89,11 +97,11 @@ def plan_shares(course: Course, facts: dict[int, Facts], now: float) -> dict[str
         end = attempt.ended_at if attempt.ended_at is not None else now
         known = facts.get(attempt.number, Facts())
         working = _working(attempt, known, end)
-        before = ordered[place - 1].ended_at if place else None
-        if place == 0:
+        before = ordered[place - 1] if place else None
+        if before is None or before.status in _ENDED:  # submitted, or resumed: in between it was nobody's time
             starting += working - attempt.started_at
         else:
-            recovering += working - (before if before is not None else attempt.started_at)
+            recovering += working - (before.ended_at if before.ended_at is not None else attempt.started_at)
         work += end - working
         lost += _lost(course, attempt, known) or 0.0
     last = ordered[-1]
@@ -118,7 +126,8 @@ def _split(course: Course, useful: float) -> dict[str, float | None]:
     watched = sum(course.samples.values())
     if watched <= 0:
         return {**{f"{name}_s": None for name in names}, "unmeasured_s": useful}
-    seen = useful if useful - course.watched_s < max(_EDGE_S, useful / 20) else min(useful, course.watched_s)
+    edges = max(_EDGE_S * len(course.attempts), useful / 20)
+    seen = useful if useful - course.watched_s < edges else min(useful, course.watched_s)
     parts: dict[str, float | None] = {f"{name}_s": seen * course.samples.get(name, 0.0) / watched for name in names}
     return {**parts, "unmeasured_s": useful - seen}
 

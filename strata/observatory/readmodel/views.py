@@ -3,6 +3,7 @@
 from typing import Any
 
 from strata.observatory.readmodel.cluster import Cluster, Record, root_of
+from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, loss_budget
 
 __all__ = ["barriers", "checkpoints", "datasets", "metrics", "tasks", "workers"]
 
@@ -89,6 +90,22 @@ def _task(cluster: Cluster, task: Record, members: list[Record]) -> Record:
         "worker_count": task["worker_count"],
         "launcher": task["launcher"],
         "max_restarts": task["max_restarts"],
+        "budget": _budget(task),
+    }
+
+
+def _budget(task: Record) -> Record:
+    """How much of a task's restarts is used: failures of its own, and losses (kills from outside, lost hosts)."""
+    course = task["course"]
+    return {
+        "failures": course.get("failures", 0),
+        "max_failures": task["max_restarts"],
+        "failures_in_a_row": course.get("stalled", 0),
+        "max_failures_in_a_row": MAX_STALLED - 1,
+        "losses": course.get("losses", 0),
+        "max_losses": loss_budget(task["max_restarts"]),
+        "losses_in_all": course.get("preemptions", 0),
+        "window_s": LOSS_WINDOW_S,
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["RUNS", "RUN_DETAILS", "RUN_EDITS", "SERIES", "curves", "raw_points", "series_of"]
+__all__ = ["CHECKPOINT_ROWS", "RUNS", "RUN_DETAILS", "RUN_EDITS", "SERIES", "curves", "raw_points", "series_of"]
 
 _KEY = "run_id, metric, host, rank, device"
 
@@ -76,6 +76,14 @@ FROM {{db}}.metric_points WHERE {clause} ORDER BY event_time, step LIMIT {limit:
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
 
+
+# What somebody else wrote about checkpoints of a run: the value is theirs, and so are the tags.
+CHECKPOINT_ROWS = """
+SELECT metric, host, rank, device, step, value, toString(unit) AS unit, tags_json,
+       toUnixTimestamp64Milli(event_time) AS ms
+FROM {db}.metric_points WHERE run_id = {run:String} AND startsWith(metric, 'checkpoint')
+ORDER BY event_time DESC, step DESC, metric LIMIT 1000
+"""
 
 _CLAUSES = {
     "runs": "run_id IN {runs:Array(String)}",

@@ -317,6 +317,7 @@ class CoordinatorFigures(_message.Message):
     REQUESTS_BY_METHOD_FIELD_NUMBER: _builtins.int
     BARRIER_LATENCY_BUCKETS_FIELD_NUMBER: _builtins.int
     BARRIER_BUCKET_BOUNDS_MS_FIELD_NUMBER: _builtins.int
+    BARRIER_LATENCY_SUM_MS_FIELD_NUMBER: _builtins.int
     window_s: _builtins.float
     requests_per_s: _builtins.float
     barrier_latency_p99_ms: _builtins.float
@@ -327,6 +328,8 @@ class CoordinatorFigures(_message.Message):
     loop_lag_ms: _builtins.float
     requests_total: _builtins.int
     uptime_s: _builtins.float
+    barrier_latency_sum_ms: _builtins.float
+    """of all that barrier_latency_buckets count"""
     @_builtins.property
     def requests_by_method(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]: ...
     @_builtins.property
@@ -351,10 +354,11 @@ class CoordinatorFigures(_message.Message):
         requests_by_method: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         barrier_latency_buckets: _abc.Iterable[_builtins.int] | None = ...,
         barrier_bucket_bounds_ms: _abc.Iterable[_builtins.float] | None = ...,
+        barrier_latency_sum_ms: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_barrier_latency_p99_ms", b"_barrier_latency_p99_ms", "_barrier_wait_p99_ms", b"_barrier_wait_p99_ms", "_checkpoint_mb_per_s", b"_checkpoint_mb_per_s", "_journal_commit_p99_ms", b"_journal_commit_p99_ms", "_loop_lag_ms", b"_loop_lag_ms", "_requests_per_s", b"_requests_per_s", "_shard_assignment_ms", b"_shard_assignment_ms", "barrier_latency_p99_ms", b"barrier_latency_p99_ms", "barrier_wait_p99_ms", b"barrier_wait_p99_ms", "checkpoint_mb_per_s", b"checkpoint_mb_per_s", "journal_commit_p99_ms", b"journal_commit_p99_ms", "loop_lag_ms", b"loop_lag_ms", "requests_per_s", b"requests_per_s", "shard_assignment_ms", b"shard_assignment_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_barrier_latency_p99_ms", b"_barrier_latency_p99_ms", "_barrier_wait_p99_ms", b"_barrier_wait_p99_ms", "_checkpoint_mb_per_s", b"_checkpoint_mb_per_s", "_journal_commit_p99_ms", b"_journal_commit_p99_ms", "_loop_lag_ms", b"_loop_lag_ms", "_requests_per_s", b"_requests_per_s", "_shard_assignment_ms", b"_shard_assignment_ms", "barrier_bucket_bounds_ms", b"barrier_bucket_bounds_ms", "barrier_latency_buckets", b"barrier_latency_buckets", "barrier_latency_p99_ms", b"barrier_latency_p99_ms", "barrier_wait_p99_ms", b"barrier_wait_p99_ms", "checkpoint_mb_per_s", b"checkpoint_mb_per_s", "journal_commit_p99_ms", b"journal_commit_p99_ms", "loop_lag_ms", b"loop_lag_ms", "requests_by_method", b"requests_by_method", "requests_per_s", b"requests_per_s", "requests_total", b"requests_total", "shard_assignment_ms", b"shard_assignment_ms", "uptime_s", b"uptime_s", "window_s", b"window_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_barrier_latency_p99_ms", b"_barrier_latency_p99_ms", "_barrier_wait_p99_ms", b"_barrier_wait_p99_ms", "_checkpoint_mb_per_s", b"_checkpoint_mb_per_s", "_journal_commit_p99_ms", b"_journal_commit_p99_ms", "_loop_lag_ms", b"_loop_lag_ms", "_requests_per_s", b"_requests_per_s", "_shard_assignment_ms", b"_shard_assignment_ms", "barrier_bucket_bounds_ms", b"barrier_bucket_bounds_ms", "barrier_latency_buckets", b"barrier_latency_buckets", "barrier_latency_p99_ms", b"barrier_latency_p99_ms", "barrier_latency_sum_ms", b"barrier_latency_sum_ms", "barrier_wait_p99_ms", b"barrier_wait_p99_ms", "checkpoint_mb_per_s", b"checkpoint_mb_per_s", "journal_commit_p99_ms", b"journal_commit_p99_ms", "loop_lag_ms", b"loop_lag_ms", "requests_by_method", b"requests_by_method", "requests_per_s", b"requests_per_s", "requests_total", b"requests_total", "shard_assignment_ms", b"shard_assignment_ms", "uptime_s", b"uptime_s", "window_s", b"window_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__barrier_latency_p99_ms: _TypeAlias = _typing.Literal["barrier_latency_p99_ms"]  # noqa: Y015
     _WhichOneofArgType__barrier_latency_p99_ms: _TypeAlias = _typing.Literal["_barrier_latency_p99_ms", b"_barrier_latency_p99_ms"]  # noqa: Y015
@@ -393,56 +397,100 @@ class ShardTableRequest(_message.Message):
 
     DATASET_ID_FIELD_NUMBER: _builtins.int
     TASK_ID_FIELD_NUMBER: _builtins.int
+    FIRST_SHARD_FIELD_NUMBER: _builtins.int
+    NUM_SHARDS_FIELD_NUMBER: _builtins.int
     dataset_id: _builtins.str
     task_id: _builtins.str
-    """empty = the group of plain workers"""
+    """empty = the group of plain workers; unset = the newest group that reads it"""
+    first_shard: _builtins.int
+    num_shards: _builtins.int
+    """0 = to the end"""
     def __init__(
         self,
         *,
         dataset_id: _builtins.str = ...,
-        task_id: _builtins.str = ...,
+        task_id: _builtins.str | None = ...,
+        first_shard: _builtins.int = ...,
+        num_shards: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_task_id", b"_task_id", "task_id", b"task_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "task_id", b"task_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_task_id", b"_task_id", "dataset_id", b"dataset_id", "first_shard", b"first_shard", "num_shards", b"num_shards", "task_id", b"task_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__task_id: _TypeAlias = _typing.Literal["task_id"]  # noqa: Y015
+    _WhichOneofArgType__task_id: _TypeAlias = _typing.Literal["_task_id", b"_task_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__task_id) -> _WhichOneofReturnType__task_id | None: ...
 
 Global___ShardTableRequest: _TypeAlias = ShardTableRequest  # noqa: Y015
 
 @_typing.final
 class ShardTable(_message.Message):
-    """Who owns every shard: owners[shard] indexes workers, -1 = nobody."""
+    """Who reads which samples. Part i: samples start_index[i] up to end_index[i] of shard[i] are read by worker
+    reader[i]. A shard of which there is no part is read by nobody; in queue mode every taker has the whole shard.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     WORKERS_FIELD_NUMBER: _builtins.int
-    OWNERS_FIELD_NUMBER: _builtins.int
-    START_INDEX_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    RANKS_FIELD_NUMBER: _builtins.int
+    ALIVE_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    READER_FIELD_NUMBER: _builtins.int
+    START_INDEX_FIELD_NUMBER: _builtins.int
+    END_INDEX_FIELD_NUMBER: _builtins.int
+    COMMITTED_FIELD_NUMBER: _builtins.int
+    NUM_SAMPLES_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     digest: _builtins.str
+    task_id: _builtins.str
+    mode: _builtins.str
+    """lanes, queue, dealt; empty = nobody reads it"""
     @_builtins.property
     def workers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
-    def owners(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def ranks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
-    def start_index(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """of each shard, and the end of the last"""
+    def alive(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]: ...
+    @_builtins.property
+    def shard(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def reader(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def start_index(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def end_index(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def committed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """queue mode: samples of shard[i] that count already"""
+
+    @_builtins.property
+    def num_samples(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of the whole dataset, by worker; empty in queue mode"""
 
     def __init__(
         self,
         *,
         workers: _abc.Iterable[_builtins.str] | None = ...,
-        owners: _abc.Iterable[_builtins.int] | None = ...,
-        start_index: _abc.Iterable[_builtins.int] | None = ...,
         generation: _builtins.int = ...,
         digest: _builtins.str = ...,
+        task_id: _builtins.str = ...,
+        mode: _builtins.str = ...,
+        ranks: _abc.Iterable[_builtins.int] | None = ...,
+        alive: _abc.Iterable[_builtins.bool] | None = ...,
+        shard: _abc.Iterable[_builtins.int] | None = ...,
+        reader: _abc.Iterable[_builtins.int] | None = ...,
+        start_index: _abc.Iterable[_builtins.int] | None = ...,
+        end_index: _abc.Iterable[_builtins.int] | None = ...,
+        committed: _abc.Iterable[_builtins.int] | None = ...,
+        num_samples: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "generation", b"generation", "owners", b"owners", "start_index", b"start_index", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "committed", b"committed", "digest", b"digest", "end_index", b"end_index", "generation", b"generation", "mode", b"mode", "num_samples", b"num_samples", "ranks", b"ranks", "reader", b"reader", "shard", b"shard", "start_index", b"start_index", "task_id", b"task_id", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -552,21 +600,24 @@ class TaskAck(_message.Message):
 
     TASK_ID_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
-    REASON_FIELD_NUMBER: _builtins.int
+    FROM_STEP_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     status: _builtins.str
-    reason: _builtins.str
+    from_step: _builtins.int
+    """of a resumed task: its checkpoint's; none: it starts anew"""
     def __init__(
         self,
         *,
         task_id: _builtins.str = ...,
         status: _builtins.str = ...,
-        reason: _builtins.str = ...,
+        from_step: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_from_step", b"_from_step", "from_step", b"from_step"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "status", b"status", "task_id", b"task_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_from_step", b"_from_step", "from_step", b"from_step", "status", b"status", "task_id", b"task_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__from_step: _TypeAlias = _typing.Literal["from_step"]  # noqa: Y015
+    _WhichOneofArgType__from_step: _TypeAlias = _typing.Literal["_from_step", b"_from_step"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__from_step) -> _WhichOneofReturnType__from_step | None: ...
 
 Global___TaskAck: _TypeAlias = TaskAck  # noqa: Y015

@@ -230,6 +230,8 @@ Global___WorkerStatus: _TypeAlias = WorkerStatus  # noqa: Y015
 
 @_typing.final
 class ResourceUsage(_message.Message):
+    """What was not measured is left out; on the wire `optional` is the same as the plain field of the original proto."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     CPU_PERCENT_FIELD_NUMBER: _builtins.int
@@ -244,25 +246,49 @@ class ResourceUsage(_message.Message):
     disk_read_bytes: _builtins.int
     disk_write_bytes: _builtins.int
     network_rx_bytes: _builtins.int
+    """no kernel counts by process: of the host, since the worker began"""
     network_tx_bytes: _builtins.int
     @_builtins.property
     def gpu_usage(self) -> _containers.RepeatedCompositeFieldContainer[Global___GpuUsage]: ...
     def __init__(
         self,
         *,
-        cpu_percent: _builtins.float = ...,
-        memory_used_bytes: _builtins.int = ...,
+        cpu_percent: _builtins.float | None = ...,
+        memory_used_bytes: _builtins.int | None = ...,
         gpu_usage: _abc.Iterable[Global___GpuUsage] | None = ...,
-        disk_read_bytes: _builtins.int = ...,
-        disk_write_bytes: _builtins.int = ...,
-        network_rx_bytes: _builtins.int = ...,
-        network_tx_bytes: _builtins.int = ...,
+        disk_read_bytes: _builtins.int | None = ...,
+        disk_write_bytes: _builtins.int | None = ...,
+        network_rx_bytes: _builtins.int | None = ...,
+        network_tx_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cpu_percent", b"_cpu_percent", "_disk_read_bytes", b"_disk_read_bytes", "_disk_write_bytes", b"_disk_write_bytes", "_memory_used_bytes", b"_memory_used_bytes", "_network_rx_bytes", b"_network_rx_bytes", "_network_tx_bytes", b"_network_tx_bytes", "cpu_percent", b"cpu_percent", "disk_read_bytes", b"disk_read_bytes", "disk_write_bytes", b"disk_write_bytes", "memory_used_bytes", b"memory_used_bytes", "network_rx_bytes", b"network_rx_bytes", "network_tx_bytes", b"network_tx_bytes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cpu_percent", b"cpu_percent", "disk_read_bytes", b"disk_read_bytes", "disk_write_bytes", b"disk_write_bytes", "gpu_usage", b"gpu_usage", "memory_used_bytes", b"memory_used_bytes", "network_rx_bytes", b"network_rx_bytes", "network_tx_bytes", b"network_tx_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cpu_percent", b"_cpu_percent", "_disk_read_bytes", b"_disk_read_bytes", "_disk_write_bytes", b"_disk_write_bytes", "_memory_used_bytes", b"_memory_used_bytes", "_network_rx_bytes", b"_network_rx_bytes", "_network_tx_bytes", b"_network_tx_bytes", "cpu_percent", b"cpu_percent", "disk_read_bytes", b"disk_read_bytes", "disk_write_bytes", b"disk_write_bytes", "gpu_usage", b"gpu_usage", "memory_used_bytes", b"memory_used_bytes", "network_rx_bytes", b"network_rx_bytes", "network_tx_bytes", b"network_tx_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__cpu_percent: _TypeAlias = _typing.Literal["cpu_percent"]  # noqa: Y015
+    _WhichOneofArgType__cpu_percent: _TypeAlias = _typing.Literal["_cpu_percent", b"_cpu_percent"]  # noqa: Y015
+    _WhichOneofReturnType__disk_read_bytes: _TypeAlias = _typing.Literal["disk_read_bytes"]  # noqa: Y015
+    _WhichOneofArgType__disk_read_bytes: _TypeAlias = _typing.Literal["_disk_read_bytes", b"_disk_read_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__disk_write_bytes: _TypeAlias = _typing.Literal["disk_write_bytes"]  # noqa: Y015
+    _WhichOneofArgType__disk_write_bytes: _TypeAlias = _typing.Literal["_disk_write_bytes", b"_disk_write_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__memory_used_bytes: _TypeAlias = _typing.Literal["memory_used_bytes"]  # noqa: Y015
+    _WhichOneofArgType__memory_used_bytes: _TypeAlias = _typing.Literal["_memory_used_bytes", b"_memory_used_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__network_rx_bytes: _TypeAlias = _typing.Literal["network_rx_bytes"]  # noqa: Y015
+    _WhichOneofArgType__network_rx_bytes: _TypeAlias = _typing.Literal["_network_rx_bytes", b"_network_rx_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__network_tx_bytes: _TypeAlias = _typing.Literal["network_tx_bytes"]  # noqa: Y015
+    _WhichOneofArgType__network_tx_bytes: _TypeAlias = _typing.Literal["_network_tx_bytes", b"_network_tx_bytes"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cpu_percent) -> _WhichOneofReturnType__cpu_percent | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__disk_read_bytes) -> _WhichOneofReturnType__disk_read_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__disk_write_bytes) -> _WhichOneofReturnType__disk_write_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__memory_used_bytes) -> _WhichOneofReturnType__memory_used_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__network_rx_bytes) -> _WhichOneofReturnType__network_rx_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__network_tx_bytes) -> _WhichOneofReturnType__network_tx_bytes | None: ...
 
 Global___ResourceUsage: _TypeAlias = ResourceUsage  # noqa: Y015
 
@@ -433,6 +459,71 @@ class ShardAssignment(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ShardAssignment: _TypeAlias = ShardAssignment  # noqa: Y015
+
+@_typing.final
+class ReadingInfo(_message.Message):
+    """The dataset's blocks are cut into `num_lanes` lanes of equal length; this worker reads `lanes`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    DATASET_ID_FIELD_NUMBER: _builtins.int
+    MANIFEST_FIELD_NUMBER: _builtins.int
+    NUM_LANES_FIELD_NUMBER: _builtins.int
+    SHUFFLE_FIELD_NUMBER: _builtins.int
+    LANES_FIELD_NUMBER: _builtins.int
+    SIZES_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    worker_id: _builtins.str
+    dataset_id: _builtins.str
+    manifest: _builtins.str
+    """names the files' content: the key of the blocks' order"""
+    num_lanes: _builtins.int
+    shuffle: _builtins.bool
+    sizes: _builtins.bytes
+    """samples of every block, 64-bit little-endian, deflated; may be empty at first"""
+    incarnation: _builtins.str
+    @_builtins.property
+    def lanes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        worker_id: _builtins.str = ...,
+        dataset_id: _builtins.str = ...,
+        manifest: _builtins.str = ...,
+        num_lanes: _builtins.int = ...,
+        shuffle: _builtins.bool = ...,
+        lanes: _abc.Iterable[_builtins.int] | None = ...,
+        sizes: _builtins.bytes = ...,
+        incarnation: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "incarnation", b"incarnation", "lanes", b"lanes", "manifest", b"manifest", "num_lanes", b"num_lanes", "shuffle", b"shuffle", "sizes", b"sizes", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadingInfo: _TypeAlias = ReadingInfo  # noqa: Y015
+
+@_typing.final
+class ReadingAck(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KNOWN_FIELD_NUMBER: _builtins.int
+    known: _builtins.bool
+    """false: this cut is not known yet, send it again with its sizes"""
+    def __init__(
+        self,
+        *,
+        known: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["known", b"known"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadingAck: _TypeAlias = ReadingAck  # noqa: Y015
 
 @_typing.final
 class ShardAssignments(_message.Message):

@@ -69,6 +69,11 @@ class CoordinatorStub:
                 request_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.ShardRequest.SerializeToString,
                 response_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.ShardAssignments.FromString,
                 _registered_method=True)
+        self.AnnounceReading = channel.unary_unary(
+                '/coordinator.Coordinator/AnnounceReading',
+                request_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.ReadingInfo.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.ReadingAck.FromString,
+                _registered_method=True)
         self.WaitBarrier = channel.unary_unary(
                 '/coordinator.Coordinator/WaitBarrier',
                 request_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.BarrierRequest.SerializeToString,
@@ -167,6 +172,13 @@ class CoordinatorServicer:
 
     def GetShardAssignments(self, request, context):
         """Every shard of the worker in the epoch's order; GetDataShard gives the first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AnnounceReading(self, request, context):
+        """A loader begins to read: what it reads of a registered dataset, so that others can see it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -280,6 +292,11 @@ def add_CoordinatorServicer_to_server(servicer, server):
                     servicer.GetShardAssignments,
                     request_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.ShardRequest.FromString,
                     response_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.ShardAssignments.SerializeToString,
+            ),
+            'AnnounceReading': grpc.unary_unary_rpc_method_handler(
+                    servicer.AnnounceReading,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.ReadingInfo.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_coordinator__pb2.ReadingAck.SerializeToString,
             ),
             'WaitBarrier': grpc.unary_unary_rpc_method_handler(
                     servicer.WaitBarrier,
@@ -526,6 +543,33 @@ class Coordinator:
             '/coordinator.Coordinator/GetShardAssignments',
             strata_dot_protocol_dot_generated_dot_coordinator__pb2.ShardRequest.SerializeToString,
             strata_dot_protocol_dot_generated_dot_coordinator__pb2.ShardAssignments.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AnnounceReading(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/coordinator.Coordinator/AnnounceReading',
+            strata_dot_protocol_dot_generated_dot_coordinator__pb2.ReadingInfo.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_coordinator__pb2.ReadingAck.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,6 +41,8 @@ class CoordinatorStub:
     GetDataShard: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.ShardRequest, _coordinator_pb2.ShardAssignment]
     GetShardAssignments: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.ShardRequest, _coordinator_pb2.ShardAssignments]
     """Every shard of the worker in the epoch's order; GetDataShard gives the first."""
+    AnnounceReading: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.ReadingInfo, _coordinator_pb2.ReadingAck]
+    """A loader begins to read: what it reads of a registered dataset, so that others can see it."""
     WaitBarrier: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.BarrierRequest, _coordinator_pb2.BarrierResponse]
     """Held until every participant arrived, the barrier broke, or its deadline passed."""
     NotifyCheckpoint: _grpc.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointInfo, _coordinator_pb2.CheckpointAck]
@@ -69,6 +71,8 @@ class CoordinatorAsyncStub(CoordinatorStub):
     GetDataShard: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.ShardRequest, _coordinator_pb2.ShardAssignment]  # type: ignore[assignment]
     GetShardAssignments: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.ShardRequest, _coordinator_pb2.ShardAssignments]  # type: ignore[assignment]
     """Every shard of the worker in the epoch's order; GetDataShard gives the first."""
+    AnnounceReading: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.ReadingInfo, _coordinator_pb2.ReadingAck]  # type: ignore[assignment]
+    """A loader begins to read: what it reads of a registered dataset, so that others can see it."""
     WaitBarrier: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.BarrierRequest, _coordinator_pb2.BarrierResponse]  # type: ignore[assignment]
     """Held until every participant arrived, the barrier broke, or its deadline passed."""
     NotifyCheckpoint: _aio.UnaryUnaryMultiCallable[_coordinator_pb2.CheckpointInfo, _coordinator_pb2.CheckpointAck]  # type: ignore[assignment]
@@ -136,6 +140,14 @@ class CoordinatorServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_coordinator_pb2.ShardAssignments, _abc.Awaitable[_coordinator_pb2.ShardAssignments]]:
         """Every shard of the worker in the epoch's order; GetDataShard gives the first."""
+
+    @_abc_1.abstractmethod
+    def AnnounceReading(
+        self,
+        request: _coordinator_pb2.ReadingInfo,
+        context: _ServicerContext,
+    ) -> _typing.Union[_coordinator_pb2.ReadingAck, _abc.Awaitable[_coordinator_pb2.ReadingAck]]:
+        """A loader begins to read: what it reads of a registered dataset, so that others can see it."""
 
     @_abc_1.abstractmethod
     def WaitBarrier(

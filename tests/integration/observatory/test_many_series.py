@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.observatory.conftest import ObservatoryProcess
+from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.sse import StreamClient
 
 _ORDINARY = 13
@@ -67,8 +67,8 @@ def _points(http: str, numbers: list[int]) -> dict[int, list[tuple[int, float]]]
     return {one["id"]: list(zip(one["steps"], one["values"], strict=True)) for one in body["series"]}
 
 
-async def _check_all(http: str, truth: dict[str, dict[str, list[tuple[int, float]]]]) -> None:
-    outline = await _outline(http)
+def _check_all(http: str, truth: dict[str, dict[str, list[tuple[int, float]]]]) -> None:
+    outline = asyncio.run(_outline(http))
     assert len(outline) == sum(map(len, truth.values()))
     for run, metrics in truth.items():
         chosen = [*list(metrics)[:20], *list(metrics)[-20:]]
@@ -78,29 +78,26 @@ async def _check_all(http: str, truth: dict[str, dict[str, list[tuple[int, float
         found = _points(http, [outline[run, metric]["id"] for metric in chosen])
         for metric in chosen:
             assert found[outline[run, metric]["id"]] == metrics[metric], (run, metric)
-        asked = await asyncio.to_thread(httpx.get, f"{http}/metrics/{run}", params={"metric": chosen[0]}, timeout=60)
-        answer = asked.json()["series"][0]
+        answer = httpx.get(f"{http}/metrics/{run}", params={"metric": chosen[0]}, timeout=60).json()["series"][0]
         assert list(zip(answer["steps"], answer["values"], strict=True)) == metrics[chosen[0]]
 
 
 @pytest.mark.timeout(300)
-async def test_everything_that_was_logged_can_be_seen(observatory: ObservatoryProcess) -> None:
+def test_everything_that_was_logged_can_be_seen(observatory: ObservatoryProcess) -> None:
     truth = _logged()
     for run, metrics in truth.items():
-        await asyncio.to_thread(_log, observatory.http, run, metrics)
-    await _check_all(observatory.http, truth)
+        _log(observatory.http, run, metrics)
+    _check_all(observatory.http, truth)
     # An old run goes on: its newest point and its first are both there.
     truth["run-00"]["layer/0000"].append((3, 42.0))
-    await asyncio.to_thread(_log, observatory.http, "run-00", {"layer/0000": [(3, 42.0)]})
-    await _check_all(observatory.http, truth)
-    listed = await asyncio.to_thread(httpx.get, f"{observatory.http}/runs")
-    runs = {run["run_id"]: run for run in listed.json()}
+    _log(observatory.http, "run-00", {"layer/0000": [(3, 42.0)]})
+    _check_all(observatory.http, truth)
+    runs = {run["run_id"]: run for run in httpx.get(f"{observatory.http}/runs").json()}
     assert runs["run-00"]["num_points"] == _NAMES * _STEPS + 1
     assert runs["wide"]["num_series"] == _WIDE
 
     observatory.kill()
     observatory.start()
-    async with asyncio.timeout(120):  # the engine starts and history is read, on a machine that may be busy
-        while len(await _outline(observatory.http)) < sum(map(len, truth.values())):  # noqa: ASYNC110  # over HTTP
-            await asyncio.sleep(0.2)
-    await _check_all(observatory.http, truth)
+    everything = sum(map(len, truth.values()))
+    wait_until(lambda: len(asyncio.run(_outline(observatory.http))) == everything, "history after a restart", 120)
+    _check_all(observatory.http, truth)

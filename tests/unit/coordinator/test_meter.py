@@ -37,7 +37,7 @@ def test_requests_per_second_cover_the_last_ten_seconds(clock: ManualClock) -> N
 def test_barriers_have_a_tail_and_a_histogram(clock: ManualClock) -> None:
     meter = Meter(clock)
     for latency in [0.1] * 98 + [40.0, 40.0, 5_000.0]:
-        meter.barrier(latency, latency * 10)
+        meter.barrier(latency, latency * 9)
     assert meter.barrier_latency_p99_ms() == 40.0
     assert meter.barrier_wait_p99_ms() == 400.0
     buckets = dict(zip((*BARRIER_BOUNDS_MS, "more"), meter.barrier_buckets, strict=True))
@@ -45,6 +45,17 @@ def test_barriers_have_a_tail_and_a_histogram(clock: ManualClock) -> None:
     clock.advance(61)
     assert meter.barrier_latency_p99_ms() is None, "the window has passed"
     assert sum(meter.barrier_buckets) == 101, "but a histogram counts for ever"
+    assert meter.barrier_sum_ms == pytest.approx(98 * 0.1 + 2 * 40.0 + 5_000.0)
+
+
+def test_the_wait_at_a_barrier_is_never_below_its_latency(clock: ManualClock) -> None:
+    meter = Meter(clock)
+    meter.barrier(12.66, 0.0)
+    meter.barrier(0.5, 5.0)
+    latency, wait = meter.barrier_latency_p99_ms(), meter.barrier_wait_p99_ms()
+    assert latency is not None
+    assert wait is not None
+    assert wait >= latency
 
 
 def test_checkpoints_count_only_when_their_time_is_known(clock: ManualClock) -> None:
@@ -57,8 +68,9 @@ def test_checkpoints_count_only_when_their_time_is_known(clock: ManualClock) -> 
 
 def test_the_newest_rebalance_and_the_commits(clock: ManualClock) -> None:
     meter = Meter(clock)
-    meter.shards(9.0)
-    meter.shards(3.0)
+    meter.dealing(lambda: clock.advance(0.009))
+    meter.dealing(lambda: clock.advance(0.003))
     meter.commits([0.001, 0.002])
-    assert meter.shard_assignment_ms() == 3.0
     assert meter.journal_commit_p99_ms() == 2.0
+    clock.advance(3600)
+    assert meter.shard_assignment_ms() == pytest.approx(3.0), "the last one counts until there is another"

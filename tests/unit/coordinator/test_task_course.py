@@ -2,6 +2,8 @@
 any restart of the coordinator, crashes before durability included.
 """
 
+import pytest
+
 from strata.clock import ManualClock
 from strata.config import RANK_VARIABLES
 from strata.coordinator.coordinator import Coordinator
@@ -10,6 +12,7 @@ from strata.coordinator.scheduler import Scheduler
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.tasks import Task
+from strata.errors import Conflict, UnknownTask
 from strata.protocol.generated import agents_pb2 as ag
 from strata.types.tasks import TaskSpec, TaskStatus
 from strata.types.workers import AgentSpec
@@ -188,3 +191,59 @@ async def test_stop_waits_for_every_rank() -> None:
     )
     assert agent.wanted == []
     assert world.coordinator.state.membership.alive_in("t") == []
+
+
+async def test_a_failed_task_is_resumed_with_its_id_its_attempts_and_fresh_budgets() -> None:
+    world, agent = await _running(max_restarts=0)
+    await world.report(agent, 1, 1, exit_code=1)
+    assert (world.task.status, world.task.course.failures) == (TaskStatus.FAILED, 1)
+    assert world.task.completed_at is not None
+    world.coordinator.apply(c.ResumeTask(task_id="t"))
+    resumed = world.coordinator.state.tasks.task("t")
+    assert (resumed.status, resumed.attempt, resumed.completed_at) == (TaskStatus.QUEUED, 1, None)
+    assert world.task.reason == "resumed by the user, to go on at step 0, for it has no checkpoint"
+    await world.report(agent, 1, 0, exit_code=-9, stopped=True)  # a late word of what was ended
+    await world.boot()  # killed while it was in the queue
+    await world.scheduler.step()
+    assert (world.task.status, world.task.attempt, world.task.course.failures) == (TaskStatus.RUNNING, 2, 0)
+    assert agent.started == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    assert world.task.started_at is not None
+    await world.run_all(agent, 2, 2)
+    for rank in range(2):
+        await world.report(agent, 2, rank, exit_code=0)
+    assert world.task.status is TaskStatus.COMPLETED
+
+
+async def test_only_what_has_stopped_or_failed_can_be_resumed() -> None:
+    world, agent = await _running()
+    with pytest.raises(Conflict, match="task 't' is running: only a stopped or failed task can be resumed"):
+        world.coordinator.apply(c.ResumeTask(task_id="t"))
+    for rank in range(2):
+        await world.report(agent, 1, rank, exit_code=0)
+    with pytest.raises(Conflict, match="task 't' is completed: there is nothing to resume"):
+        world.coordinator.apply(c.ResumeTask(task_id="t"))
+    with pytest.raises(UnknownTask):
+        world.coordinator.apply(c.ResumeTask(task_id="nobody"))
+
+
+async def test_a_stop_in_a_hurry_gives_no_grace() -> None:
+    world, agent = await _running()
+    world.coordinator.apply(c.StopTask(task_id="t", reason="stopped by Ctrl-C"))
+    await world.scheduler.step()
+    assert all(item.grace_s > 0 for item in agent.wanted)
+    world.coordinator.apply(c.StopTask(task_id="t", reason="again", hurry=True))
+    await world.scheduler.step()
+    assert [(item.stop, item.grace_s) for item in agent.wanted] == [(True, 0.0), (True, 0.0)]
+    assert world.task.reason == "stopped by Ctrl-C"
+
+
+async def test_ranks_left_by_a_lost_host_still_hold_their_slots_when_the_task_is_resumed() -> None:
+    """They may still run there: nobody else gets their place before the agent has said that they are gone."""
+    world, agent = await _running(max_restarts=0)
+    await world.report(agent, 1, 1, exit_code=1)  # rank 0 is still being ended
+    world.coordinator.apply(c.ResumeTask(task_id="t"))
+    await world.scheduler.step()
+    assert (world.task.status, world.task.attempt) == (TaskStatus.QUEUED, 1)
+    assert world.task.reason == "waiting for 2 slots: 1 of 2 are free on 1 local agent"
+    await world.report(agent, 1, 0, exit_code=-15, stopped=True)
+    assert (world.task.status, world.task.attempt) == (TaskStatus.RUNNING, 2)

@@ -94,3 +94,16 @@ def test_bad_places_are_refused(parquet: "Dataset") -> None:
         peek(parquet.glob, position=140)
     with pytest.raises(InvalidArgument, match="position 200"):
         peek(parquet.glob, position=200)
+
+
+def test_a_series_is_shown_whole_and_a_long_one_keeps_its_peaks() -> None:
+    sine = np.sin(np.linspace(0, 10 * np.pi, 64))
+    assert shown(sine)["values"] == sine.tolist()
+    assert shown(sine.tolist())["values"] == sine.tolist()
+    long = np.zeros(100_000)
+    long[[12_345, 70_000, 99_999]] = 7.0, -5.0, np.nan
+    values = shown(long)["values"]
+    assert len(values) <= 400
+    assert values.index(7.0) < values.index(-5.0)
+    assert shown(long)["shape"] == [100_000]
+    json.dumps(shown(long), allow_nan=False)

@@ -180,6 +180,7 @@ function makeRequests(world: World, create: (task: CreateTask) => string): Reque
     shards: async (dataset) => makeShards(world, dataset),
     preview: async (dataset, worker, n) => makePreview(dataset, worker, n, world.main.step),
     points: async () => ({ epoch: "demo", series: [] }),
+    checkpointRows: async () => [],
     outline: () => Promise.reject(new Error("the demo leaves no run out")),
     series: async (run, query) => sampleSeries(world, run, query),
     course: async (task) => makeCourse(world, task, Date.now()),

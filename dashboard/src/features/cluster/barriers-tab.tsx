@@ -1,13 +1,24 @@
 import type { Barrier } from "@/api/wire";
 import { Empty } from "@/components/ui/empty";
+import { PageLink } from "@/components/ui/page-link";
 import { Panel } from "@/components/ui/panel";
 import { ProgressBar } from "@/components/ui/progress";
 import { StatusLabel } from "@/components/ui/status";
 import { type Column, Table } from "@/components/ui/table";
 import { useNow } from "@/hooks/now";
 import { formatAge, formatCount, formatDuration, toMs } from "@/lib/format";
-import { missingText } from "@/lib/workers";
+import { missingNames, missingText } from "@/lib/workers";
 import { useCluster } from "@/stores/cluster";
+
+/** Whose barrier it is; workers that registered by themselves have no task. */
+function TaskName({ id }: { id: string | null | undefined }) {
+  if (!id) return <span className="text-muted">plain workers</span>;
+  return (
+    <PageLink page="tasks" id={id} className="text-accent hover:underline">
+      {id}
+    </PageLink>
+  );
+}
 
 function created(barrier: Barrier): number | null {
   return toMs(barrier.created_at, barrier.created_at_ms);
@@ -20,6 +31,8 @@ export function BarriersTab() {
   const done = barriers.filter((one) => one.status !== "waiting");
   const columns: Column<Barrier>[] = [
     { key: "name", title: "Barrier", cell: (row) => <span className="font-mono">{row.name}</span> },
+    { key: "step", title: "Step", right: true, from: "md", cell: (row) => formatCount(row.step) },
+    { key: "task", title: "Task", from: "md", cell: (row) => <TaskName id={row.task_id} /> },
     { key: "status", title: "Status", cell: (row) => <StatusLabel status={row.status} /> },
     { key: "arrived", title: "Arrived", right: true, cell: (row) => `${row.arrived} of ${row.total}` },
     {
@@ -32,9 +45,12 @@ export function BarriersTab() {
     { key: "age", title: "Opened", right: true, from: "sm", cell: (row) => formatAge(created(row), now) },
     {
       key: "reason",
-      title: "Reason",
+      title: "Missing and reason",
       className: "w-full max-w-0 truncate",
-      cell: (row) => <span title={row.reason ?? ""}>{row.reason ?? ""}</span>,
+      cell: (row) => {
+        const words = [missingNames(row, workers), row.reason].filter(Boolean).join(": ");
+        return <span title={words}>{words}</span>;
+      },
     },
   ];
   return (
@@ -50,8 +66,8 @@ export function BarriersTab() {
               <li key={barrier.id} data-barrier={barrier.id}>
                 <p className="flex flex-wrap justify-between gap-x-4 text-xs">
                   <span>
-                    <span className="font-mono font-medium">{barrier.name}</span> waits for{" "}
-                    {missingText(barrier, workers, now) || "members to arrive"}
+                    <span className="font-mono font-medium">{barrier.name}</span> of <TaskName id={barrier.task_id} />{" "}
+                    waits for {missingText(barrier, workers, now) || "members to arrive"}
                   </span>
                   <span className="text-muted">
                     {formatCount(barrier.arrived)} of {formatCount(barrier.total)} · for{" "}

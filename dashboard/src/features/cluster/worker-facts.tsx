@@ -27,7 +27,10 @@ export function WorkerResources({ worker }: { worker: Worker }) {
           </span>,
         ]),
         ["Disk", `${formatBytes(resources.disk_read_bytes)} read · ${formatBytes(resources.disk_write_bytes)} written`],
-        ["Network", `${formatBytes(resources.network_rx_bytes)} in · ${formatBytes(resources.network_tx_bytes)} out`],
+        [
+          "Network of its host",
+          `${formatBytes(resources.network_rx_bytes)} in · ${formatBytes(resources.network_tx_bytes)} out`,
+        ],
       ]}
     />
   );

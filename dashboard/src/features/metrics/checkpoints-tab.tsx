@@ -1,62 +1,81 @@
-import type { Checkpoint } from "@/api/wire";
+import type { RunInfo } from "@/api/wire";
 import { Empty } from "@/components/ui/empty";
 import { Panel } from "@/components/ui/panel";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { StatusLabel } from "@/components/ui/status";
 import { type Column, Table } from "@/components/ui/table";
+import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
+import { useResource } from "@/hooks/resource";
 import { useShownRuns } from "@/hooks/runs";
-import { formatAge, formatBytes, formatCount, formatDuration, formatRate, toMs } from "@/lib/format";
+import { formatAge, formatBytes, formatCount, formatDuration, formatRate } from "@/lib/format";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
+import { loggedRow, ownRow, type Row } from "./checkpoint-rows";
 import { MetricGrid } from "./metric-grid";
 import type { MetricEntry } from "./use-metrics";
 
 const ROWS = 200;
 
-export function CheckpointsTab({ metrics }: { metrics: readonly MetricEntry[] }) {
-  const now = useNow(5000);
-  const runs = useCatalog((state) => state.runs);
-  const shown = useShownRuns();
-  const all = useCluster((state) => state.checkpoints);
-  const runOf = new Map(
-    runs.filter((run) => shown.includes(run.run_id)).map((run) => [run.task_id ?? run.run_id, run]),
+/** Asked again now and then: the stream brings the points of these metrics, but not their tags. */
+function useLogged(runs: readonly RunInfo[], metrics: readonly MetricEntry[]): Row[] {
+  const writers = runs.filter((run) =>
+    metrics.some(({ name }) => seriesStore.of(name).some((series) => series.head.run_id === run.run_id)),
   );
-  const rows = all.filter((one) => runOf.has(one.task_id ?? ""));
-  const columns: Column<Checkpoint>[] = [
-    {
-      key: "run",
-      title: "Run",
-      cell: (row) => {
-        const run = runOf.get(row.task_id ?? "");
-        return run ? (
-          <span className="flex items-center gap-1.5">
-            <RunSwatch run={run.run_id} /> {displayName(run)}
-          </span>
-        ) : null;
-      },
-    },
-    { key: "step", title: "Step", right: true, cell: (row) => formatCount(row.step) },
-    { key: "status", title: "Status", cell: (row) => <StatusLabel status={row.status} /> },
-    { key: "size", title: "Size", right: true, cell: (row) => formatBytes(row.size) },
-    { key: "save", title: "Save", right: true, from: "md", cell: (row) => formatDuration(row.duration_s) },
-    {
-      key: "rate",
-      title: "MB/s",
-      right: true,
-      from: "md",
-      cell: (row) => formatRate(row.throughput),
-    },
-    {
-      key: "age",
-      title: "Created",
-      right: true,
-      cell: (row) => formatAge(toMs(row.created_at, row.created_at_ms), now),
-    },
-  ];
+  const { data } = useResource(
+    ["checkpoint-rows", ...writers.map((run) => run.run_id)],
+    (it, signal) => Promise.all(writers.map((run) => it.checkpointRows(run.run_id, signal))),
+    { everyMs: 5000, enabled: writers.length > 0 },
+  );
+  return writers.flatMap((run, i) => (data?.[i] ?? []).map((one, place) => loggedRow(one, run, place)));
+}
+
+const COLUMNS: Column<Row>[] = [
+  {
+    key: "run",
+    title: "Run",
+    cell: ({ run }) => (
+      <span className="flex items-center gap-1.5">
+        <RunSwatch run={run.run_id} /> {displayName(run)}
+      </span>
+    ),
+  },
+  { key: "step", title: "Step", right: true, cell: (row) => formatCount(row.step) },
+  { key: "status", title: "Status", cell: (row) => <StatusLabel status={row.status} /> },
+  { key: "size", title: "Size", right: true, cell: (row) => formatBytes(row.size) },
+  { key: "save", title: "Save", right: true, from: "md", cell: (row) => formatDuration(row.seconds) },
+  { key: "rate", title: "MB/s", right: true, from: "md", cell: (row) => formatRate(row.rate) },
+  { key: "age", title: "Created", right: true, cell: (row) => <Age ms={row.created} /> },
+  {
+    key: "detail",
+    title: "Path, or what its writer logged",
+    className: "w-full max-w-0 min-w-52 truncate font-mono",
+    cell: (row) => <span title={row.detail}>{row.detail}</span>,
+  },
+];
+
+function Age({ ms }: { ms: number | null }) {
+  return formatAge(ms, useNow(5000));
+}
+
+export function CheckpointsTab({ metrics }: { metrics: readonly MetricEntry[] }) {
+  const shown = useShownRuns();
+  const runs = useCatalog((state) => state.runs).filter((run) => shown.includes(run.run_id));
+  const all = useCluster((state) => state.checkpoints);
+  const logged = useLogged(runs, metrics);
+  const runOf = new Map(runs.map((run) => [run.task_id ?? run.run_id, run]));
+  const own = all.flatMap((one) => {
+    const run = runOf.get(one.task_id ?? "");
+    return run ? [ownRow(one, run)] : [];
+  });
+  const rows = [...own, ...logged].sort((a, b) => (b.created ?? 0) - (a.created ?? 0));
   return (
     <>
-      <Panel flush>
+      <Panel
+        title="Checkpoints"
+        flush
+        note={rows.length > ROWS ? `the newest ${ROWS} of ${formatCount(rows.length)}` : undefined}
+      >
         {rows.length === 0 ? (
           <Empty title="No checkpoints of the runs on show">
             {all.length > 0
@@ -67,8 +86,8 @@ export function CheckpointsTab({ metrics }: { metrics: readonly MetricEntry[] })
           <Table
             label="Checkpoints of the runs on show"
             rows={rows.slice(0, ROWS)}
-            columns={columns}
-            rowKey={(row) => row.id}
+            columns={COLUMNS}
+            rowKey={(row) => row.key}
           />
         )}
       </Panel>

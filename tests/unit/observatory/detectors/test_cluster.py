@@ -1,9 +1,10 @@
 """Detectors over events, vitals and silence."""
 
+from dataclasses import replace
 from typing import Any
 
 from strata.observatory.detectors.cluster import ClusterDetector, find_stalled, from_event
-from strata.types.metrics import RunInfo
+from strata.types.metrics import RunInfo, RunState
 
 
 def worker(name: str, rank: int, step_time_s: float, **more: Any) -> dict[str, Any]:
@@ -45,9 +46,30 @@ def test_events_that_people_want_to_know() -> None:
 
 
 def test_a_run_that_goes_silent_while_it_should_run() -> None:
-    run = RunInfo(run_id="r1", start_ms=0, last_event_ms=100_000, num_points=1_000, num_series=10, status="running")
-    assert find_stalled([run], set(), 130_000) == []
-    assert [finding.kind for finding in find_stalled([run], set(), 190_000)] == ["stalled_run"]
-    ended = RunInfo(run_id="r1", start_ms=0, last_event_ms=100_000, num_points=1_000, num_series=10, status="finished")
-    assert find_stalled([ended], set(), 190_000) == []
-    assert len(find_stalled([ended], {"r1"}, 190_000)) == 1
+    run = RunInfo(
+        run_id="r1",
+        start_ms=0,
+        last_event_ms=100_000,
+        num_points=1_000,
+        num_series=10,
+        status="running",
+        state=RunState.RUNNING,
+    )
+    assert find_stalled([run], {}, 130_000) == []
+    assert [finding.kind for finding in find_stalled([run], {}, 190_000)] == ["stalled_run"]
+    assert find_stalled([replace(run, state=RunState.LOST)], {}, 190_000) == [], (
+        "nobody was heard of for long: it is over"
+    )
+    ended = replace(run, status="finished")
+    assert find_stalled([ended], {}, 190_000) == []
+    assert len(find_stalled([ended], {"r1": "running"}, 190_000)) == 1
+    assert find_stalled([run], {"r1": "failed"}, 190_000) == [], "its task knows better"
+
+
+def test_a_rank_that_makes_no_step_is_a_hang() -> None:
+    reason = "rank 2 has made no step for over 60 s (step 41)"
+    body = {"task_id": "t1", "status": "running", "attempt": 1, "reason": reason, "at": 1.0}
+    (finding,) = from_event("TaskChanged", body)
+    assert (finding.kind, finding.severity, finding.rank, finding.step) == ("hang", "critical", 2, 41)
+    (later,) = from_event("TaskChanged", {**body, "reason": reason.replace("60 s", "1 min")})
+    assert later.subject == finding.subject

@@ -54,6 +54,19 @@ def test_a_kill_costs_recovery_and_the_work_since_the_last_checkpoint() -> None:
     )  # fmt: skip
 
 
+def test_the_time_between_a_stop_and_its_resumption_is_nobodys() -> None:
+    course = Course()
+    course.change("running", 1, "attempt 1", 100.0, -1)
+    course.change("stopped", 1, "stopped by the user", 160.0, -1)
+    course.change("queued", 1, "resumed by the user, to go on from step 40", 9_000.0, -1)
+    course.change("running", 2, "attempt 2, resumes from step 40", 9_001.0, 40)
+    course.change("completed", 2, "all 4 ranks finished", 9_036.0, 40)
+    facts = {1: Facts(working_at=105.0, top_step=40), 2: Facts(working_at=9_006.0, top_step=100)}
+    shares = plan_shares(course, facts, now=9_999.0)
+    assert (shares["wall_s"], shares["starting_s"], shares["recovering_s"]) == (95.0, 10.0, 0.0)
+    assert [row["status"] for row in course_view("t1", course, facts, 9_999.0)["attempts"]] == ["stopped", "completed"]
+
+
 def test_what_nobody_watched_is_not_called_training() -> None:
     shares = plan_shares(killed_once(), FACTS, now=999.0)
     assert shares["training_s"] is shares["barrier_s"] is shares["checkpoint_s"] is None

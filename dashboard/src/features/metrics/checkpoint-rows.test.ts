@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import type { CheckpointRow, RunInfo } from "@/api/wire";
+import { loggedRow } from "./checkpoint-rows";
+
+const RUN: RunInfo = { run_id: "r", start_time: 1, last_event_time: 2, latest_step: 3, is_active: true };
+const POINT: CheckpointRow = {
+  metric: "checkpoint_save",
+  host: "",
+  rank: 0,
+  step: 500,
+  value: 12.5,
+  unit: "",
+  event_time_ms: 7,
+  tags: { path: "s3://models/500", size_bytes: 2_000_000, shards: [1, 2] },
+};
+
+test("what another writer's tags say is in the row, word by word", () => {
+  const row = loggedRow(POINT, RUN, 0);
+  expect(row).toMatchObject({ step: 500, status: "logged", size: 2_000_000, seconds: null, created: 7 });
+  expect(row.detail).toBe("checkpoint_save 12.5 · path s3://models/500 · size_bytes 2000000 · shards [1,2]");
+  expect(loggedRow({ ...POINT, tags: { status: "completed", duration_s: 2 } }, RUN, 0)).toMatchObject({
+    status: "completed",
+    seconds: 2,
+    size: null,
+  });
+});

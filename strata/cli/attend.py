@@ -1,0 +1,188 @@
+"""A task in a terminal: the cluster it runs on, its lines as they come, what Ctrl-C does, and how it ended."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from rich.console import Console
+
+from strata.cli.api import Api
+from strata.cli.follow import LogFollower, print_lines
+from strata.cli.up import cluster
+from strata.client.channel import Channel
+from strata.client.tasks import TasksClient, TaskView
+from strata.config import Settings
+from strata.errors import CoordinatorUnavailable, InvalidArgument, StrataError
+from strata.types.tasks import TaskStatus
+
+__all__ = ["Attendance", "Stops", "answers", "task_cluster", "whisper"]
+
+_POLL_S = 0.5
+_LOOK_S = 0.05
+_NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+_console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class Stops:
+    """Ctrl-C and SIGTERM, as often as they come. Whoever still sends them the third time does not wait for the task."""
+
+    def __init__(self) -> None:
+        self.first = ""
+        self.count = 0
+        self._came = threading.Event()
+
+    def ask(self, number: int, frame: object) -> None:
+        del frame
+        self.first = self.first or _NAMES[signal.Signals(number)]
+        self.count += 1
+        self._came.set()
+        if self.count > 2:
+            raise KeyboardInterrupt
+
+    def wait(self, seconds: float) -> None:
+        """Until one comes that was not waited for yet."""
+        if self._came.wait(seconds):
+            self._came.clear()
+
+    @contextlib.contextmanager
+    def heard(self) -> "Iterator[Stops]":
+        before = {number: signal.signal(number, self.ask) for number in _NAMES}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+Place = tuple[Mapping[str, str], Stops, Callable[[], None]]
+
+
+@contextlib.contextmanager
+def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[Place]:
+    """Where the cluster listens, the stops that a user asks for, and a pause between two looks at a task. A cluster
+    that is started here has slots for this many workers."""
+    known = Api(settings).endpoints
+    address = known.get("grpc", settings.coordinator_addr)
+    stops = Stops()
+    if answers(address):
+        with stops.heard():
+            yield {**known, "grpc": address}, stops, lambda: stops.wait(_POLL_S)
+        return
+    if not embed:
+        raise CoordinatorUnavailable(
+            f"no coordinator answers at {settings.coordinator_addr}",
+            hint="A detached task needs one that stays: start it with `strata up`.",
+        )
+    whisper("no coordinator answers, starting one here")
+    with cluster(_with_slots(settings, workers), with_agent=workers > 0) as supervisor, stops.heard():
+
+        def pause() -> None:
+            until, before = time.monotonic() + _POLL_S, stops.count
+            while time.monotonic() < until and stops.count == before:
+                supervisor.look()
+                stops.wait(_LOOK_S)
+
+        yield supervisor.endpoints, stops, pause
+
+
+def _with_slots(settings: Settings, workers: int) -> Settings:
+    if settings.slots is None:
+        return settings.model_copy(update={"slots": max(workers, 4, os.cpu_count() or 1)})
+    if settings.slots < workers:
+        raise InvalidArgument(
+            f"{workers} workers do not fit into {settings.slots} slots",
+            hint="STRATA_SLOTS says how many there are: raise or unset it, or ask for fewer workers.",
+        )
+    return settings
+
+
+def answers(address: str) -> bool:
+    with Channel(address, patience_s=0.0) as channel:
+        try:
+            TasksClient(channel).list()
+        except CoordinatorUnavailable:
+            return False
+    return True
+
+
+class Attendance:
+    """A task from its submission to its end, with its lines on the terminal. `command` is what the user typed."""
+
+    def __init__(self, tasks: TasksClient, task_id: str, settings: Settings, place: Place, command: str) -> None:
+        self._tasks = tasks
+        self._task_id = task_id
+        self._lines = LogFollower(Api(settings), {"task_id": task_id})
+        _, self._stops, self._pause = place
+        self._command = command
+
+    def run(self, look: Callable[[TaskView], None] = lambda _: None) -> TaskView:
+        """`look` sees the task again and again, and may give it up by raising."""
+        reason = ""
+        while not (task := self._look()).status.final:
+            if task.reason != reason:
+                reason = task.reason
+                whisper(f"{task.status}: {reason}")
+            if self._stops.count:
+                by = self._stops.first
+                _console.print(
+                    f"[yellow]{by}: stopping the task.[/] Its ranks save and leave; Ctrl-C again ends them at once."
+                )
+                return self.stop(f"stopped by {by} in `{self._command}`")
+            look(task)
+            self._pause()
+        _follow_to_the_end(self._lines)
+        return task
+
+    def stop(self, reason: str) -> TaskView:
+        """Returns when it has ended."""
+        self._tasks.stop(self._task_id, reason)
+        stop_at, hurried = -1, False
+        while not (task := self._look()).status.final:
+            if task.stop_at != stop_at:
+                stop_at = task.stop_at
+                whisper(f"its ranks save and leave together at step {stop_at}")
+            if self._stops.count > 1 and not hurried:
+                hurried = True
+                _console.print("[yellow]ending its ranks at once[/], without a save")
+                self._tasks.stop(self._task_id, reason, hurry=True)
+            self._pause()
+        _follow_to_the_end(self._lines)
+        return task
+
+    def tell(self, task: TaskView) -> None:
+        """How it ended, and how to go on."""
+        colour = "green" if task.status is TaskStatus.COMPLETED else "red"
+        _console.print(f"[{colour}]{task.status}[/] {task.task_id}:", end=" ")
+        _console.print(task.reason or "done", markup=False)
+        if task.status is not TaskStatus.COMPLETED:
+            where = f"its checkpoint of step {task.saved_step}" if task.saved_step is not None else "the start"
+            whisper(f"`strata resume {task.task_id}` goes on from {where}")
+
+    def _look(self) -> TaskView:
+        task = self._tasks.get(self._task_id)
+        _follow(self._lines)
+        return task
+
+
+def _follow(follower: LogFollower) -> int:
+    """A dead observatory is no reason to end: the task goes on, and its lines are there when it is back."""
+    with contextlib.suppress(StrataError):
+        rows = follower.more()
+        print_lines(rows)
+        return len(rows)
+    return 0
+
+
+def _follow_to_the_end(follower: LogFollower) -> None:
+    """The last lines come in a little after the exit: until two looks in a row find none."""
+    quiet = 0
+    while quiet < 2:
+        time.sleep(_POLL_S)
+        quiet = 0 if _follow(follower) else quiet + 1
+
+
+def whisper(line: str) -> None:
+    _console.print(line, style="dim", markup=False)

@@ -1,0 +1,35 @@
+"""Who is told what the loaders of this process read: a worker runtime behind a Protocol, or nobody."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from strata.data.preview import Preview
+from strata.sharding import LaneLayout
+
+__all__ = ["ReadWatcher", "read_watcher", "set_read_watcher"]
+
+
+class ReadWatcher(Protocol):
+    """Implemented above this layer. Neither call may raise; `handed_out` comes with every batch and must be cheap."""
+
+    def begins(self, dataset_id: str, layout: LaneLayout, lanes: tuple[int, ...]) -> None:
+        """A loader reads these lanes of a registered dataset from now on. May block for a moment."""
+        ...
+
+    def handed_out(self, dataset_id: str, num_read: int, look: Callable[[int], Preview]) -> None:
+        """A batch of a registered dataset was handed out: `num_read` samples of the epoch are this worker's so far,
+        `look(n)` makes a preview of the batch's first n."""
+        ...
+
+
+_ambient: ReadWatcher | None = None
+
+
+def set_read_watcher(watcher: ReadWatcher | None) -> None:
+    """Makes loaders of this process tell `watcher`. For the worker runtime, at its start."""
+    global _ambient  # one process belongs to one job
+    _ambient = watcher
+
+
+def read_watcher() -> ReadWatcher | None:
+    return _ambient
