@@ -15,7 +15,7 @@ TORCH := torch==2.13.0 torchdata==0.11.0
 BROWSER_PACKAGES := chromium fonts-dejavu-core
 LAUNCHER_PACKAGES := openssh-server openssh-client slurm-wlm munge
 
-.PHONY: help setup run test check proto tree bench fresh test-launchers test-torch screenshots dashboard browser h2load promtool constraints clean
+.PHONY: help setup run test check proto tree bench fresh test-launchers test-torch screenshots dashboard browser h2load promtool constraints clean test-image
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench: setup ## benchmarks beside their peers, into benchmarks/results (NAME=sha
 
 fresh: ## rehearse the README's two commands: new clone, empty HOME, nothing installed
 	@python3 scripts/fresh.py $(ARGS)
+
+test-image: $(VENV)/.installed ## rehearse the Dockerfile's steps in a clean Debian, without Docker (root, debootstrap)
+	@$(BIN)/python scripts/image.py $(ARGS)
 
 # Only what integrates with torch needs this. pytest's exit code 5 means that no such test exists yet.
 test-torch: setup ## install torch, then the tests that need it

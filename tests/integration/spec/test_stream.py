@@ -1,0 +1,128 @@
+"""Document 5 with a plain EventSource: what comes, in which order, and what the unprefixed paths answer."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.waiting import eventually
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def events(cluster: Cluster, query: str = "", **headers: str) -> Iterator[tuple[str, str, Any]]:
+    """(event, id, data) as an EventSource reads them."""
+    url = f"{cluster.endpoints['http']}/stream?{query}"
+    with httpx.stream("GET", url, headers=headers, timeout=60) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        fields: dict[str, str] = {}
+        for line in answer.iter_lines():
+            if line.startswith(":"):
+                continue
+            if line:
+                name, _, value = line.partition(": ")
+                fields[name] = value
+            elif fields:
+                if "data" in fields:
+                    yield fields.get("event", "message"), fields.get("id", ""), json.loads(fields["data"])
+                fields = {}
+
+
+def log(cluster: Cluster, run_id: str, *points: dict[str, Any]) -> None:
+    assert cluster.post(f"/api/runs/{run_id}/points", {"points": list(points)}) == {"accepted": len(points)}
+
+
+def test_snapshot_then_deltas_then_runs_meta(cluster: Cluster) -> None:
+    log(cluster, "sse-a", {"metric": "loss_t1", "step": 1, "value": 0.5})
+    stream = events(cluster, "topics=metrics")
+    name, first_id, snapshot = next(stream)
+    assert name == "snapshot"
+    assert {"epoch", "runs", "series"} <= set(snapshot)
+    assert "sse-a" in {run["run_id"] for run in snapshot["runs"]}
+    log(cluster, "sse-a", {"metric": "loss_t1", "step": 2, "value": 0.25})
+    seen: dict[str, Any] = {}
+    for name, _, data in stream:
+        assert name != "snapshot", "after the first there are only changes"
+        seen.setdefault(name, data)
+        if {"delta", "runs_meta"} <= set(seen):
+            break
+    assert "points" in seen["delta"]
+    assert {"run_id", "is_active"} <= set(seen["runs_meta"]["runs"][0])
+    epoch, number = first_id.split(":")
+    assert epoch == snapshot["epoch"]
+    resumed = events(cluster, "topics=metrics", **{"Last-Event-ID": first_id})
+    name, next_id, _ = next(resumed)
+    assert name in {"delta", "runs_meta"}
+    assert int(next_id.split(":")[1]) > int(number)
+
+
+def test_runs_meta_comes_every_thirty_seconds() -> None:
+    source = (ROOT / "strata" / "observatory" / "poller.py").read_text()
+    found = re.search(r"^_META_S = ([\d.]+)", source, re.MULTILINE)
+    assert found is not None
+    assert float(found[1]) == 30.0
+
+
+def test_a_run_is_active_for_five_minutes(cluster: Cluster) -> None:
+    now = time.time()
+    log(cluster, "fresh-run", {"metric": "loss", "step": 1, "value": 1, "event_time": now - 60})
+    log(cluster, "old-run", {"metric": "loss", "step": 1, "value": 1, "event_time": now - 400})
+    runs = {run["run_id"]: run for run in cluster.get("/runs")}
+    assert runs["fresh-run"]["is_active"] is True
+    assert runs["old-run"]["is_active"] is False
+
+
+def test_runs_have_the_fields_of_the_specification(cluster: Cluster) -> None:
+    began = time.time() - 30
+    for step in (1, 7):
+        log(cluster, "fields-run", {"metric": "loss", "step": step, "value": 1, "event_time": began + step})
+    (run,) = [one for one in cluster.get("/runs") if one["run_id"] == "fields-run"]
+    assert {"run_id", "start_time", "last_event_time", "latest_step", "is_active"} <= set(run)
+    assert run["latest_step"] == 7
+    assert run["last_event_time"] - run["start_time"] == pytest.approx(6.0, abs=1.0)
+    assert cluster.get("/api/runs")
+
+
+def test_a_long_series_is_thinned_and_keeps_its_spike(cluster: Cluster) -> None:
+    points = [{"metric": "loss", "step": n, "value": 999.0 if n == 3333 else 1.0} for n in range(6_000)]
+    log(cluster, "long-run", *points)
+    (series,) = cluster.get("/metrics/long-run?metric=loss")["series"]
+    assert len(series["steps"]) <= 2_000
+    assert series["total_points"] == 6_000
+    assert max(series["max"] or series["values"]) == 999.0
+    name, _, snapshot = next(events(cluster, "runs=long-run&topics=metrics"))
+    assert name == "snapshot"
+    assert all(len(one["steps"]) <= 2_000 for one in snapshot["series"])
+
+
+def test_checkpoints_of_a_run(cluster: Cluster) -> None:
+    log(cluster, "saving-run", {"metric": "checkpoint_save", "step": 10, "value": 1.5, "tags": {"path": "s3://b/k"}})
+    told = cluster.get("/checkpoints/saving-run")
+    assert told["run_id"] == "saving-run"
+    assert [one["metric"] for one in told["series"]] == ["checkpoint_save"]
+    assert told["series"][0]["steps"] == [10]
+
+
+def test_the_observatory_runs_alone(tmp_path: Path) -> None:
+    """Instead of `uvicorn app:app --port 8000`: one command, no coordinator."""
+    command = [sys.executable, "-m", "strata", "observatory", "--data-dir", str(tmp_path), "--http-port", "0"]
+    environment = {**os.environ, "STRATA_TELEMETRY_PORT": "0", "COORDINATOR_ADDR": "127.0.0.1:1"}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        ready = tmp_path / "observatory.json"
+        eventually("the observatory", ready.exists, within_s=60)
+        http = json.loads(ready.read_text())["http"]
+        assert httpx.get(f"{http}/health", timeout=30).json() == {"status": "ok"}
+        assert httpx.get(f"{http}/runs", timeout=30).json() == []
+    finally:
+        process.terminate()
+        process.wait(60)
