@@ -41,6 +41,10 @@ proto: $(VENV)/.installed ## regenerate the gRPC stubs from proto/
 tree: $(VENV)/.installed ## bring the tree in ARCHITECTURE.md up to date
 	@$(BIN)/python scripts/tree.py --write
 
+.PHONY: rights
+rights: $(VENV)/.installed ## bring the table of rights in SECURITY.md up to date
+	@$(BIN)/python scripts/rights.py --write
+
 bench: setup ## benchmarks beside their peers, into benchmarks/results (NAME=sharding for one)
 	@$(BIN)/python -m benchmarks $(NAME) $(ARGS)
 

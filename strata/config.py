@@ -43,6 +43,7 @@ RANK_VARIABLES = frozenset(
         "STRATA_INCARNATION",
         "STRATA_LOCAL_RANK",
         "STRATA_RANK",
+        "STRATA_RANK_SECRET",
         "STRATA_REQUIRE_WEB",
         "STRATA_RUN_ID",
         "STRATA_SUPERVISOR_PID",

@@ -157,7 +157,7 @@ class Ranks:
         return LaunchSpec(
             argv=argv,
             tag=record.incarnation,
-            env={**os.environ, **self._environment, **item.env},
+            env={**_inherited(), **self._environment, **item.env},
             working_dir=item.working_dir,
             stdout=self.log_file(record, "stdout"),
             stderr=self.log_file(record, "stderr"),
@@ -243,6 +243,11 @@ class Ranks:
 
 def _ignore(_: RankRecord) -> None:
     """Nobody listens yet."""
+
+
+def _inherited() -> dict[str, str]:
+    """Of the agent's own environment all but the cluster's token: a rank has the secret of its attempt."""
+    return {name: value for name, value in os.environ.items() if name != "STRATA_TOKEN"}
 
 
 def _check_ports(item: ag.DesiredProcess) -> None:

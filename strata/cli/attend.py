@@ -12,7 +12,7 @@ from rich.console import Console
 from strata.cli.api import Api
 from strata.cli.follow import LogFollower, print_lines
 from strata.cli.up import cluster
-from strata.client.channel import Channel
+from strata.client.channel import Channel, known_token
 from strata.client.tasks import TasksClient, TaskView
 from strata.config import Settings
 from strata.errors import CoordinatorUnavailable, InvalidArgument, StrataError
@@ -67,7 +67,7 @@ def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[P
     known = Api(settings).endpoints
     address = known.get("grpc", settings.coordinator_addr)
     stops = Stops()
-    if answers(address):
+    if answers(address, known_token(settings)):
         with stops.heard():
             yield {**known, "grpc": address}, stops, lambda: stops.wait(_POLL_S)
         return
@@ -99,8 +99,8 @@ def _with_slots(settings: Settings, workers: int) -> Settings:
     return settings
 
 
-def answers(address: str) -> bool:
-    with Channel(address, patience_s=0.0) as channel:
+def answers(address: str, token: str) -> bool:
+    with Channel(address, token=token, patience_s=0.0) as channel:
         try:
             TasksClient(channel).list()
         except CoordinatorUnavailable:

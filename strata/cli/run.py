@@ -115,7 +115,7 @@ def resume(
 
 def _workers_of(settings: Settings, task_id: str) -> int:
     """How many ranks a task of this folder has; a cluster that is started for it needs as many slots."""
-    if answers(Api(settings).endpoints.get("grpc", settings.coordinator_addr)):
+    if answers(Api(settings).endpoints.get("grpc", settings.coordinator_addr), known_token(settings)):
         return 0
     for task in read_state(settings.data_dir)["tasks"]["tasks"]:
         if task["task_id"] == task_id:

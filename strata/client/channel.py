@@ -3,6 +3,7 @@
 Every Strata call may be repeated without harm, so a call that found nobody is tried again until its patience ends.
 """
 
+import os
 import random
 import threading
 import time
@@ -16,6 +17,7 @@ from strata.config import Settings
 from strata.errors import DeadlineExceeded, StrataError, Unavailable
 from strata.protocol.status import from_rpc_error
 from strata.token import read_token
+from strata.trust.proofs import SECRET_METADATA, SECRET_VARIABLE
 
 __all__ = ["Channel", "aio_channel", "dial", "known_token", "token_metadata"]
 
@@ -113,4 +115,7 @@ def aio_channel(address: str) -> grpc.aio.Channel:
 
 
 def token_metadata(token: str) -> tuple[tuple[str, str], ...]:
-    return (("authorization", f"Bearer {token}"),) if token else ()
+    """What a caller can show: the cluster's token, and in a rank the secret of its attempt."""
+    secret = os.environ.get(SECRET_VARIABLE, "")
+    shown = (("authorization", f"Bearer {token}" if token else ""), (SECRET_METADATA, secret))
+    return tuple((name, value) for name, value in shown if value)

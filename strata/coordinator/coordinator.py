@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from strata.clock import Clock
 from strata.coordinator.feed import Feed
@@ -20,6 +20,7 @@ from strata.coordinator.state.membership import Worker
 from strata.coordinator.state.now import Now, read_clock
 from strata.coordinator.state.outcomes import Outcome
 from strata.coordinator.state.replies import BarrierReply
+from strata.coordinator.vault import Vault
 from strata.coordinator.waiters import Tell, Waiter, Waiters
 from strata.errors import Unavailable
 from strata.types import events as e
@@ -39,6 +40,7 @@ class Coordinator:
     def __init__(self, state: ClusterState, journal: Journal, clock: Clock) -> None:
         self.state = state
         self.feed = Feed()
+        self.vault = Vault()
         self.meter = Meter(clock)
         self._journal = journal
         self._snapshots = Snapshots(state)
@@ -63,6 +65,7 @@ class Coordinator:
         now = self.now()
         self._snapshots.restore(stored, now)
         self.state.datasets.around_dealing = self.meter.dealing  # not before: a replay is no dealing
+        self.vault.restore(stored.private)
         self._seq = self._durable = stored.last_seq
         self._snapshot_seq = stored.snapshot_seq
         self.feed.start_after(stored.snapshot_seq, stored.records)
@@ -115,10 +118,10 @@ class Coordinator:
         now = self.now()
         applied = self.state.apply(command, now)
         if applied.events:
-            self._record(applied.events, now)
+            self._record(applied.events, now, self.vault.take(command, applied.events))
         return applied
 
-    def _record(self, events: list[e.Event], now: Now) -> None:
+    def _record(self, events: list[e.Event], now: Now, private: Mapping[str, bytes]) -> None:
         records = []
         for event in events:
             self._seq += 1
@@ -128,7 +131,7 @@ class Coordinator:
             self._snapshots.note(record)
             if isinstance(event, e.BarrierReleased):
                 self._released_at[BarrierKey(event.task_id, event.barrier_id, event.step)] = now.monotonic
-        self._journal.append(records)
+        self._journal.append(records, private)
 
     async def settled(self) -> None:
         """Returns when everything that has been decided so far is durable."""

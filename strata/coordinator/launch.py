@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from strata.coordinator.state.tasks import Task
 from strata.protocol.generated import agents_pb2 as ag
 from strata.types.datasets import DatasetSpec
-from strata.types.tasks import TaskStatus
+from strata.types.tasks import TaskStatus, incarnation_of, worker_id_of
 
-__all__ = ["BUILTIN_ENTRYPOINTS", "desired_process", "incarnation_of", "pick_ports", "worker_id_of"]
+__all__ = ["BUILTIN_ENTRYPOINTS", "desired_process", "pick_ports"]
 
 # "python" stands for the interpreter of the agent that starts it.
 BUILTIN_ENTRYPOINTS: Mapping[str, Sequence[str]] = {"training": ("python", "-m", "strata.worker.trainer")}
@@ -22,20 +22,15 @@ _DEFAULTS = {
 }
 
 
-def worker_id_of(task_id: str, rank: int) -> str:
-    return f"{task_id}-{rank}"
-
-
-def incarnation_of(task_id: str, attempt: int, rank: int) -> str:
-    """One process per attempt and rank, ever: so this names it, and nobody has to invent or report a random one."""
-    return f"{task_id}.{attempt}.{rank}"
-
-
 def desired_process(
-    task: Task, rank: int, entrypoints: Mapping[str, Sequence[str]], dataset: DatasetSpec | None
+    task: Task,
+    rank: int,
+    entrypoints: Mapping[str, Sequence[str]],
+    dataset: DatasetSpec | None,
+    private: Mapping[str, str],
 ) -> ag.DesiredProcess:
     """A rank of the task's current attempt: to run, to be stopped with grace, or to be ended at once because all its
-    unsaved work is void."""
+    unsaved work is void. `private` is the part of its environment that is in no state."""
     placement = task.course.placement
     local_rank = placement[:rank].count(placement[rank])
     # A type that strata.toml no longer knows must fail its task with a sentence, not the coordinator.
@@ -48,7 +43,7 @@ def desired_process(
         world_size=task.spec.worker_count,
         local_rank=local_rank,
         argv=argv,
-        env={**_DEFAULTS, **task.spec.env, **_environment(task, rank, local_rank, dataset)},
+        env={**_DEFAULTS, **private, **_environment(task, rank, local_rank, dataset)},
         working_dir=task.spec.working_dir,
         grace_s=_grace_s(task),
         stop=task.status is not TaskStatus.RUNNING,

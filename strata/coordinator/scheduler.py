@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from strata.coordinator.coordinator import Coordinator
-from strata.coordinator.launch import desired_process, incarnation_of, pick_ports, worker_id_of
+from strata.coordinator.launch import desired_process, pick_ports
 from strata.coordinator.progress import HANG_S, ProgressWatch, plan_stop_step
 from strata.coordinator.state import commands as c
 from strata.coordinator.state import endings as d
@@ -18,8 +18,9 @@ from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.tasks import Task
 from strata.errors import StrataError
 from strata.protocol.generated import agents_pb2 as ag
+from strata.trust.proofs import SECRET_VARIABLE, Proofs
 from strata.types import events as e
-from strata.types.tasks import TaskCourse, TaskStatus
+from strata.types.tasks import TaskCourse, TaskStatus, incarnation_of, worker_id_of
 from strata.types.workers import WorkerSpec
 
 __all__ = ["Scheduler"]
@@ -43,12 +44,13 @@ class _Process:
 
 
 class Scheduler:
-    """One per coordinator. `entrypoints` maps task types to command lines."""
+    """One per coordinator. `entrypoints` maps task types to command lines; `proofs` makes the secrets of attempts."""
 
-    def __init__(self, coordinator: Coordinator, entrypoints: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, coordinator: Coordinator, entrypoints: Mapping[str, Sequence[str]], proofs: Proofs) -> None:
         self._coordinator = coordinator
         self._state = coordinator.state
         self._entrypoints = entrypoints
+        self._proofs = proofs
         self._agents: dict[str, Push] = {}
         self._sent: dict[str, bytes] = {}
         self._stale = True  # something changed that agents may have to hear of
@@ -309,9 +311,10 @@ class Scheduler:
             if task.status.final:
                 continue
             dataset = self._state.datasets.specs.get(task.spec.dataset_id)
+            private = self._private(task)
             for rank, agent_id in enumerate(task.course.placement):
                 if agent_id in wanted:
-                    wanted[agent_id].append(desired_process(task, rank, self._entrypoints, dataset))
+                    wanted[agent_id].append(desired_process(task, rank, self._entrypoints, dataset, private))
         for agent_id, processes in wanted.items():
             desired = ag.DesiredState(processes=processes)
             content = desired.SerializeToString(deterministic=True)
@@ -321,6 +324,11 @@ class Scheduler:
             self._version += 1
             desired.version = (self._state.term << 32) + self._version
             self._agents[agent_id](desired)
+
+    def _private(self, task: Task) -> dict[str, str]:
+        """The part of its ranks' environment that only they may know."""
+        secret = self._proofs.mint_secret(task.task_id, task.attempt)
+        return {**self._coordinator.vault.env_of(task.task_id), SECRET_VARIABLE: secret}
 
 
 def _end_of(report: ag.ProcessReport) -> d.RankEnd:

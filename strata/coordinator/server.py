@@ -23,15 +23,15 @@ from strata.coordinator.lifecycle import LifecycleLog
 from strata.coordinator.log_feed import LogFeed
 from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
-from strata.coordinator.rpc.gate import TokenGate
 from strata.coordinator.rpc.vitals import VitalsBoard
 from strata.coordinator.rpc.workers import WorkersService
 from strata.coordinator.scheduler import Scheduler
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.ticker import run_ticker
 from strata.errors import InvalidConfig
+from strata.gate import Gate
 from strata.grpcserver.server import Server
-from strata.network import check_exposure, check_free, is_loopback, write_endpoint
+from strata.network import check_exposure, check_free, write_endpoint
 from strata.protocol.generated import (
     agents_pb2,
     agents_pb2_grpc,
@@ -41,6 +41,7 @@ from strata.protocol.generated import (
     coordinator_pb2_grpc,
 )
 from strata.token import ensure_token
+from strata.trust.proofs import Proofs
 
 __all__ = ["CoordinatorServer", "run"]
 
@@ -79,6 +80,7 @@ class CoordinatorServer:
         check_storage(settings)
         token = ensure_token(settings)
         check_exposure(settings.host, token=token, insecure=settings.insecure)
+        proofs = Proofs(token)
         entrypoints = {**BUILTIN_ENTRYPOINTS, **settings.task_types}
         state = ClusterState(StateConfig(worker_lease_s=settings.heartbeat_timeout, task_types=tuple(entrypoints)))
         clock = SystemClock()
@@ -93,9 +95,9 @@ class CoordinatorServer:
         coordinator.listen(lifecycle.on_event)
         stack.callback(lifecycle.flush)
         board = VitalsBoard(coordinator)
-        scheduler = Scheduler(coordinator, entrypoints)
-        agents = AgentsService(coordinator, scheduler, token)
-        server = await self._build_server(coordinator, ControlService(coordinator, board, token), agents, token)
+        scheduler = Scheduler(coordinator, entrypoints, proofs)
+        agents = AgentsService(coordinator, scheduler)
+        server = await self._build_server(coordinator, ControlService(coordinator, board), agents, Gate(proofs))
         port = await _bind(server, settings.host, settings.grpc_port)
         stack.push_async_callback(server.stop, 1.0)
         for job in (run_ticker(coordinator, lifecycle.flush), board.run(), scheduler.run()):
@@ -108,9 +110,9 @@ class CoordinatorServer:
         _log.info("coordinator at %s", self.address)
 
     async def _build_server(
-        self, coordinator: Coordinator, control: ControlService, agents: AgentsService, token: str
+        self, coordinator: Coordinator, control: ControlService, agents: AgentsService, gate: Gate
     ) -> Server:
-        server = Server() if is_loopback(self._settings.host) else Server(TokenGate(token))
+        server = Server(gate)
         registry = cast("grpc.aio.Server", server)  # generated code calls no more of it than ours has
         coordinator_pb2_grpc.add_CoordinatorServicer_to_server(WorkersService(coordinator), registry)
         control_pb2_grpc.add_ControlServicer_to_server(control, registry)

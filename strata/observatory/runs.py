@@ -152,6 +152,11 @@ class RunBook:
         infos = [self._info(run_id, entry) for run_id, entry in self._entries.items()]
         return sorted(infos, key=lambda info: info.last_event_ms or 0, reverse=True)
 
+    def owner_of(self, run_id: str) -> str | None:
+        """The task of a run that is known, empty when it has none; None when nobody spoke of it."""
+        entry = self._entries.get(run_id)
+        return None if entry is None else entry.details.get("task_id", "")
+
     def of_task(self, task_id: str) -> list[str]:
         """The runs that its ranks log to; the one with the task's id when none said so."""
         mine = [run_id for run_id, entry in self._entries.items() if entry.details.get("task_id") == task_id]

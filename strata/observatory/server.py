@@ -17,6 +17,7 @@ from strata import __version__
 from strata.clock import Clock, SystemClock
 from strata.config import Settings
 from strata.errors import Internal, InvalidConfig
+from strata.gate import Gate
 from strata.network import bind, check_free, shown_address, write_endpoint
 from strata.observatory.alerts import AlertBook
 from strata.observatory.background import FATAL
@@ -158,12 +159,9 @@ class Observatory:
     async def _serve_telemetry(self, teardown: Teardown, guard: Guard) -> None:
         host = self._settings.host
         shown = f"[{host}]" if ":" in host else host
-        server = TelemetryServer(
-            self._intake, f"{shown}:{self._settings.telemetry_port}", guard.token if guard.public else None
-        )
+        server = TelemetryServer(self._intake, Gate(guard.proofs), self._live.runs.owner_of)
         teardown.step("the telemetry server", server.stop)
-        await server.start()
-        self.telemetry = f"{shown}:{server.port}"
+        self.telemetry = f"{shown}:{await server.start(host, self._settings.telemetry_port)}"
 
     async def _serve_http(self, teardown: Teardown, guard: Guard, sock: socket.socket) -> None:
         commands = CoordinatorCommands(self._settings.coordinator_addr, guard.token)

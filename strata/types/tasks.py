@@ -18,7 +18,10 @@ __all__ = [
     "TaskCourse",
     "TaskSpec",
     "TaskStatus",
+    "incarnation_of",
     "loss_budget",
+    "mask_env",
+    "worker_id_of",
 ]
 
 BUILTIN_TYPES = ("training",)
@@ -29,6 +32,20 @@ LOSS_WINDOW_S = 6 * 3600.0
 
 _MAX_CONFIG_BYTES = 256 * 1024
 _MAX_WORKERS = 16_384
+
+
+def mask_env(env: Mapping[str, str]) -> dict[str, str]:
+    """As a task's env is shown: names, no values, which may be keys and passwords."""
+    return dict.fromkeys(env, "***")
+
+
+def worker_id_of(task_id: str, rank: int) -> str:
+    return f"{task_id}-{rank}"
+
+
+def incarnation_of(task_id: str, attempt: int, rank: int) -> str:
+    """One process per attempt and rank, ever: so this names it, and nobody has to invent or report a random one."""
+    return f"{task_id}.{attempt}.{rank}"
 
 
 class TaskStatus(StrEnum):

@@ -1,4 +1,5 @@
-/** fetch with typed errors. The only file that knows the base URL. A token travels as the cookie that `/?token=…` sets. */
+/** fetch with typed errors. The only file that knows the base URL. A token travels as the cookie that
+ * signing in sets. */
 
 export class ApiError extends Error {
   constructor(

@@ -1,7 +1,7 @@
 """The journal: numbered events, durable before anybody hears of them, and a snapshot to start from."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 __all__ = ["OUTCOMES", "Journal", "Record", "Snapshot", "Stored"]
@@ -31,11 +31,13 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a journal holds at the start: the last snapshot, the outcomes it left out, and the records after it."""
+    """What a journal holds at the start: the last snapshot, the outcomes it left out, and the records after it; and by
+    name what is in none of them, because they are streamed."""
 
     snapshot: Snapshot | None
     outcomes: list[Record]
     records: list[Record]
+    private: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def snapshot_seq(self) -> int:
@@ -49,7 +51,7 @@ class Stored:
 class Journal(Protocol):
     """Append-only, one writer. `append` never blocks; what it was given becomes durable in order, many at a time.
 
-    A snapshot keeps its place in that order.
+    A snapshot keeps its place in that order; `private` becomes durable with the records it came with.
 
     `on_durable(seq)` is called in the thread that `open` was called in (its event loop, where there is one) whenever
     everything up to `seq` is safe. `on_failure` means that nothing more will become durable: the owner must stop.
@@ -58,7 +60,7 @@ class Journal(Protocol):
 
     def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored: ...
 
-    def append(self, records: list[Record]) -> None: ...
+    def append(self, records: list[Record], private: Mapping[str, bytes] | None = None) -> None: ...
 
     def save_snapshot(self, snapshot: Snapshot) -> None: ...
 

@@ -1,6 +1,6 @@
 """A journal that forgets everything with its process: for tests and simulations, where it can also crash on purpose."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
 
@@ -13,7 +13,9 @@ class MemoryJournal:
     def __init__(self) -> None:
         self.hold = False
         self._records: list[Record] = []
+        self._private: dict[str, bytes] = {}
         self._pending: list[Record] = []
+        self._pending_private: dict[str, bytes] = {}
         self._pending_snapshot: Snapshot | None = None
         self._snapshot: Snapshot | None = None
         self._on_durable: Callable[[int], None] = lambda seq: None
@@ -23,13 +25,15 @@ class MemoryJournal:
         self._on_durable = on_durable
         snapshot = self._snapshot
         if snapshot is None:
-            return Stored(None, [], list(self._records))
+            return Stored(None, [], list(self._records), dict(self._private))
         older = [record for record in self._records if snapshot.outcomes_from <= record.seq <= snapshot.seq]
         outcomes = [record for record in older if record.kind in OUTCOMES]
-        return Stored(snapshot, outcomes, [record for record in self._records if record.seq > snapshot.seq])
+        after = [record for record in self._records if record.seq > snapshot.seq]
+        return Stored(snapshot, outcomes, after, dict(self._private))
 
-    def append(self, records: list[Record]) -> None:
+    def append(self, records: list[Record], private: Mapping[str, bytes] | None = None) -> None:
         self._pending.extend(records)
+        self._pending_private |= private or {}
         if not self.hold:
             self.flush()
 
@@ -39,12 +43,13 @@ class MemoryJournal:
             self._snapshot, self._pending_snapshot = self._pending_snapshot, None
         if self._pending:
             self._records.extend(self._pending)
-            self._pending = []
+            self._private |= self._pending_private
+            self._pending, self._pending_private = [], {}
             self._on_durable(self._records[-1].seq)
 
     def crash(self) -> None:
         """What was not flushed never happened."""
-        self._pending = []
+        self._pending, self._pending_private = [], {}
         self._pending_snapshot = None
 
     def save_snapshot(self, snapshot: Snapshot) -> None:

@@ -5,6 +5,7 @@ hidden by the batch. sqlite3 releases the GIL while it syncs, so this thread doe
 """
 
 import asyncio
+import json
 import logging
 import os
 import queue
@@ -12,16 +13,19 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
 from strata.errors import InvalidConfig
 from strata.lockfile import FolderLock
+from strata.types.tasks import mask_env
 
 __all__ = ["SqliteJournal", "read_journal"]
 
 _log = logging.getLogger(__name__)
+
+_Batch = tuple[list[Record], Mapping[str, bytes] | None]
 
 _FOLD_BYTES = 4 << 20  # of records in the WAL before they are folded into the database
 _KEEP_RECORDS = 20_000  # before the snapshot: what a follower that was away may still ask for
@@ -37,7 +41,12 @@ _MIGRATIONS = (
     """
     ALTER TABLE snapshots ADD COLUMN outcomes_from INTEGER NOT NULL DEFAULT 9223372036854775807;
     """,
+    # Until here the env of tasks was in their records, which are streamed: see `_lift_env`.
+    """
+    CREATE TABLE private (name TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT;
+    """,
 )
+_LIFTS_ENV = 3
 
 
 class _WalFold:
@@ -83,7 +92,7 @@ class SqliteJournal:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = FolderLock(folder, "coordinator")
-        self._queue: queue.SimpleQueue[list[Record] | Snapshot | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Batch | Snapshot | None] = queue.SimpleQueue()
         self._fold = _WalFold(folder)
         self._thread: threading.Thread | None = None
         self._on_durable: Callable[[int], None] = lambda seq: None
@@ -104,8 +113,8 @@ class SqliteJournal:
         self._thread.start()
         return stored
 
-    def append(self, records: list[Record]) -> None:
-        self._queue.put(records)
+    def append(self, records: list[Record], private: Mapping[str, bytes] | None = None) -> None:
+        self._queue.put((records, private))
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
         self._queue.put(snapshot)
@@ -143,8 +152,12 @@ class SqliteJournal:
         while not self._queue.empty():
             items.append(self._queue.get())
         started = time.perf_counter()
-        records = [record for item in items if isinstance(item, list) for record in item]
+        batches = [item for item in items if isinstance(item, tuple)]
+        records = [record for batch, _ in batches for record in batch]
         with connection:
+            for _, private in batches:
+                if private:
+                    connection.executemany("INSERT OR REPLACE INTO private VALUES (?, ?)", private.items())
             rows = ((record.seq, record.at, record.kind, record.body) for record in records)
             connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
             for item in items:
@@ -181,7 +194,26 @@ def _migrate(connection: sqlite3.Connection) -> None:
             hint="It was written by a newer Strata: upgrade this one.",
         )
     for number, script in enumerate(_MIGRATIONS[version:], start=version + 1):
-        connection.executescript(f"BEGIN; {script} PRAGMA user_version = {number}; COMMIT;")
+        with connection:
+            connection.executescript(f"BEGIN; {script}")
+            if number == _LIFTS_ENV:
+                _lift_env(connection)
+            connection.execute(f"PRAGMA user_version = {number}")
+
+
+def _lift_env(connection: sqlite3.Connection) -> None:
+    """Older records and snapshots hold env as it was given. Snapshots are masked when they are loaded, and replaced."""
+    found: dict[str, dict[str, str]] = {}
+    for (body,) in connection.execute("SELECT body FROM snapshots").fetchall():
+        found |= {task["task_id"]: task["spec"]["env"] for task in json.loads(body)["tasks"]["tasks"]}
+    submitted = connection.execute("SELECT seq, body FROM records WHERE kind = 'TaskSubmitted'").fetchall()
+    for seq, body in submitted:
+        event = json.loads(body)
+        found[event["task_id"]] = event["env"]
+        event["env"] = mask_env(event["env"])
+        connection.execute("UPDATE records SET body = ? WHERE seq = ?", (json.dumps(event).encode(), seq))
+    rows = ((task_id, json.dumps(env).encode()) for task_id, env in found.items() if env)
+    connection.executemany("INSERT OR REPLACE INTO private VALUES (?, ?)", rows)
 
 
 def _replace_snapshot(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
@@ -204,7 +236,14 @@ def _read(connection: sqlite3.Connection) -> Stored:
     )
     outcomes = [Record(*values) for values in left_out]
     after = connection.execute("SELECT seq, at, kind, body FROM records WHERE seq > ? ORDER BY seq", (seq,))
-    return Stored(snapshot, outcomes, [Record(*values) for values in after])
+    return Stored(snapshot, outcomes, [Record(*values) for values in after], _read_private(connection))
+
+
+def _read_private(connection: sqlite3.Connection) -> dict[str, bytes]:
+    """Empty in a journal of an older version that is only looked at."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'private'").fetchone():
+        return {}
+    return dict(connection.execute("SELECT name, body FROM private"))
 
 
 def _refuse_network_folder(folder: Path) -> None:

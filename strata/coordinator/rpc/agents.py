@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import grpc
 
 from strata.coordinator.coordinator import Coordinator
-from strata.coordinator.rpc.answer import Context, check_token, fail
+from strata.coordinator.rpc.answer import Context, fail
 from strata.coordinator.rpc.releases import ReleaseWriter
 from strata.coordinator.scheduler import Scheduler
 from strata.coordinator.state import commands as c
@@ -29,17 +29,15 @@ _UNHANDLED = 10_000  # of an agent's reports, while one waits for the disk
 
 
 class AgentsService(ag_grpc.AgentsServicer):
-    """Implements `strata.agents.Agents`. Joining as an agent always needs the token: agents run commands."""
+    """Implements `strata.agents.Agents`."""
 
-    def __init__(self, coordinator: Coordinator, scheduler: Scheduler, token: str) -> None:
+    def __init__(self, coordinator: Coordinator, scheduler: Scheduler) -> None:
         self._coordinator = coordinator
         self._scheduler = scheduler
         self._releases = ReleaseWriter()
-        self._token = token
 
     async def Attach(self, request_iterator: AsyncIterator[ag.AgentMessage], context: Context) -> None:
         try:
-            check_token(context, self._token, "joining as an agent")
             first = await context.read()
             if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
                 raise InvalidArgument("an agent's first message must be its hello")

@@ -1,17 +1,19 @@
 """One frame around every call: it is counted, a StrataError becomes its status, a bug INTERNAL and a log entry."""
 
 import functools
-import hmac
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
 
 from strata.coordinator.meter import Meter
-from strata.errors import Internal, StrataError, Unauthenticated
+from strata.coordinator.state.tasks import Tasks
+from strata.errors import Internal, StrataError
 from strata.grpcserver.call import Call
 from strata.protocol.status import to_status, to_text, to_trailers
+from strata.trust.table import Admission
+from strata.trust.who import Who
 
-__all__ = ["Context", "answered", "bearer_token", "check_token", "fail"]
+__all__ = ["Context", "answered", "check_rank", "fail"]
 
 _log = logging.getLogger(__name__)
 
@@ -23,13 +25,14 @@ Context = Call
 def answered(
     method: Callable[[Any, _Request, Context], Awaitable[_Reply]],
 ) -> Callable[[Any, _Request, Context], Awaitable[_Reply]]:
-    """For unary methods of a servicer that has a `meter`."""
+    """For unary methods of a servicer that has a `meter` and the state's `tasks`."""
 
     @functools.wraps(method)
     async def call(self: Any, request: _Request, context: Context) -> _Reply:
         meter: Meter = self.meter
         meter.count(method.__name__)
         try:
+            check_rank(context, request, self.tasks)
             return await method(self, request, context)
         except StrataError as error:
             await fail(context, error)
@@ -45,13 +48,11 @@ async def fail(context: Context, error: StrataError) -> NoReturn:
     await context.abort(to_status(error), to_text(error), to_trailers(error))
 
 
-def bearer_token(context: Context) -> str:
-    """The token of the call's metadata, or nothing."""
-    metadata = dict(context.invocation_metadata())
-    return str(metadata.get("authorization", "")).removeprefix("Bearer ")
-
-
-def check_token(context: Context, token: str, what: str) -> None:
-    """Refuses a call that may run commands unless it carries the token, on loopback too: a login node has others."""
-    if not (token and hmac.compare_digest(bearer_token(context).encode(), token.encode())):
-        raise Unauthenticated(f"{what} needs the cluster's token")
+def check_rank(context: Context, request: object, tasks: Tasks) -> None:
+    """What the gate could not know: a rank's call must be about its own, and its attempt must be the current one."""
+    admission = context.caller
+    assert isinstance(admission, Admission)
+    visitor = admission.visitor
+    if visitor.who is Who.RANK:
+        admission.check_own(request)
+        tasks.check_attempt(visitor.task_id, visitor.attempt)

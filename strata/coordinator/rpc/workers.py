@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from strata.coordinator.coordinator import Coordinator
-from strata.coordinator.rpc.answer import Context, answered, fail
+from strata.coordinator.rpc.answer import Context, answered, check_rank, fail
 from strata.coordinator.rpc.queues import QueueCalls
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Verdict, Vote
@@ -35,6 +35,7 @@ class WorkersService(QueueCalls):
         self._coordinator = coordinator
         self._state = coordinator.state
         self.meter = coordinator.meter
+        self.tasks = coordinator.state.tasks
 
     # --- membership
 
@@ -93,6 +94,7 @@ class WorkersService(QueueCalls):
 
         def on_beat(request: pb.HeartbeatRequest) -> None:
             self.meter.count("StreamHeartbeats")
+            check_rank(context, request, self.tasks)
             response = self._beat(request)
             seen[request.worker_id] = request.incarnation
             self._coordinator.when_settled(lambda error: None if error else context.send(response))
@@ -255,7 +257,7 @@ class WorkersService(QueueCalls):
 
     @answered
     async def AwaitCheckpoint(self, request: pb.CheckpointAttempt, context: Context) -> pb.CheckpointDecision:
-        worker = self._state.membership.authorize(Caller(worker_id=request.worker_id), self._coordinator.now())
+        worker = self._state.membership.look_up(request.worker_id, self._coordinator.now())
         attempt = await self._coordinator.wait_attempt(request.attempt, worker)
         return pb.CheckpointDecision(
             verdict=_VERDICTS[attempt.verdict],

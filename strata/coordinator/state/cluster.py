@@ -104,6 +104,7 @@ class ClusterState:
 
     def _register_worker(self, command: c.RegisterWorker, now: Now, applied: Applied) -> None:
         spec = command.spec
+        self.tasks.check_member(spec)
         for lost in self.membership.plan_takeover(spec, now):
             self._lose(lost, now, applied)
         joined = self.membership.plan_join(spec, now)

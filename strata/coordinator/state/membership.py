@@ -58,6 +58,11 @@ class Worker:
         return self.state.alive
 
     @property
+    def is_started_rank(self) -> bool:
+        """Whether an agent has started it for its task: such a process is named by `incarnation_of`."""
+        return bool(self.task_id) and self.incarnation.startswith(f"{self.task_id}.")
+
+    @property
     def label(self) -> str:
         return f"{self.worker_id} (rank {self.rank})"
 
@@ -102,23 +107,30 @@ class Membership:
         return group.size if group.size is not None else group.num_alive
 
     def authorize(self, caller: Caller | BarrierArrival, now: Now) -> Worker:
-        """The caller's record if it may still act, else why not."""
-        worker = self.workers.get(caller.worker_id)
+        """The caller's record if it may still act, else why not. A rank that an agent started must be named by its
+        incarnation, too: a worker of the original proto that says its id is another process."""
+        worker = self.look_up(caller.worker_id, now)
+        group = self.groups[worker.task_id]
+        must_match = caller.incarnation or worker.is_started_rank
+        if must_match and caller.incarnation != worker.incarnation:
+            raise Fenced(
+                f"fenced: incarnation {caller.incarnation or 'missing'} of worker {worker.worker_id} was replaced by "
+                f"{worker.incarnation}"
+            )
+        if caller.generation and caller.generation < group.fence:
+            raise Fenced(f"fenced: generation {caller.generation}, current {group.generation}")
+        return worker
+
+    def look_up(self, worker_id: str, now: Now) -> Worker:
+        """The record of a worker that is alive."""
+        worker = self.workers.get(worker_id)
         if worker is None:
-            raise UnknownWorker(f"worker {caller.worker_id!r} is not registered")
+            raise UnknownWorker(f"worker {worker_id!r} is not registered")
         if not worker.alive:
             raise Fenced(
                 f"fenced: worker {worker.worker_id} was declared {worker.state} {_ago(now, worker)}: {worker.reason}",
                 hint="Register again to come back; what this process did since then was not accepted.",
             )
-        if caller.incarnation and caller.incarnation != worker.incarnation:
-            raise Fenced(
-                f"fenced: incarnation {caller.incarnation} of worker {worker.worker_id} was replaced by "
-                f"{worker.incarnation}"
-            )
-        group = self.groups[worker.task_id]
-        if caller.generation and caller.generation < group.fence:
-            raise Fenced(f"fenced: generation {caller.generation}, current {group.generation}")
         return worker
 
     # --- deciding

@@ -1,13 +1,26 @@
-"""Tasks as the coordinator must never forget them: what was asked, where it stands, which attempt, and why. Pure."""
+"""Tasks as the coordinator must never forget them: what was asked, where it stands, which attempt, and why. Pure.
+
+The values of a task's env are not here: the state is streamed and shown to many.
+"""
 
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from strata.coordinator.state.now import Now
-from strata.errors import Conflict, InvalidArgument, UnknownTask
+from strata.errors import Conflict, Fenced, InvalidArgument, UnknownTask
 from strata.types.events import TaskChanged, TaskSubmitted
-from strata.types.tasks import BUILTIN_TYPES, LAUNCHERS, TaskCourse, TaskSpec, TaskStatus
+from strata.types.tasks import (
+    BUILTIN_TYPES,
+    LAUNCHERS,
+    TaskCourse,
+    TaskSpec,
+    TaskStatus,
+    incarnation_of,
+    mask_env,
+    worker_id_of,
+)
+from strata.types.workers import WorkerSpec
 
 __all__ = ["Task", "Tasks", "check_runnable"]
 
@@ -45,6 +58,36 @@ class Tasks:
     def submitted_as(self, request_id: str) -> str | None:
         return self._requests.get(request_id) if request_id else None
 
+    def check_attempt(self, task_id: str, attempt: int) -> None:
+        """Refuses a rank of an attempt that is over."""
+        task = self.tasks.get(task_id)
+        if task is None or task.status.final or task.attempt != attempt:
+            now = "unknown here" if task is None else f"{task.status}, at attempt {task.attempt}"
+            raise Fenced(f"fenced: attempt {attempt} of task {task_id} is over: the task is {now}")
+
+    def check_member(self, spec: WorkerSpec) -> None:
+        """Whoever joins a task that was started must be the process that the scheduler has started for this rank in the
+        current attempt; and nobody else may have the name of one."""
+        task = self.tasks.get(spec.task_id)
+        if task is None or not task.attempt:
+            self._check_name_is_free(spec.worker_id)
+            return
+        rank = _rank_of(task, spec.worker_id)
+        expected = None if rank is None else incarnation_of(task.task_id, task.attempt, rank)
+        if spec.incarnation != expected or task.status.final or spec.rank not in (None, rank):
+            raise Fenced(
+                f"fenced: {spec.worker_id} with incarnation {spec.incarnation or 'missing'!r} is no rank of task "
+                f"{task.task_id}, which is {task.status} at attempt {task.attempt}",
+                hint="Only processes that its agents start for the current attempt can join a task.",
+            )
+
+    def _check_name_is_free(self, worker_id: str) -> None:
+        task = self.tasks.get(worker_id.rpartition("-")[0])
+        if task is not None and not task.status.final and _rank_of(task, worker_id) is not None:
+            raise Conflict(
+                f"{worker_id} is the name of a rank of task {task.task_id}", hint="Give this worker an id of its own."
+            )
+
     def plan_submit(self, task_id: str, spec: TaskSpec, request_id: str, now: Now) -> TaskSubmitted:
         if task_id in self.tasks:
             raise Conflict(f"task {task_id!r} exists already")
@@ -57,7 +100,7 @@ class Tasks:
             worker_count=spec.worker_count,
             config_json=json.dumps(dict(spec.config)),
             entrypoint=spec.entrypoint,
-            env=dict(spec.env),
+            env=mask_env(spec.env),
             launcher=spec.launcher,
             max_restarts=spec.max_restarts,
             working_dir=spec.working_dir,
@@ -110,7 +153,7 @@ class Tasks:
             worker_count=event.worker_count,
             config=json.loads(event.config_json),
             entrypoint=event.entrypoint,
-            env=event.env,
+            env=mask_env(event.env),
             launcher=event.launcher,
             max_restarts=event.max_restarts,
             working_dir=event.working_dir,
@@ -140,7 +183,9 @@ class Tasks:
 
     def load(self, dumped: dict[str, Any]) -> None:
         for values in dumped["tasks"]:
-            spec = TaskSpec(**{**values["spec"], "entrypoint": tuple(values["spec"]["entrypoint"])})
+            given = values["spec"]
+            env = mask_env(given["env"])  # an older snapshot holds the values
+            spec = TaskSpec(**{**given, "entrypoint": tuple(given["entrypoint"]), "env": env})
             course = dict(values.get("course", {}))
             course["placement"] = tuple(course.get("placement", ()))
             parts = {"spec": spec, "status": TaskStatus(values["status"]), "course": TaskCourse(**course)}
@@ -152,6 +197,13 @@ def _changed(task_id: str, status: TaskStatus, attempt: int, reason: str, course
     return TaskChanged(
         task_id=task_id, status=status.value, attempt=attempt, reason=reason, at=now.wall, **asdict(course)
     )
+
+
+def _rank_of(task: Task, worker_id: str) -> int | None:
+    """Which rank of the task has this name; None when none has."""
+    rank = worker_id.rpartition("-")[2]
+    known = rank.isdecimal() and len(rank) < 10 and int(rank) < task.spec.worker_count
+    return int(rank) if known and worker_id == worker_id_of(task.task_id, int(rank)) else None
 
 
 def _plain(task: Task) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from strata.observatory.http.middleware import GuardMiddleware
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.runs import runs_router
 from strata.observatory.http.series import series_router
+from strata.observatory.http.session import session_router
 from strata.observatory.http.static import static_router
 from strata.observatory.http.status import status_router
 from strata.observatory.http.stream import stream_router
@@ -34,6 +35,7 @@ _ROUTERS = (
     datasets_router,
     history_router,
     export_router,
+    session_router,
 )
 
 
@@ -44,8 +46,9 @@ def create_app(parts: Parts) -> FastAPI:
     )
     install_error_handlers(app)
     add_api_page(app)
-    for make in _ROUTERS:
-        app.include_router(make(parts))
-    app.include_router(static_router())
-    app.add_middleware(GuardMiddleware, guard=parts.guard)
+    routes = list(app.routes)
+    for router in (*(make(parts) for make in _ROUTERS), static_router()):
+        app.include_router(router)
+        routes += router.routes
+    app.add_middleware(GuardMiddleware, guard=parts.guard, routes=routes)
     return app

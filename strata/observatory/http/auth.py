@@ -1,11 +1,12 @@
-"""Who may call: anybody on loopback, holders of the token elsewhere; other web sites nowhere.
+"""The door of the REST API: a request becomes a visitor, and the table of rights says what it may.
 
-The token is Settings.token or the file `<data_dir>/token`. A browser gets it once by `/?token=…`, then as a cookie.
+A browser of the owner is the owner, whichever page it shows. So a request must name a host that is ours, must come from
+our own page when it changes or costs something, and must carry JSON.
 """
 
-import hmac
-from dataclasses import dataclass
-from http.cookies import SimpleCookie
+import time
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -14,74 +15,117 @@ from strata.config import Settings
 from strata.errors import InvalidArgument, PermissionDenied, Unauthenticated
 from strata.network import check_exposure, is_loopback
 from strata.token import read_token
+from strata.trust.peer import Peer
+from strata.trust.proofs import Proofs
+from strata.trust.table import Admission, admit
+from strata.trust.who import OWNER, Visitor
 
-__all__ = ["COOKIE", "Guard"]
+__all__ = ["COOKIE", "SESSION_S", "Guard"]
 
-COOKIE = "strata_token"
+COOKIE = "strata_session"
+SESSION_S = 30 * 86_400
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-_MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_OPEN_PATHS = frozenset({"/health", "/api/health"})
+_CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_OURS = frozenset({"same-origin", "none"})  # of Sec-Fetch-Site: our page, or nobody's (an address that was typed)
+_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """Decides on one request from its headers alone. `public` is a bind that others can reach."""
+    """Decides on one request from its connection and its headers. `public` is a bind that others can reach."""
 
     public: bool
     token: str | None
     names: frozenset[str] = _LOCAL_NAMES
+    _proofs: Proofs = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_proofs", Proofs(self.token))
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Guard":
-        public = not is_loopback(settings.host)
         token = read_token(settings)
         check_exposure(settings.host, token=token, insecure=settings.insecure)
-        return cls(public=public, token=token, names=_LOCAL_NAMES | {settings.host})
+        return cls(public=not is_loopback(settings.host), token=token, names=_LOCAL_NAMES | {settings.host})
 
-    def check(self, method: str, path: str, headers: Headers) -> None:
-        """Raises for a request that must not be answered."""
-        if not self.public:
-            self._check_host(headers)
-        if method in _MUTATING:
-            self._check_origin(headers)
-            self._check_content_type(method, headers)
-        if self.public and path not in _OPEN_PATHS and not self.knows(headers):
-            raise Unauthenticated("this address needs the token")
+    @property
+    def proofs(self) -> Proofs:
+        return self._proofs
 
-    def knows(self, headers: Headers) -> bool:
-        """Whether the request carries the token, as a bearer or as the browser's cookie."""
-        return any(self.matches(given) for given in _given_tokens(headers))
+    def check(self, command: str | None, method: str, headers: Headers, peer: Peer | None) -> None:
+        """Raises for a request that must not be answered. `command` is its row of the table, as METHOD and route; None
+        when no route takes it."""
+        named = _host(headers) in self.names
+        if not (self.public or named):
+            # A foreign name that resolves to 127.0.0.1 (DNS rebinding) would make its page our origin.
+            raise PermissionDenied(
+                f"Host {_host(headers)[:80]!r} is not served here", hint="Open http://127.0.0.1 or localhost."
+            )
+        proxied = any(name in headers for name in _FORWARDED)  # the connection is the proxy's, not the caller's
+        visitor = self.recognise(headers, peer if named and not proxied else None)
+        answer = admit(command or f"{method} elsewhere", visitor)
+        if isinstance(answer, Admission):
+            self._check_page(method, headers, costs=answer.rule.costs)
+            _check_content_type(method, headers)
+        elif command is not None or isinstance(answer, Unauthenticated):
+            raise answer
 
-    def matches(self, given: str) -> bool:
-        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+    def recognise(self, headers: Headers, peer: Peer | None) -> Visitor:
+        if self._is_session(_cookie(headers)):
+            return OWNER
+        return self._proofs.recognise(peer, _bearer(headers))
 
-    def _check_host(self, headers: Headers) -> None:
-        # A foreign name that resolves to 127.0.0.1 (DNS rebinding) would make its page our origin.
-        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
-        if host not in self.names:
-            raise PermissionDenied(f"Host {host[:80]!r} is not served here", hint="Open http://127.0.0.1 or localhost.")
+    # --- sessions of browsers
 
-    def _check_origin(self, headers: Headers) -> None:
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    def open_session(self, token: str) -> str:
+        """The value of the cookie that stands for the token in this browser."""
+        if not self._proofs.is_token(token):
+            raise Unauthenticated("this is not the cluster's token", hint="It is in <data-dir>/token on the server.")
+        until = str(int(time.time()) + SESSION_S)
+        return f"{until}.{self._proofs.sign('session', until)}"
+
+    def _is_session(self, cookie: str) -> bool:
+        until, _, mac = cookie.partition(".")
+        if not (self.token and until.isascii() and until.isdecimal() and len(until) < 12 and int(until) > time.time()):
+            return False
+        return self._proofs.is_signed(mac, "session", until)
+
+    # --- pages of other sites
+
+    def _check_page(self, method: str, headers: Headers, *, costs: bool) -> None:
+        """Old browsers send only Origin, programs neither."""
+        site = headers.get("sec-fetch-site", "same-origin")
+        followed = method == "GET" and not costs and headers.get("sec-fetch-mode") == "navigate"
+        if site not in _OURS and not followed:
             raise PermissionDenied("requests from other web sites are refused")
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
             raise PermissionDenied(f"requests from {origin[:80]!r} are refused")
 
-    def _check_content_type(self, method: str, headers: Headers) -> None:
-        # A form can post text/plain across sites without asking first; JSON cannot.
-        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if method == "POST" and has_body and kind != "application/json":
-            raise InvalidArgument(f"Content-Type is {kind or 'missing'}", hint="Send application/json.")
+
+def _check_content_type(method: str, headers: Headers) -> None:
+    # A form can post text/plain across sites without asking first; JSON cannot.
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if method in _CHANGING and has_body and kind != "application/json":
+        raise InvalidArgument(f"Content-Type is {kind or 'missing'}", hint="Send application/json.")
 
 
-def _given_tokens(headers: Headers) -> list[str]:
-    given = []
+def _host(headers: Headers) -> str:
+    try:
+        return urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _bearer(headers: Headers) -> str:
     scheme, _, value = headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        given.append(value.strip())
-    cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    if cookie is not None:
-        given.append(cookie.value)
-    return given
+    return value.strip() if scheme.lower() == "bearer" else ""
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found is not None else ""

@@ -1,4 +1,5 @@
-"""uvicorn inside our own loop: start returns when requests are answered, stop when the last one is done."""
+"""uvicorn inside our own loop: start returns when requests are answered, stop when the last one is done. Every request
+knows the other end of its connection."""
 
 import asyncio
 import contextlib
@@ -7,8 +8,13 @@ from collections.abc import Generator
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["HttpListener"]
+from strata.trust.peer import Peer
+
+__all__ = ["PEER", "HttpListener"]
+
+PEER = "peer"  # of a request's state
 
 _DRAIN_S = 3
 
@@ -19,13 +25,19 @@ class _Server(uvicorn.Server):
         yield  # the composition root owns the signals
 
 
+class _Protocol(HttpToolsProtocol):
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, PEER: Peer.of(transport)}
+
+
 class HttpListener:
     """One uvicorn server on one socket that is bound already."""
 
     def __init__(self, app: FastAPI, sock: socket.socket) -> None:
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=_Protocol,
             lifespan="off",
             log_config=None,
             access_log=False,

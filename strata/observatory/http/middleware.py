@@ -1,14 +1,15 @@
 """One pure ASGI layer around the app: the guard before, security headers after. It never buffers a body."""
 
-from urllib.parse import parse_qs
+from collections.abc import Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import RedirectResponse
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strata.errors import StrataError
-from strata.observatory.http.auth import COOKIE, Guard
+from strata.observatory.http.auth import Guard
 from strata.observatory.http.errors import error_response
+from strata.observatory.http.listener import PEER
 
 __all__ = ["GuardMiddleware"]
 
@@ -25,38 +26,32 @@ _HEADERS = {
 
 
 class GuardMiddleware:
-    """Refuses before the app sees a request; adds the headers to whatever leaves."""
+    """Refuses before the app sees a request; adds the headers to whatever leaves. `routes` are the app's own: the row
+    of the table is the route that will take the request."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard, routes: Sequence[BaseRoute]) -> None:
         self._app = app
         self._guard = guard
+        self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+            return  # no route speaks anything else, so there is no row for it
         send = _with_headers(send)
-        signed_in = self._sign_in(scope)
-        if signed_in is not None:
-            await signed_in(scope, receive, send)
-            return
+        peer = scope.get("state", {}).get(PEER)
         try:
-            self._guard.check(scope["method"], scope["path"], Headers(scope=scope))
+            self._guard.check(self._command(scope), scope["method"], Headers(scope=scope), peer)
         except StrataError as error:
             await error_response(error)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _sign_in(self, scope: Scope) -> RedirectResponse | None:
-        """`/?token=…` as printed at the start: the browser keeps it as a cookie, and the address bar forgets it."""
-        if scope["path"] != "/" or b"token=" not in scope["query_string"]:
-            return None
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if not self._guard.matches(given):
-            return None
-        response = RedirectResponse("/", status_code=303)
-        response.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=30 * 86_400)
-        return response
+    def _command(self, scope: Scope) -> str | None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        for route in self._routes:
+            if route.matches(scope)[0] is Match.FULL:
+                return f"{method} {getattr(route, 'path', '')}"
+        return None
 
 
 def _with_headers(send: Send) -> Send:

@@ -1,53 +1,49 @@
 """The Telemetry service: one stream per sender, each batch acknowledged when it is safe on disk."""
 
 import asyncio
-import hmac
-import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import grpc
-import grpc.aio
 
-from strata.errors import StrataError, Unauthenticated
+from strata.errors import StrataError
+from strata.grpcserver.call import Call
+from strata.grpcserver.connection import Gate
+from strata.grpcserver.server import Server
 from strata.observatory.ingest.batch import parse
+from strata.observatory.ingest.ownership import check_batch
 from strata.observatory.intake import Intake
-from strata.protocol.generated.telemetry_pb2 import BatchAck
-from strata.protocol.status import to_status, to_trailers
+from strata.protocol.generated.telemetry_pb2 import DESCRIPTOR, Batch, BatchAck
+from strata.protocol.status import to_status, to_text, to_trailers
+from strata.trust.table import Admission
 
 __all__ = ["TelemetryServer"]
 
-_log = logging.getLogger(__name__)
 _MAX_MESSAGE = 64 << 20
 # Batches of one stream that are on their way to the disk at once; more wait in the socket.
 _IN_FLIGHT = 16
 
 
 class TelemetryServer:
-    """gRPC on its own port. `token` is asked for when the bind is public."""
+    """gRPC on its own port, behind the same gate as the coordinator's. `task_of` names a known run's task."""
 
-    def __init__(self, intake: Intake, address: str, token: str | None) -> None:
-        self._server = grpc.aio.server(
-            options=[
-                ("grpc.max_receive_message_length", _MAX_MESSAGE),
-                ("grpc.so_reuseport", 0),
-                ("grpc.keepalive_permit_without_calls", 1),
-                ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-            ]
-        )
-        self._server.add_generic_rpc_handlers((_handlers(_Servicer(intake, token)),))
-        self.port = self._server.add_insecure_port(address)
+    def __init__(self, intake: Intake, gate: Gate, task_of: Callable[[str], str | None]) -> None:
+        self._server = Server(gate, _MAX_MESSAGE)
+        servicer = _Servicer(intake, task_of)
+        service = DESCRIPTOR.services_by_name["Telemetry"].full_name
+        self._server.add_registered_method_handlers(service, _handlers(servicer))
 
-    async def start(self) -> None:
-        await self._server.start()
+    async def start(self, host: str, port: int) -> int:
+        """Serves there; returns the port, which the system chose when it was 0."""
+        return await self._server.start(host, port)
 
     async def stop(self) -> None:
         await self._server.stop(grace=1.0)
 
 
-def _handlers(servicer: "_Servicer") -> grpc.GenericRpcHandler:
-    """As the generated code would register it, but batches stay bytes: the spool keeps them exactly as they came."""
-    methods: dict[str, Any] = {
+def _handlers(servicer: "_Servicer") -> "dict[str, grpc.RpcMethodHandler[Any, Any]]":
+    """As the generated code would register them, but batches stay bytes: the spool keeps them exactly as they came."""
+    return {
         "ReportOnce": grpc.unary_unary_rpc_method_handler(
             cast("Any", servicer.report_once), response_serializer=BatchAck.SerializeToString
         ),
@@ -55,28 +51,25 @@ def _handlers(servicer: "_Servicer") -> grpc.GenericRpcHandler:
             cast("Any", servicer.report), response_serializer=BatchAck.SerializeToString
         ),
     }
-    return grpc.method_handlers_generic_handler("strata.telemetry.Telemetry", methods)
 
 
 class _Servicer:
-    def __init__(self, intake: Intake, token: str | None) -> None:
+    def __init__(self, intake: Intake, task_of: Callable[[str], str | None]) -> None:
         self._intake = intake
-        self._token = token
+        self._task_of = task_of
 
-    async def report_once(self, raw: bytes, context: Any) -> BatchAck:
-        await self._check_token(context)
+    async def report_once(self, raw: bytes, context: Call) -> BatchAck:
         try:
-            batch = parse(raw)
+            batch = self._read_batch(raw, context)
             accepted = await self._intake.accept(batch, raw)
         except StrataError as error:
-            await context.abort(to_status(error), error.message, to_trailers(error))
+            await context.abort(to_status(error), to_text(error), to_trailers(error))
         return BatchAck(batch_id=batch.batch_id, accepted_points=accepted.points, accepted_logs=accepted.logs)
 
-    async def report(self, request_iterator: AsyncIterator[bytes], context: Any) -> AsyncIterator[BatchAck]:
+    async def report(self, request_iterator: AsyncIterator[bytes], context: Call) -> AsyncIterator[BatchAck]:
         """Acknowledgements come in the order of the batches; a refused batch does not end the stream."""
-        await self._check_token(context)
         answers: asyncio.Queue[asyncio.Task[BatchAck] | None] = asyncio.Queue(_IN_FLIGHT)
-        reader = asyncio.create_task(self._read(request_iterator, answers))
+        reader = asyncio.create_task(self._read(request_iterator, answers, context))
         try:
             while (answer := await answers.get()) is not None:
                 yield await answer
@@ -85,26 +78,24 @@ class _Servicer:
             reader.cancel()
 
     async def _read(
-        self, batches: AsyncIterator[bytes], answers: "asyncio.Queue[asyncio.Task[BatchAck] | None]"
+        self, batches: AsyncIterator[bytes], answers: "asyncio.Queue[asyncio.Task[BatchAck] | None]", context: Call
     ) -> None:
         async for raw in batches:
-            await answers.put(asyncio.create_task(self._answer(raw)))
+            await answers.put(asyncio.create_task(self._answer(raw, context)))
         await answers.put(None)  # a sender that breaks off instead cancels the whole call
 
-    async def _answer(self, raw: bytes) -> BatchAck:
+    async def _answer(self, raw: bytes, context: Call) -> BatchAck:
         batch_id = ""
         try:
-            batch = parse(raw)
+            batch = self._read_batch(raw, context)
             batch_id = batch.batch_id
             accepted = await self._intake.accept(batch, raw)
         except StrataError as error:
             return BatchAck(batch_id=batch_id, error_code=error.code, error_message=error.message)
         return BatchAck(batch_id=batch_id, accepted_points=accepted.points, accepted_logs=accepted.logs)
 
-    async def _check_token(self, context: Any) -> None:
-        if self._token is None:
-            return
-        given = dict(context.invocation_metadata() or ()).get("authorization", "")
-        if not hmac.compare_digest(str(given).encode(), f"Bearer {self._token}".encode()):
-            error = Unauthenticated("telemetry on a public address needs the token")
-            await context.abort(to_status(error), error.message, to_trailers(error))
+    def _read_batch(self, raw: bytes, context: Call) -> Batch:
+        batch = parse(raw)
+        assert isinstance(context.caller, Admission)
+        check_batch(batch, context.caller.visitor, self._task_of)
+        return batch

@@ -16,13 +16,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from strata.errors import BarrierExpired, Conflict, InvalidArgument, NotFound, StrataError, Unauthenticated
-from strata.protocol.generated import agents_pb2 as ag
+from strata.errors import BarrierExpired, Conflict, InvalidArgument, NotFound, StrataError
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
-from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.protocol.status import from_rpc_error
-from tests.support.coordinator_process import CHANNEL_OPTIONS, CoordinatorProcess
+from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.waiting import eventually
 
 
@@ -63,41 +61,6 @@ def test_a_second_process_on_the_folder_is_refused_with_the_owner_s_pid(server: 
     assert second.process.wait(30) != 0
     assert f"in use by another coordinator, pid {server.pid}" in second.log()
     assert server.state()["term"] == 1
-
-
-def test_joining_as_an_agent_needs_the_token_even_on_loopback(server: CoordinatorProcess) -> None:
-    hello = ag.AgentMessage(hello=ag.AgentHello(agent_id="h", incarnation="i", slots=1))
-    for metadata in ((), (("authorization", "Bearer wrong"),)):
-        with pytest.raises(grpc.RpcError) as caught:
-            next(server.agents.Attach(iter([hello]), metadata=metadata, timeout=10))
-        assert isinstance(from_rpc_error(caught.value, address=""), Unauthenticated)
-    welcome = next(
-        server.agents.Attach(iter([hello]), metadata=(("authorization", f"Bearer {server.token()}"),), timeout=10)
-    )
-    assert welcome.welcome.term == 1
-
-
-def test_a_free_entrypoint_needs_the_token(server: CoordinatorProcess) -> None:
-    spec = ct.TaskSpec(name="job", worker_count=1, entrypoint=["true"])
-    status, error = refusal(server.control.SubmitTask, spec)
-    assert status is grpc.StatusCode.UNAUTHENTICATED
-    assert isinstance(error, Unauthenticated)
-
-
-def test_an_address_that_others_can_reach_needs_the_token_for_everything(tmp_path: Path) -> None:
-    environment = {"STRATA_INSECURE": "1", "STRATA_TOKEN": "secret"}
-    with CoordinatorProcess(tmp_path / "data", "--host", "0.0.0.0", **environment) as server:
-        port = server.address.rpartition(":")[2]
-        with grpc.insecure_channel(f"127.0.0.1:{port}", options=CHANNEL_OPTIONS) as channel:
-            stub = CoordinatorStub(channel)
-            status, error = refusal(stub.RegisterWorker, pb.WorkerInfo(worker_id="a"))
-            assert (status, type(error)) == (grpc.StatusCode.UNAUTHENTICATED, Unauthenticated)
-            with pytest.raises(grpc.RpcError):
-                next(stub.StreamHeartbeats(iter([pb.HeartbeatRequest(worker_id="a")]), timeout=10))
-            checks: Any = health_pb2_grpc.HealthStub(channel)  # its types know no methods
-            assert refusal(checks.Check, health_pb2.HealthCheckRequest())[0] is grpc.StatusCode.UNAUTHENTICATED
-            allowed = (("authorization", "Bearer secret"),)
-            assert stub.RegisterWorker(pb.WorkerInfo(worker_id="a"), metadata=allowed, timeout=10).rank == 0
 
 
 # --- bad input

@@ -52,8 +52,6 @@ def test_errors_have_one_form(shared_observatory: ObservatoryProcess) -> None:
     assert error(httpx.get(f"{http}/stream?topics=gossip"), 400) == "invalid_argument"
     assert error(shared_observatory.post("/api/tasks", {"type": "training"}), 422) == "invalid_argument"
     assert error(shared_observatory.post("/api/tasks", {"name": "t"}), 503) == "coordinator_unavailable"
-    with_entrypoint = {"name": "t", "entrypoint": ["true"]}
-    assert error(shared_observatory.post("/api/tasks", with_entrypoint), 401) == "unauthenticated"
     assert error(httpx.get(http, headers={"host": "evil.example"}), 403) == "permission_denied"
     plain = httpx.post(f"{http}/api/tasks", content=b"{}", headers={"content-type": "text/plain"})
     assert error(plain, 400) == "invalid_argument"

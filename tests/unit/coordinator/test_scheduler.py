@@ -7,6 +7,7 @@ from strata.coordinator.scheduler import Scheduler
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.protocol.generated import agents_pb2 as ag
+from strata.trust.proofs import Proofs
 from strata.types.tasks import TaskSpec, TaskStatus
 from strata.types.workers import AgentSpec
 
@@ -28,12 +29,12 @@ async def opened() -> Coordinator:
 
 
 async def scheduler() -> Scheduler:
-    return Scheduler(await opened(), {})
+    return Scheduler(await opened(), {}, Proofs("token"))
 
 
 async def test_nothing_is_placed_where_no_stream_is() -> None:
     coordinator, stream = await opened(), Stream()
-    made = Scheduler(coordinator, {})
+    made = Scheduler(coordinator, {}, Proofs("token"))
     host = AgentSpec(agent_id="host", incarnation="i", hostname="h", address="h", slots=4)
     coordinator.apply(c.AttachAgent(spec=host))
     made.attach("host", stream.push)

@@ -14,6 +14,7 @@ from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.tasks import Task
 from strata.errors import Conflict, UnknownTask
 from strata.protocol.generated import agents_pb2 as ag
+from strata.trust.proofs import Proofs
 from strata.types.tasks import TaskSpec, TaskStatus
 from strata.types.workers import AgentSpec
 
@@ -46,7 +47,7 @@ class _World:
         self.journal.hold = False
         self.coordinator = Coordinator(ClusterState(StateConfig()), self.journal, self.clock)
         await self.coordinator.open()
-        self.scheduler = Scheduler(self.coordinator, {})
+        self.scheduler = Scheduler(self.coordinator, {}, Proofs("token"))
         for agent in self.agents:
             self.coordinator.apply(c.AttachAgent(spec=agent.spec))
             self.scheduler.attach(agent.spec.agent_id, agent.push)

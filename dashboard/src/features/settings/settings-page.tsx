@@ -1,4 +1,5 @@
 import { type FormEvent, useState } from "react";
+import { call } from "@/api/client";
 import { Button } from "@/components/ui/button";
 import { Facts } from "@/components/ui/facts";
 import { Field, Input } from "@/components/ui/input";
@@ -66,12 +67,17 @@ function StreamPanel() {
   );
 }
 
-/** The server turns `/?token=…` into a cookie that scripts cannot read; this form only goes there. */
+/** The server answers a right token with a cookie that scripts cannot read. The token is in no address. */
 function TokenPanel() {
   const [token, setToken] = useState("");
+  const [error, setError] = useState<string>();
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (token.trim()) location.assign(`/?token=${encodeURIComponent(token.trim())}`);
+    if (!token.trim()) return;
+    call("POST", "/session", { token: token.trim() }).then(
+      () => location.assign("/"),
+      (cause: unknown) => setError(cause instanceof Error ? cause.message : String(cause)),
+    );
   };
   return (
     <Panel title="Token">
@@ -79,7 +85,8 @@ function TokenPanel() {
         <div className="min-w-48 flex-1">
           <Field
             label="Token"
-            hint="Printed by strata up and kept in its data folder. Needed off this machine, and to run a free command."
+            hint="The file `token` in the data folder of strata up. Its owner needs none on the same machine."
+            error={error}
           >
             {(props) => (
               <Input

@@ -1,6 +1,7 @@
 """One suite over every journal: order, durability, snapshots; then what only SQLite can get wrong."""
 
 import asyncio
+import json
 import os
 import sqlite3
 from collections.abc import Callable
@@ -184,17 +185,27 @@ async def test_a_journal_of_the_first_version_is_lifted(tmp_path: Path) -> None:
                 (seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL) STRICT;
             CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
             INSERT INTO records VALUES (1, 1.5, 'BarrierReleased', x'78'), (2, 1.5, 'Kind', CAST('body' AS BLOB));
-            INSERT INTO snapshots VALUES (1, CAST('whole' AS BLOB));
             PRAGMA user_version = 1;
             """
         )
+        first.execute("INSERT INTO snapshots VALUES (1, ?)", (_snapshot_with_env("a", {"KEY": "in a snapshot"}),))
+        submitted = json.dumps({"task_id": "b", "env": {"KEY": "in a record"}}).encode()
+        first.execute("INSERT INTO records VALUES (3, 1.5, 'TaskSubmitted', ?)", (submitted,))
     first.close()
     owner = Owner(SqliteJournal(tmp_path))
     assert owner.stored.snapshot is not None
-    assert owner.stored.snapshot.body == b"whole"
     assert owner.stored.outcomes == [], "its snapshots held them"
-    assert owner.stored.records == [Record(2, 1.5, "Kind", b"body")]
+    plain, submitted_record = owner.stored.records
+    assert plain == Record(2, 1.5, "Kind", b"body")
+    assert json.loads(submitted_record.body) == {"task_id": "b", "env": {"KEY": "***"}}
+    private = {name: json.loads(body) for name, body in owner.stored.private.items()}
+    assert private == {"a": {"KEY": "in a snapshot"}, "b": {"KEY": "in a record"}}
     owner.journal.close()
+
+
+def _snapshot_with_env(task_id: str, env: dict[str, str]) -> bytes:
+    """As versions before the third wrote it, as far as it matters here."""
+    return json.dumps({"tasks": {"tasks": [{"task_id": task_id, "spec": {"env": env}}]}}).encode()
 
 
 async def test_a_write_that_fails_is_reported_and_nothing_after_it_is_promised(

@@ -1,0 +1,43 @@
+"""Signing in: a browser gives the token once, in a body, and keeps a cookie that stands for it. The token itself is
+never in an address, where histories, logs and referrers would keep it."""
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from strata.observatory.encoding import encode
+from strata.observatory.http.auth import COOKIE, SESSION_S
+from strata.observatory.http.parts import Parts
+from strata.observatory.http.payload import json_bytes
+
+__all__ = ["session_router"]
+
+
+class SignIn(BaseModel):
+    """What the sign-in form sends."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    token: str = Field(max_length=1_000)
+
+
+def session_router(parts: Parts) -> APIRouter:
+    """A session is a signed date: nothing is stored here, and it outlives a restart."""
+    router = APIRouter(tags=["session"])
+
+    @router.post("/api/session")
+    async def sign_in(body: SignIn, request: Request) -> Response:
+        value = parts.guard.open_session(body.token.strip())
+        response = json_bytes(encode({"success": True}))
+        secure = request.url.scheme == "https"
+        response.set_cookie(COOKIE, value, httponly=True, samesite="strict", secure=secure, max_age=SESSION_S)
+        return response
+
+    @router.delete("/api/session")
+    async def sign_out() -> Response:
+        response = json_bytes(encode({"success": True}))
+        response.delete_cookie(COOKIE)
+        return response
+
+    return router

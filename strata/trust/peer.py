@@ -1,0 +1,49 @@
+"""The other end of one connection. Asked of the kernel at most once in the connection's life, and never remembered
+beyond it: a port that is free again may be another user's."""
+
+from asyncio import BaseTransport
+from ipaddress import IPv6Address, ip_address
+
+from strata.trust.kernel import Address, is_owner, user_of_peer
+
+__all__ = ["Peer"]
+
+
+class Peer:
+    """`owns` is true when the kernel says that the process there runs as our own user, or as root."""
+
+    __slots__ = ("_local", "_owns", "_remote")
+
+    def __init__(self, local: Address | None, remote: Address | None) -> None:
+        self._local = local
+        self._remote = remote
+        self._owns: bool | None = None
+
+    @classmethod
+    def of(cls, transport: BaseTransport) -> "Peer":
+        return cls(_address(transport.get_extra_info("sockname")), _address(transport.get_extra_info("peername")))
+
+    @property
+    def owns(self) -> bool:
+        if self._owns is None:
+            self._owns = self._ask()
+        return self._owns
+
+    def _ask(self) -> bool:
+        if self._local is None or self._remote is None or not _is_loopback(self._remote[0]):
+            return False
+        return is_owner(user_of_peer(self._local, self._remote))
+
+
+def _address(name: object) -> Address | None:
+    """Of what the system calls a socket's name; None for one that has no port."""
+    return (str(name[0]), int(name[1])) if isinstance(name, tuple) and len(name) >= 2 else None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
