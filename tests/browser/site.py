@@ -3,7 +3,7 @@
 import json
 import re
 from typing import Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -51,6 +51,11 @@ class Site:
 
     def get(self, path: str) -> Any:
         with urlopen(f"{self.url}{path}", timeout=10) as response:
+            return json.load(response)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        headers = {"Content-Type": "application/json"}
+        with urlopen(Request(f"{self.url}{path}", json.dumps(body).encode(), headers), timeout=30) as response:
             return json.load(response)
 
     def workers(self) -> list[dict[str, Any]]:

@@ -46,6 +46,7 @@ const requests: Requests = {
   course: (task, signal) => get<Course>(`/tasks/${id(task)}/course`, signal),
   createTask: (task) => call("POST", "/tasks", task),
   stopTask: (task) => call("POST", `/tasks/${id(task)}/stop`),
+  resumeTask: (task) => call("POST", `/tasks/${id(task)}/resume`),
   registerDataset: (dataset) => call<Dataset>("POST", "/datasets", dataset),
   editRun: (run, change) => call("PATCH", `/runs/${id(run)}`, change),
   deleteRun: (run) => call("DELETE", `/runs/${id(run)}`),

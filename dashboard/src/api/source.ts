@@ -1,9 +1,10 @@
 /** What the rest of the dashboard needs from a source of data. Two implementations: live.ts and demo/source.ts. */
+
 import type { Course } from "./course";
+import type { CreateTask } from "./task";
 import type {
   Alert,
   CheckpointRow,
-  CreateTask,
   Dashboard,
   Dataset,
   LogEntry,
@@ -73,6 +74,8 @@ export interface Requests {
   course(task: string, signal?: AbortSignal): Promise<Course>;
   createTask(task: CreateTask): Promise<{ task_id: string }>;
   stopTask(id: string): Promise<void>;
+  /** The step it goes on from; null when it has no checkpoint. */
+  resumeTask(id: string): Promise<{ from_step: number | null }>;
   registerDataset(dataset: { id: string; path: string; format: string; name?: string }): Promise<Dataset>;
   editRun(run: string, change: { name?: string; notes?: string }): Promise<void>;
   deleteRun(run: string): Promise<void>;

@@ -1,4 +1,5 @@
 /** The shapes on the wire: contract §4 (REST) and §5 (SSE), agreed with the observatory. Nothing here has behaviour. */
+import type { Budget } from "./task";
 
 export type Nullable<T> = T | null;
 
@@ -220,18 +221,7 @@ export interface Task {
   reason?: Nullable<string>;
   worker_count?: Nullable<number>;
   launcher?: Nullable<string>;
-}
-
-export interface CreateTask {
-  name: string;
-  type: string;
-  dataset_id: Nullable<string>;
-  worker_count: number;
-  config: Record<string, unknown>;
-  entrypoint?: string[];
-  env?: Record<string, string>;
-  launcher?: string;
-  max_restarts?: number;
+  budget?: Budget;
 }
 
 export interface LogEntry {

@@ -135,8 +135,11 @@ def _split(course: Course, useful: float) -> dict[str, float | None]:
 def _lost(course: Course, attempt: Attempt, facts: Facts) -> float | None:
     """Work that the next attempt does again: from the step it went back to until the end. None: there is no next one
     yet, or no point tells."""
-    if attempt.ended_at is None or attempt.number + 1 not in course.attempts or facts.working_at is None:
+    following = course.attempts.get(attempt.number + 1)
+    if attempt.ended_at is None or following is None or facts.working_at is None:
         return None
+    if facts.top_step is not None and (following.resume_step or 0) >= facts.top_step:
+        return 0.0  # it had saved its last step, and only left
     return max(0.0, attempt.ended_at - max(facts.resumed_step_at or facts.working_at, facts.working_at))
 
 

@@ -1,17 +1,9 @@
 /** The demo source: the same interface as the live one, a cluster simulated in this browser, no request ever sent. */
+
 import { ApiError } from "../client";
 import type { DataSource, LogQuery, Requests, SeriesQuery, Sink } from "../source";
-import type {
-  ClusterState,
-  CreateTask,
-  Delta,
-  LogEntry,
-  RunSeries,
-  SeriesHead,
-  Shard,
-  Snapshot,
-  SystemMetrics,
-} from "../wire";
+import type { CreateTask } from "../task";
+import type { ClusterState, Delta, LogEntry, RunSeries, SeriesHead, Shard, Snapshot, SystemMetrics } from "../wire";
 import { makeCourse } from "./course";
 import { type Curve, curvesOf } from "./curves";
 import type { LogWriter } from "./logs";
@@ -186,6 +178,7 @@ function makeRequests(world: World, create: (task: CreateTask) => string): Reque
     course: async (task) => makeCourse(world, task, Date.now()),
     createTask: async (task) => ({ task_id: create(task) }),
     stopTask: async (id) => stopTask(world, id),
+    resumeTask: async (id) => resumeTask(world, id),
     registerDataset: refuse,
     editRun: async (id, change) => {
       const run = findRun(world, id);
@@ -213,6 +206,17 @@ function stopTask(world: World, id: string): void {
       : task,
   );
   world.logs.write(now, "warn", "coordinator", `task ${id} stopped by user; last checkpoint kept`, { task: id });
+}
+
+function resumeTask(world: World, id: string): { from_step: number | null } {
+  const run = world.runs.find((one) => one.plan.task === id);
+  if (run) run.active = true;
+  world.tasks = world.tasks.map((task) =>
+    task.id === id
+      ? { ...task, status: "running", completed_at: null, completed_at_ms: null, attempt: (task.attempt ?? 0) + 1 }
+      : task,
+  );
+  return { from_step: run?.step ?? null };
 }
 
 function filterLogs({ lines: recent, archive }: LogWriter, query: LogQuery): LogEntry[] {

@@ -6,13 +6,14 @@ import { Dialog } from "./dialog";
 interface Props {
   title: string;
   verb: string;
+  look?: "danger" | "primary";
   children: ReactNode;
   onConfirm(): Promise<void>;
   onClose(): void;
 }
 
-/** Asks before something that cannot be undone; says what the server answered when it refuses. */
-export function Confirm({ title, verb, children, onConfirm, onClose }: Props) {
+/** Asks before something that ends or begins much; says what the server answered when it refuses. */
+export function Confirm({ title, verb, look = "danger", children, onConfirm, onClose }: Props) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const run = async () => {
@@ -35,7 +36,7 @@ export function Confirm({ title, verb, children, onConfirm, onClose }: Props) {
       )}
       <div className="flex justify-end gap-2 border-t border-line px-4 py-3">
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="danger" disabled={busy} onClick={run}>
+        <Button look={look} disabled={busy} onClick={run}>
           {busy ? "Working…" : verb}
         </Button>
       </div>

@@ -14,7 +14,7 @@ export function StopDialog({ task, onClose }: { task: Task; onClose(): void }) {
         toast(`${task.name} is being stopped.`, "ok");
       }}
     >
-      Its workers are asked to finish, get time to save a last checkpoint, and are then ended. You can start again from
+      Its workers are asked to finish, get time to save a last checkpoint, and are then ended. You can resume it from
       that checkpoint.
     </Confirm>
   );

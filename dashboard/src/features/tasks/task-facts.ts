@@ -1,10 +1,36 @@
 import type { Task } from "@/api/wire";
-import { toMs } from "@/lib/format";
+import { formatCount, toMs } from "@/lib/format";
 
 const STOPPABLE: readonly Task["status"][] = ["queued", "running", "recovering"];
 
 export function canStop(task: Task): boolean {
   return STOPPABLE.includes(task.status);
+}
+
+export function canResume(task: Task): boolean {
+  return task.status === "stopped" || task.status === "failed";
+}
+
+/** What it has used of its restarts, in words; nothing from a server that does not say. */
+export function budgetFacts({ budget }: Task): [name: string, value: string][] {
+  if (!budget) return [];
+  const row = `${budget.failures_in_a_row} in a row without a new checkpoint (${budget.max_failures_in_a_row} allowed)`;
+  const allowed = formatCount(budget.max_failures);
+  const over = budget.max_failures > 0 ? `all ${allowed} restarts used` : "no restart allowed";
+  const used =
+    budget.failures > budget.max_failures ? over : `${formatCount(budget.failures)} of ${allowed} restarts used`;
+  const many = budget.losses_in_all > 1 ? "s" : "";
+  const lost = `${formatCount(budget.losses_in_all)} kill${many} from outside or lost host${many}`;
+  const within = `within ${budget.window_s / 3600} h without a new checkpoint`;
+  return [
+    ["Own failures", budget.failures > 0 ? `${used}, ${row}` : used],
+    [
+      "Losses",
+      budget.losses_in_all > 0
+        ? `${lost} in all; ${formatCount(budget.losses)} of ${formatCount(budget.max_losses)} ${within}`
+        : `none; ${formatCount(budget.max_losses)} allowed ${within}`,
+    ],
+  ];
 }
 
 /** Seconds from start to end, or to now. */

@@ -1,5 +1,5 @@
 /** The CreateTaskRequest form: text fields in, a request or a list of complaints out. */
-import type { CreateTask } from "@/api/wire";
+import type { CreateTask } from "@/api/task";
 
 export interface TaskForm {
   name: string;

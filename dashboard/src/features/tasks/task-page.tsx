@@ -16,8 +16,9 @@ import { newestFirst } from "@/lib/logs";
 import { useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { CoursePanel } from "./course-panel";
+import { ResumeDialog } from "./resume-dialog";
 import { StopDialog } from "./stop-dialog";
-import { canStop, elapsed } from "./task-facts";
+import { budgetFacts, canResume, canStop, elapsed } from "./task-facts";
 
 const LINK = "text-xs font-medium text-accent hover:underline";
 
@@ -28,7 +29,7 @@ export function TaskPage({ id }: { id: string }) {
   const logs = useResource(["task-logs", id], (it, signal) => it.logs({ task_id: id, limit: 60 }, signal), {
     everyMs: 2000,
   });
-  const [stopping, setStopping] = useState(false);
+  const [asking, setAsking] = useState<"stop" | "resume" | null>(null);
   const task = tasks.find((one) => one.id === id);
   const back = (
     <PageLink page="tasks" className={LINK}>
@@ -55,7 +56,8 @@ export function TaskPage({ id }: { id: string }) {
               Its metrics
             </PageLink>
           )}
-          {canStop(task) && <Button onClick={() => setStopping(true)}>Stop</Button>}
+          {canStop(task) && <Button onClick={() => setAsking("stop")}>Stop</Button>}
+          {canResume(task) && <Button onClick={() => setAsking("resume")}>Resume</Button>}
         </>
       }
     >
@@ -73,6 +75,7 @@ export function TaskPage({ id }: { id: string }) {
                 </span>,
               ],
               ["Attempt", task.attempt ?? UNKNOWN],
+              ...budgetFacts(task),
               ["Type", task.type],
               [
                 "Dataset",
@@ -137,7 +140,8 @@ export function TaskPage({ id }: { id: string }) {
           )}
         </div>
       </Panel>
-      {stopping && <StopDialog task={task} onClose={() => setStopping(false)} />}
+      {asking === "stop" && <StopDialog task={task} onClose={() => setAsking(null)} />}
+      {asking === "resume" && <ResumeDialog task={task} onClose={() => setAsking(null)} />}
     </Page>
   );
 }

@@ -13,11 +13,12 @@ import { useNow } from "@/hooks/now";
 import { formatAge, formatDuration, formatPercent, toMs, UNKNOWN } from "@/lib/format";
 import { useCluster } from "@/stores/cluster";
 import { CreateDialog } from "./create-dialog";
+import { ResumeDialog } from "./resume-dialog";
 import { StopDialog } from "./stop-dialog";
-import { canStop, elapsed } from "./task-facts";
+import { canResume, canStop, elapsed } from "./task-facts";
 import { TaskPage } from "./task-page";
 
-function columns(now: number, onStop: (task: Task) => void): Column<Task>[] {
+function columns(now: number, onAsk: (task: Task) => void): Column<Task>[] {
   return [
     {
       key: "name",
@@ -73,12 +74,16 @@ function columns(now: number, onStop: (task: Task) => void): Column<Task>[] {
       key: "stop",
       title: "",
       right: true,
-      cell: (row) =>
-        canStop(row) && (
-          <Button look="quiet" aria-label={`Stop ${row.name}`} onClick={() => onStop(row)}>
-            Stop
-          </Button>
-        ),
+      cell: (row) => {
+        const verb = canStop(row) ? "Stop" : canResume(row) ? "Resume" : null;
+        return (
+          verb && (
+            <Button look="quiet" aria-label={`${verb} ${row.name}`} onClick={() => onAsk(row)}>
+              {verb}
+            </Button>
+          )
+        );
+      },
     },
   ];
 }
@@ -87,7 +92,7 @@ export default function TasksPage({ id }: { id: string | null }) {
   const now = useNow(1000);
   const { tasks, loaded } = useCluster();
   const [creating, setCreating] = useState(false);
-  const [stopping, setStopping] = useState<Task | null>(null);
+  const [asked, setAsked] = useState<Task | null>(null);
   if (id !== null) return <TaskPage id={id} />;
   const sorted = [...tasks].sort(
     (a, b) => Number(canStop(b)) - Number(canStop(a)) || (b.started_at ?? 0) - (a.started_at ?? 0),
@@ -108,12 +113,13 @@ export default function TasksPage({ id }: { id: string | null }) {
               Submit one here, or run <code className="font-mono">strata run --workers 4 train.py</code>.
             </Empty>
           ) : (
-            <Table label="Tasks" rows={sorted} columns={columns(now, setStopping)} rowKey={(row) => row.id} />
+            <Table label="Tasks" rows={sorted} columns={columns(now, setAsked)} rowKey={(row) => row.id} />
           )}
         </Panel>
       )}
       {creating && <CreateDialog onClose={() => setCreating(false)} />}
-      {stopping && <StopDialog task={stopping} onClose={() => setStopping(null)} />}
+      {asked && canStop(asked) && <StopDialog task={asked} onClose={() => setAsked(null)} />}
+      {asked && canResume(asked) && <ResumeDialog task={asked} onClose={() => setAsked(null)} />}
     </Page>
   );
 }

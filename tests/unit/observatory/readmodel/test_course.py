@@ -63,7 +63,7 @@ def test_the_time_between_a_stop_and_its_resumption_is_nobodys() -> None:
     course.change("completed", 2, "all 4 ranks finished", 9_036.0, 40)
     facts = {1: Facts(working_at=105.0, top_step=40), 2: Facts(working_at=9_006.0, top_step=100)}
     shares = plan_shares(course, facts, now=9_999.0)
-    assert (shares["wall_s"], shares["starting_s"], shares["recovering_s"]) == (95.0, 10.0, 0.0)
+    assert (shares["wall_s"], shares["starting_s"], shares["recovering_s"], shares["lost_s"]) == (95.0, 10.0, 0.0, 0.0)
     assert [row["status"] for row in course_view("t1", course, facts, 9_999.0)["attempts"]] == ["stopped", "completed"]
 
 

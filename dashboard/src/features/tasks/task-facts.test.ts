@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import type { Budget } from "@/api/task";
+import type { Task } from "@/api/wire";
+import { budgetFacts, canResume, canStop } from "./task-facts";
+
+const fresh: Budget = {
+  failures: 0,
+  max_failures: 3,
+  failures_in_a_row: 0,
+  max_failures_in_a_row: 2,
+  losses: 0,
+  max_losses: 20,
+  losses_in_all: 0,
+  window_s: 21_600,
+};
+
+function words(change: Partial<Budget>): string[] {
+  return budgetFacts({ budget: { ...fresh, ...change } } as Task).map(([, value]) => value);
+}
+
+test("budgets in words", () => {
+  expect(words({})).toEqual(["0 of 3 restarts used", "none; 20 allowed within 6 h without a new checkpoint"]);
+  expect(words({ failures: 2, failures_in_a_row: 1 })[0]).toBe(
+    "2 of 3 restarts used, 1 in a row without a new checkpoint (2 allowed)",
+  );
+  expect(words({ failures: 4, failures_in_a_row: 1 })[0]).toMatch(/^all 3 restarts used, /);
+  expect(words({ failures: 1, max_failures: 0 })[0]).toMatch(/^no restart allowed, /);
+  expect(words({ losses_in_all: 1, losses: 1 })[1]).toBe(
+    "1 kill from outside or lost host in all; 1 of 20 within 6 h without a new checkpoint",
+  );
+  expect(words({ losses_in_all: 7 })[1]).toMatch(/^7 kills from outside or lost hosts in all; 0 of 20 /);
+  expect(budgetFacts({} as Task)).toEqual([]);
+});
+
+test.each(["queued", "running", "recovering", "stopping", "completed", "failed", "stopped"] as const)(
+  "%s: stopped or resumed, never both",
+  (status) => {
+    const task = { status } as Task;
+    expect(canStop(task) && canResume(task)).toBe(false);
+    expect(canResume(task)).toBe(status === "failed" || status === "stopped");
+  },
+);
