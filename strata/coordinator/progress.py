@@ -29,22 +29,25 @@ class ProgressWatch:
         self._seen: dict[str, _Seen] = {}
 
     def stuck(self, workers: list[Worker], hang_s: float, now: float) -> str:
-        """The sentence about the worker that stands still longest, or nothing."""
-        worst: tuple[float, str] | None = None
+        """The sentence about the worker that stands still at the lowest step, the longest of several, or nothing. Who
+        waits for it without saying so stands still too, and is named beside it."""
+        still: list[tuple[int, float, int]] = []  # step, seconds, rank
         for worker in workers:
             status = _status(worker)
             if status is None:
                 continue
             silent = self._silent(worker, status, now)
-            limit = max(hang_s, _HANG_STEPS * status.step_time_s)
-            if silent > limit and (worst is None or silent > worst[0]):
-                minutes = int(silent // 60)
-                how_long = f"{minutes} min" if minutes else f"{hang_s:g} s"
-                worst = (
-                    silent,
-                    f"rank {worker.rank} has made no step for over {how_long} (step {status.current_step})",
-                )
-        return worst[1] if worst else ""
+            if silent > max(hang_s, _HANG_STEPS * status.step_time_s):
+                still.append((status.current_step, -silent, worker.rank))
+        if not still:
+            return ""
+        (step, silent, rank), *others = sorted(still)
+        minutes = int(-silent // 60)
+        how_long = f"{minutes} min" if minutes else f"{hang_s:g} s"
+        beside = ", ".join(str(other) for _, _, other in sorted(others, key=lambda item: item[2]))
+        return f"rank {rank} has made no step for over {how_long} (step {step})" + (
+            f", and neither have ranks {beside}" if others else ""
+        )
 
     def _silent(self, worker: Worker, status: pb.WorkerStatus, now: float) -> float:
         seen = self._seen.get(worker.worker_id)

@@ -266,6 +266,9 @@ export interface RunInfo {
   notes?: Nullable<string>;
   /** What it said of itself last: running, finished, failed. */
   status?: Nullable<string>;
+  /** How it stands, as the observatory decides: running, finished, failed, killed, lost; and why. */
+  state?: Nullable<string>;
+  reason?: Nullable<string>;
 }
 
 export interface SeriesIdentity {

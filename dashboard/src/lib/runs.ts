@@ -1,7 +1,7 @@
 /** Whether a run goes on, in the same words on every page. */
 import type { RunInfo, Task } from "@/api/wire";
 
-const ENDED = ["completed", "failed", "stopped", "finished"];
+const ENDED = ["completed", "failed", "stopped", "finished", "killed", "lost"];
 
 /** A run counts as active for five minutes after its last point; its task knows better, and so does its own goodbye. */
 export function isRunning(run: RunInfo, tasks: readonly Task[]): boolean {
@@ -12,6 +12,7 @@ export function isRunning(run: RunInfo, tasks: readonly Task[]): boolean {
 export function runStatus(run: RunInfo, tasks: readonly Task[]): string {
   const task = tasks.find((one) => one.id === run.task_id);
   if (task) return task.status;
+  if (run.state) return run.state;
   if (run.status && ENDED.includes(run.status)) return run.status;
   return run.is_active ? "running" : "finished";
 }

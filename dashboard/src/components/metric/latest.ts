@@ -30,7 +30,8 @@ export function latestOf(metric: string, runs: readonly string[]): Latest {
 }
 
 /** As the line is drawn: the mean over ranks. One rank at NaN makes it NaN: that must not be averaged away. */
-function meanOfNewest(ranks: readonly Series[]): number | null {
+export function meanOfNewest(ranks: readonly Series[]): number | null {
+  if (ranks.length === 0) return null;
   let sum = 0;
   for (const series of ranks) {
     const value = series.values.at(-1) ?? null;

@@ -38,6 +38,8 @@ const STATUS_TONES: Record<string, Tone> = {
   stopping: "warn",
   warning: "warn",
   failed: "bad",
+  killed: "bad",
+  lost: "warn",
   broken: "bad",
   critical: "bad",
 };

@@ -95,7 +95,7 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
         <Stat
           label="Step"
           value={formatCount(newest?.step ?? run.latest_step)}
-          note={`last point ${formatAge(newest?.time, now)}`}
+          note={`last point ${formatAge(newest?.time ?? toMs(run.last_event_time, run.last_event_time_ms), now)}`}
         />
         <Stat
           label="Progress"

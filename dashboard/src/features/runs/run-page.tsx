@@ -82,6 +82,7 @@ export function RunPage({ id }: { id: string }) {
           <Facts
             rows={[
               ["Status", <StatusLabel key="s" status={runStatus(run, useCluster.getState().tasks)} />],
+              ...(run.reason ? ([["Reason", run.reason]] as const) : []),
               ["Started", formatDateTime(row.start)],
               ["Time", formatDuration(row.seconds)],
               ["Step", formatCount(run.latest_step)],

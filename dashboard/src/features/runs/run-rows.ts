@@ -1,6 +1,8 @@
 /** What the run table shows per run: its times, and last and best loss from the series at hand. */
 import type { RunInfo } from "@/api/wire";
+import { meanOfNewest } from "@/components/metric/latest";
 import { pointLoader } from "@/data/loader";
+import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
 import { toMs } from "@/lib/format";
 import { isRunning } from "@/lib/runs";
@@ -16,34 +18,39 @@ export interface RunRow {
   start: number | null;
   seconds: number | null;
   lossName: string | null;
+  /** The mean over ranks, as charts draw it. */
   last: number | null;
+  /** The lowest that any rank has logged. */
   best: number | null;
 }
 
 export function toRow(run: RunInfo, now: number): RunRow {
   const start = toMs(run.start_time, run.start_time_ms);
   const end = isRunning(run, useCluster.getState().tasks) ? now : toMs(run.last_event_time, run.last_event_time_ms);
-  const series = lossSeries(run.run_id);
+  const ranks = lossSeries(run.run_id);
+  const here = ranks.map((series) => pointLoader.want(series, BEST_POINTS)).every(Boolean);
   let best: number | null = null;
-  const here = series !== undefined && pointLoader.want(series, BEST_POINTS);
-  for (const value of here ? series.min : []) if (value !== null && (best === null || value < best)) best = value;
+  for (const { min } of here ? ranks : []) {
+    for (const value of min) if (value !== null && (best === null || value < best)) best = value;
+  }
   return {
     run,
     name: displayName(run),
     start,
     seconds: start === null || end === null ? null : (end - start) / 1000,
-    lossName: series?.head.metric ?? null,
-    last: series?.values.at(-1) ?? null,
+    lossName: ranks[0]?.head.metric ?? null,
+    last: meanOfNewest(ranks),
     best,
   };
 }
 
-function lossSeries(run: string) {
+/** Of every rank that logs it. */
+function lossSeries(run: string): Series[] {
   for (const name of ["loss", "train/loss", ...seriesStore.names().filter((one) => one.startsWith("loss"))]) {
-    const found = seriesStore.of(name).find((one) => one.head.run_id === run);
-    if (found) return found;
+    const found = seriesStore.of(name).filter((one) => one.head.run_id === run);
+    if (found.length > 0) return found;
   }
-  return undefined;
+  return [];
 }
 
 export type SortKey = "name" | "status" | "start" | "seconds" | "step" | "points" | "last" | "best";
