@@ -17,9 +17,9 @@ def as_count(value: int) -> str:
 
 
 def as_bytes(value: float) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000:
-            break
+    power = 0
+    while value >= 1000:
         value /= 1000
-    digits = 0 if unit == "B" or value >= 100 else 1 if value >= 10 else 2
-    return f"{value:.{digits}f} {unit}"
+        power += 1
+    digits = 0 if power == 0 or value >= 100 else 1 if value >= 10 else 2
+    return f"{value:.{digits}f} {('B', 'KB', 'MB', 'GB', 'TB')[power]}"

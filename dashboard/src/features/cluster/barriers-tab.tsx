@@ -48,7 +48,7 @@ export function BarriersTab() {
       title: "Missing and reason",
       className: "w-full max-w-0 truncate",
       cell: (row) => {
-        const words = [missingNames(row, workers), row.reason].filter(Boolean).join(": ");
+        const words = row.reason || missingNames(row, workers);
         return <span title={words}>{words}</span>;
       },
     },
