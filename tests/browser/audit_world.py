@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -16,16 +17,20 @@ from strata.client.channel import Channel
 from strata.client.tasks import fetch_state
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
+from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
+from strata.types.metrics import NO_DEVICE
 from tests.browser.audit_train import STOP
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
-__all__ = ["PLAIN", "SAMPLES", "SAVED_TAGS", "SHARD_SIZE", "WIDE", "AuditWorld", "PlainWorkers"]
+__all__ = ["PLAIN", "SAMPLES", "SAVED_TAGS", "SHARD_SIZE", "STATES", "WIDE", "AuditWorld", "PlainWorkers"]
 
 TRAIN = Path(__file__).with_name("audit_train.py")
 WIDE = 10_000
 SAMPLES, SHARD_SIZE = 1_000, 64
 SAVED_TAGS: dict[str, Any] = {"path": "s3://elsewhere/models/500", "size_bytes": 2_000_000}
+STATES = {"finished": "finished", "failed": "failed", "killed": "killed", "lost": "lost"}
 SLOW_S = 180.0
 """Four interpreters start twice, on cores that others use too."""
 
@@ -59,6 +64,10 @@ PLAIN = {
         cpu_percent=50.0, memory_used_bytes=3_000_000, gpu_usage=_GPUS, disk_read_bytes=5_000
     ),
 }
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class PlainWorkers:
@@ -112,6 +121,7 @@ class AuditWorld:
         return self.cluster.endpoints["http"]
 
     def make(self) -> "AuditWorld":
+        self._lose_a_run()
         self._register_data()
         self._train()
         for name in ("finished", "failed", "killed"):
@@ -119,7 +129,11 @@ class AuditWorld:
         self._log("wide", [{"metric": f"name/{n:05d}", "step": 0, "value": n} for n in range(WIDE)])
         saved = {"metric": "checkpoint_save", "step": 500, "value": 12.5, "tags": SAVED_TAGS}
         self._log("foreign", [saved, {"metric": "milestone/a", "step": 500, "value": 3.0}])
+        eventually("how every run ended", lambda: self.states() == STATES, within_s=SLOW_S)
         return self
+
+    def states(self) -> dict[str, str]:
+        return {run["run_id"]: run["state"] for run in self.get("/runs") if run["run_id"] in STATES}
 
     def get(self, path: str) -> Any:
         with urlopen(f"{self.url}{path}", timeout=30) as response:
@@ -142,6 +156,22 @@ class AuditWorld:
 
     def alerts(self, kind: str) -> list[dict[str, Any]]:
         return [one for one in self.get("/api/alerts") if one["kind"] == kind]
+
+    def _lose_a_run(self) -> None:
+        """A process on another host says that it runs, and is never heard of again."""
+        batch = Batch(batch_id="audit-lost")
+        batch.runs.add(
+            run_id="lost", name="lost", status="running", host="elsewhere", pid=4_000, updated_at_ms=_now_ms()
+        )
+        batch.series.add(index=0, run_id="lost", metric="loss", device=NO_DEVICE)
+        for step in range(1, 11):
+            batch.points.series.append(0)
+            batch.points.step.append(step)
+            batch.points.event_time_ms.append(_now_ms())
+            batch.points.value.append(1.0 / step)
+        with grpc.insecure_channel(self.cluster.endpoints["telemetry"]) as channel:
+            stub: Any = TelemetryStub(channel)
+            stub.ReportOnce(batch, timeout=30)
 
     def _register_data(self) -> None:
         data = self.folder / "data"

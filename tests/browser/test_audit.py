@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.audit_train import EVERY, STEPS, STOP, loss_of, rate_of
-from tests.browser.audit_world import PLAIN, SAMPLES, SAVED_TAGS, SHARD_SIZE, WIDE, AuditWorld, PlainWorkers
+from tests.browser.audit_world import PLAIN, SAMPLES, SAVED_TAGS, SHARD_SIZE, STATES, WIDE, AuditWorld, PlainWorkers
 from tests.browser.site import row, stat
 from tests.browser.words import as_bytes, as_count, as_value
 from tests.support.cluster import Cluster
@@ -96,6 +96,7 @@ def test_runs(page: Page, world: AuditWorld) -> None:
         "finished": ["10", "0.1", "0.1", "10"],
         "failed": ["10", "0.1", "0.1", "10"],
         "killed": ["10", "0.1", "0.1", "10"],
+        "lost": ["10", "0.1", "0.1", "10"],
         "wide": ["0", "–", "–", "10k"],
         "foreign": ["500", "–", "–", "2"],
     }.items():
@@ -103,7 +104,8 @@ def test_runs(page: Page, world: AuditWorld) -> None:
         place = 4  # after name, status, start and time
         for offset, word in enumerate(words):
             expect(line.get_by_role("cell").nth(place + offset)).to_have_text(word)
-    assert cells(row(page, "Runs", world.task))[1] == "completed"
+    for run, state in {**STATES, world.task: "completed"}.items():
+        expect(row(page, "Runs", run).get_by_role("cell").nth(1)).to_have_text(state)
     told = next(one for one in world.get("/runs") if one["run_id"] == world.task)
     host = sum(one["total_points"] for one in world.series(world.task) if one["metric"].startswith("sys."))
     assert told["num_points"] == points + host
