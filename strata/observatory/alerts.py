@@ -116,6 +116,8 @@ class AlertBook:
                     await self._notify(alert)
             except StrataError as error:
                 _log.warning("an alert could not be kept or sent: %s", error.message)
+            except Exception:  # not set aside: that would be an alert again
+                _log.exception("alert %s could not be kept or sent", alert["id"])
 
 
 def _batch(alert: dict[str, Any]) -> Batch:

@@ -86,12 +86,14 @@ class CourseBook:
             _log.debug("no earlier attempts: %s", error.message)
             return
         for row in reversed(rows):
-            step = -1 if row["step"] is None else row["step"]
-            status = row["kind"].removeprefix(ATTEMPT_KIND)
-            self._of(row["task_id"]).change(status, row["attempt"], row["message"], row["ms"] / 1000, step)
+            with self._board.aside.guard("task attempts", f"attempt {row['attempt']} of task {row['task_id']}"):
+                step = -1 if row["step"] is None else row["step"]
+                status = row["kind"].removeprefix(ATTEMPT_KIND)
+                self._of(row["task_id"]).change(status, row["attempt"], row["message"], row["ms"] / 1000, step)
         for row in watched:
-            seen = json.loads(row["message"])
-            self._of(row["task_id"]).restore(seen["samples"], seen["watched_s"])
+            with self._board.aside.guard("task attempts", f"what was seen of task {row['task_id']}"):
+                seen = json.loads(row["message"])
+                self._of(row["task_id"]).restore(seen["samples"], seen["watched_s"])
 
     async def view(self, task_id: str) -> dict[str, Any]:
         """Attempts and shares as of now; the store is asked only for what cannot change any more, or is not known."""
@@ -156,10 +158,8 @@ class CourseBook:
     async def _keep(self) -> None:
         while True:
             batch = await self._waiting.get()
-            try:
+            with self._board.aside.guard("task attempts", batch.batch_id):
                 await self._accept(batch)
-            except StrataError as error:
-                _log.warning("an attempt's record could not be kept: %s", error.message)
 
     async def _watch(self) -> None:
         looks = 0
@@ -167,7 +167,8 @@ class CourseBook:
             await asyncio.sleep(_EVERY_S)
             looks += 1
             if self._board.connected:
-                self.look(_EVERY_S)
+                with self._board.aside.guard("task attempts", "what the ranks are doing"):
+                    self.look(_EVERY_S)
             if looks % _SAVE_EVERY == 0:
                 self._save_watched(set(self._unsaved))
 

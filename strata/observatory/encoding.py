@@ -4,11 +4,16 @@ from typing import Any
 
 import orjson
 
+from strata.types.shown import to_shown
+
 __all__ = ["encode"]
 
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
 def encode(value: Any) -> bytes:
-    """Compact bytes without line breaks."""
-    return orjson.dumps(value, option=_OPTIONS)
+    """Compact bytes without line breaks. A part that JSON cannot say is text with a mark; the rest stays as it is."""
+    try:
+        return orjson.dumps(value, option=_OPTIONS)
+    except TypeError:
+        return orjson.dumps(to_shown(value), option=_OPTIONS)

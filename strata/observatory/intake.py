@@ -12,6 +12,7 @@ from strata.clock import Clock
 from strata.errors import StrataError, Unavailable
 from strata.observatory.background import cancel, spawn
 from strata.observatory.ingest.batch import Columns, normalise, to_columns
+from strata.observatory.ingest.door import check_extras
 from strata.observatory.ingest.strip import strip_runs
 from strata.observatory.spool import Spool
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -82,6 +83,7 @@ class Intake:
         it need not be encoded again when nothing had to be filled in."""
         try:
             complete = normalise(message, round(self._clock.wall() * 1000))
+            check_extras(message)
             columns = to_columns(message, raw)
             if self._deleted and columns.is_of(self._deleted):
                 self.counts.late_points += strip_runs(message, self._deleted)

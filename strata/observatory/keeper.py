@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from strata.errors import StrataError
 from strata.observatory.background import cancel, spawn
 from strata.observatory.readmodel.board import ClusterBoard
 from strata.observatory.store.base import Store
@@ -97,10 +96,8 @@ class CheckpointKeeper:
     async def _run(self) -> None:
         while True:
             batch = await self._waiting.get()
-            try:
+            with self._board.aside.guard("checkpoint history", batch.checkpoints[0].id):
                 await self._accept(batch)
-            except StrataError as error:
-                _log.warning("a checkpoint's record could not be kept: %s", error.message)
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:

@@ -4,13 +4,12 @@ shown, or written when somebody asks for it.
 """
 
 import asyncio
-import logging
 from collections import OrderedDict
 
 from strata.checkpoint.catalog import Catalog
 from strata.checkpoint.layout import step_folder
 from strata.clock import Clock
-from strata.errors import CheckpointNotFound, Conflict, StrataError
+from strata.errors import CheckpointNotFound, Conflict
 from strata.observatory.background import cancel, spawn
 from strata.observatory.readmodel.board import ClusterBoard
 from strata.observatory.readmodel.cluster import root_of
@@ -18,7 +17,6 @@ from strata.storage.uri import open_store
 
 __all__ = ["PinBook"]
 
-_log = logging.getLogger(__name__)
 _LOOK_S = 1.0
 _AGAIN_S = 30.0
 _MAX_ROOTS = 50
@@ -57,11 +55,11 @@ class PinBook:
     async def _run(self) -> None:
         while True:
             for root in self._due():
-                try:
+                with self._board.aside.guard("pins", root):
                     await self._read(root)
-                except StrataError as error:
-                    _log.info("pins of %s are not known: %s", root, error.message)
-                    self._board.cluster.set_pins(root, None)
+                    self._board.aside.clear("pins", root)
+                    continue
+                self._board.cluster.set_pins(root, None)
             await asyncio.sleep(_LOOK_S)
 
     def _due(self) -> list[str]:

@@ -17,6 +17,7 @@ from strata.observatory.background import cancel, spawn
 from strata.observatory.edits import RunEditor
 from strata.observatory.history import History
 from strata.observatory.live import LiveView, NewPoints
+from strata.observatory.setaside import SetAside
 from strata.observatory.store.base import Store
 from strata.observatory.store.sql import RUN_DETAILS, RUNS, SERIES, raw_points
 from strata.observatory.store.writer import StoreWriter
@@ -27,6 +28,7 @@ __all__ = ["Poller", "PollerConfig"]
 
 _log = logging.getLogger(__name__)
 _META_S = 30.0
+_PART = "rows of others"
 # More strangers than this in one series are loaded as a picture, not sent one by one.
 _MAX_NEW = 20_000
 _TOTAL = "SELECT sum(num_points) AS points FROM {db}.series_rollup"
@@ -40,6 +42,7 @@ class PollerConfig:
     interval_s: float
     edits: RunEditor
     on_backfilled: Callable[[Store], Awaitable[None]]
+    aside: SetAside
 
 
 class Poller:
@@ -83,6 +86,9 @@ class Poller:
                 _log.info("poll skipped: %s", error.message)
             except StrataError as error:
                 _log.error("poll failed: %s", error.message)
+            except Exception as error:  # rows that others wrote can be anything
+                _log.exception("poll failed")
+                self._config.aside.note(_PART, "a poll of the store", f"{type(error).__name__}: {error}")
             await asyncio.sleep(self._config.interval_s)
 
     async def backfill(self) -> None:
@@ -129,7 +135,8 @@ class Poller:
             total = int((await self._store.query(_TOTAL))["points"][0].as_py() or 0)
             if total != self._live.series.total_stored:
                 for row in (await self._store.query(SERIES)).to_pylist():
-                    found += await self._check_series(row, reload)
+                    with self._config.aside.guard(_PART, f"metric {row['metric']} of run {row['run_id']}"):
+                        found += await self._check_series(row, reload)
         if reload:
             await self._history.fetch(self._live, reload)
             self._live.stream.resync("history of a run was loaded")

@@ -2,29 +2,30 @@
 (a kill, a silence, a task that failed) is kept in the store, so that a restart knows it."""
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from strata.clock import Clock
-from strata.errors import StrataError
 from strata.observatory.background import cancel, spawn
 from strata.observatory.live import LiveView
+from strata.observatory.setaside import SetAside
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.metrics import RunInfo
 
 __all__ = ["RunEnds"]
 
-_log = logging.getLogger(__name__)
 _LOOK_S = 2.0
 
 
 class RunEnds:
     """One task that looks at all runs."""
 
-    def __init__(self, live: LiveView, accept: Callable[[Batch], Awaitable[Any]], clock: Clock) -> None:
+    def __init__(
+        self, live: LiveView, accept: Callable[[Batch], Awaitable[Any]], clock: Clock, aside: SetAside
+    ) -> None:
         self._live = live
+        self._aside = aside
         self._accept = accept
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
@@ -39,7 +40,8 @@ class RunEnds:
         while True:
             await asyncio.sleep(_LOOK_S)
             if self._live.is_whole:  # before, what the runs said of themselves is not read yet
-                await self._look()
+                with self._aside.guard("run states", "the look at all runs"):
+                    await self._look()
 
     async def _look(self) -> None:
         changed = self._live.runs.look()
@@ -50,10 +52,8 @@ class RunEnds:
             info = self._live.runs.info(run_id)
             if info is None or info.is_active or info.status in (None, info.state.value):
                 continue
-            try:
+            with self._aside.guard("run states", f"the end of run {run_id}"):
                 await self._accept(self._row(info))
-            except StrataError as error:
-                _log.warning("the end of run %s could not be kept: %s", run_id, error.message)
 
     def _row(self, info: RunInfo) -> Batch:
         batch = Batch(batch_id=f"run-end-{uuid.uuid4().hex}")

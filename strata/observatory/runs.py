@@ -14,6 +14,7 @@ from strata.clock import Clock
 from strata.observatory.run_state import RunFacts, RunVerdict, plan_state
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
 from strata.types.metrics import RunInfo, RunState
+from strata.types.shown import to_shown
 
 __all__ = ["RunBook"]
 
@@ -108,9 +109,9 @@ class RunBook:
         if config_json:
             try:
                 config = json.loads(config_json)
-            except ValueError:
+            except (ValueError, RecursionError):  # cut off, nested too deeply, or of more digits than Python reads
                 config = {"config": config_json}
-            entry.config = config if isinstance(config, dict) else {"config": config}
+            entry.config = to_shown(config if isinstance(config, dict) else {"config": config})
 
     def state(self, run_id: str, status: str, reason: str, said_ms: int) -> None:
         """How its owner says that it stands. The newest word counts: what the store has may be older than what came

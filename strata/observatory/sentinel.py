@@ -1,7 +1,6 @@
 """Runs the detectors: on every tick over new points, on events as they come, and every few seconds over the rest."""
 
 import asyncio
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ from strata.observatory.readmodel.board import ClusterBoard
 
 __all__ = ["Sentinel"]
 
-_log = logging.getLogger(__name__)
 _INTERVAL_S = 5.0
 _LOW_PERCENT = 95.0
 _HISTORY_MS = 3_600_000
@@ -60,10 +58,8 @@ class Sentinel:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(_INTERVAL_S)
-            try:
+            with self._board.aside.guard("detectors", "the look at runs, workers and the disk"):
                 self._alerts.report(self.check())
-            except Exception:
-                _log.exception("a detector failed")
 
     def _on_points(self, points: NewPoints) -> None:
         """What is imported, or sent at last by a run that ended hours ago, is history and no alert."""

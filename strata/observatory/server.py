@@ -95,12 +95,16 @@ class Observatory:
         self._intake = Intake(self._spool, self._take, clock, runs.deleted)
         self._logs = LogBook(self._store)
         self._history = History(self._store, self._writer, self._spool, series, cache)
-        self._board = ClusterBoard(self._broadcaster, clock, self._own_status)
+        self._board = ClusterBoard(self._broadcaster, clock, self._own_status, self._aside)
         webhook = Webhook(settings.webhook_url) if settings.webhook_url else None
         self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, webhook)
         self._edits = RunEditor(self._store, self._writer, self._live, clock)
         polling = PollerConfig(
-            clock=clock, interval_s=settings.poll_interval_sec, edits=self._edits, on_backfilled=self._backfill
+            clock=clock,
+            interval_s=settings.poll_interval_sec,
+            edits=self._edits,
+            on_backfilled=self._backfill,
+            aside=self._aside,
         )
         self._poller = Poller(self._store, self._writer, self._history, self._live, polling)
         self._sentinel = Sentinel(self._live, self._board, self._alerts, clock, settings.data_dir)
@@ -110,8 +114,9 @@ class Observatory:
         self._samples = SampleBook()
         self._files = FileReaders()
         runs.task_of = self._board.task_state
-        self._ends = RunEnds(self._live, self._intake.accept, clock)
-        self._ticker = Ticker([self._live.tick, self._publish_logs, self._board.publish, self._broadcaster.flush])
+        self._ends = RunEnds(self._live, self._intake.accept, clock, self._aside)
+        steps = {"points": self._live.tick, "log lines": self._publish_logs, "cluster": self._board.publish}
+        self._ticker = Ticker({**steps, "stream": self._broadcaster.flush}, self._aside)
 
     async def start(self) -> None:
         """Returns when the first request can be answered. What started before a failure is stopped again."""

@@ -1,25 +1,24 @@
 """The heart beat of the live view: every 250 ms what came in is applied, encoded once and published."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from strata.observatory.background import cancel, spawn
+from strata.observatory.setaside import SetAside
 
 __all__ = ["TICK_S", "Ticker"]
 
-_log = logging.getLogger(__name__)
 TICK_S = 0.25
 
 
 class Ticker:
-    """Calls its steps in order on each tick. A step that fails is logged and does not stop the others."""
+    """Calls its steps, by name, in order on each tick. A step that fails does not stop the others."""
 
-    def __init__(self, steps: list[Callable[[], object]], interval_s: float = TICK_S) -> None:
+    def __init__(self, steps: dict[str, Callable[[], object]], aside: SetAside, interval_s: float = TICK_S) -> None:
         self._steps = steps
+        self._aside = aside
         self._interval_s = interval_s
         self._task: asyncio.Task[None] | None = None
-        self.failures = 0
 
     async def start(self) -> None:
         self._task = spawn(self._run(), "ticker")
@@ -34,9 +33,6 @@ class Ticker:
             # By the clock, whatever the last tick took; after one that took too long the loop gets a moment.
             due = max(due + self._interval_s, clock() + self._interval_s / 10)
             await asyncio.sleep(due - clock())
-            for step in self._steps:
-                try:
+            for name, step in self._steps.items():
+                with self._aside.guard("live view", name):
                     step()
-                except Exception:
-                    self.failures += 1
-                    _log.exception("a step of the live view failed")

@@ -11,8 +11,9 @@ from strata.protocol.generated import coordinator_pb2 as pb
 from strata.types.barriers import BarrierArrival, BarrierPolicy, BarrierResult
 from strata.types.checkpoints import CheckpointInfo
 from strata.types.datasets import DataFile, DatasetSpec, ShardAssignment
+from strata.types.shown import check_shown
 from strata.types.tasks import TaskSpec
-from strata.types.workers import AgentSpec, WorkerSpec
+from strata.types.workers import AgentSpec, WorkerSpec, check_metadata
 
 __all__ = [
     "check_request_id",
@@ -122,7 +123,7 @@ def from_dataset_info(message: pb.DatasetInfo) -> DatasetSpec:
         shard_size=message.shard_size,
         shuffle=message.shuffle,
         seed=message.seed,
-        metadata=dict(message.metadata),
+        metadata=check_metadata(dict(message.metadata)),
         files=tuple(DataFile(path=file.path, num_samples=file.num_samples) for file in message.files),
     )
 
@@ -221,8 +222,9 @@ def to_task_spec(spec: TaskSpec, request_id: str) -> ct.TaskSpec:
 def _parse_config(text: str) -> Mapping[str, Any]:
     try:
         config = json.loads(text or "{}")
-    except json.JSONDecodeError as error:
-        raise InvalidArgument(f"config is not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(f"config is not JSON that can be read: {error}") from None
     if not isinstance(config, dict):
         raise InvalidArgument(f"config must be a JSON object, not {type(config).__name__}")
+    check_shown("config", config)
     return config

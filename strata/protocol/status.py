@@ -11,6 +11,7 @@ import grpc
 
 from strata.error_codes import rebuild_error
 from strata.errors import (
+    Busy,
     CoordinatorUnavailable,
     DeadlineExceeded,
     Internal,
@@ -36,6 +37,7 @@ _FALLBACK: dict[grpc.StatusCode, type[StrataError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidArgument,
     grpc.StatusCode.NOT_FOUND: NotFound,
     grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: Busy,
     grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
     grpc.StatusCode.UNAVAILABLE: CoordinatorUnavailable,
 }

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from strata.errors import MissingExtra, StorageAccessDenied, StorageConflict, StorageError, StorageNotFound
+from strata.errors import (
+    InvalidArgument,
+    MissingExtra,
+    StorageAccessDenied,
+    StorageConflict,
+    StorageError,
+    StorageNotFound,
+)
 from strata.storage.base import Buffer, Listing, StoredObject, check_key
 from strata.storage.options import StorageOptions
 from strata.storage.retries import Retries, first_line
@@ -40,6 +47,7 @@ _RANGE_PAST_END = "416 Range Not Satisfiable"
 def open_cloud(provider: str, bucket: str, prefix: str, options: StorageOptions) -> "CloudStore":
     """Builds the client; the first request is made by the first call. `provider` is s3, gcs or azure."""
     try:
+        from obstore import exceptions
         from obstore import store as stores
     except ImportError as error:
         raise MissingExtra("obstore", "s3") from error
@@ -53,7 +61,11 @@ def open_cloud(provider: str, bucket: str, prefix: str, options: StorageOptions)
 
     uploads = MultipartUploads(bucket, prefix, options) if provider == "s3" and options.access_key_id else None
     uri = f"{_SCHEMES[provider]}://{bucket}" + (f"/{prefix}" if prefix else "")
-    return CloudStore(_Clients(once=make(0), patient=make(options.max_retries)), uri, options, uploads)
+    try:
+        clients = _Clients(once=make(0), patient=make(options.max_retries))
+    except (exceptions.BaseError, ValueError) as error:  # no account, an endpoint that is none, a name no bucket has
+        raise InvalidArgument(f"{uri!r} cannot be opened: {first_line(error)}") from None
+    return CloudStore(clients, uri, options, uploads)
 
 
 def _common(options: StorageOptions, retries: int) -> "_Common":

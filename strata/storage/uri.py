@@ -1,7 +1,6 @@
 """From an address that a user writes to the store behind it: a folder, s3://, gs://, az:// or memory://."""
 
 import os
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from strata.config import environment
@@ -11,6 +10,7 @@ from strata.storage.cloud import open_cloud
 from strata.storage.local import LocalStore
 from strata.storage.memory import MemoryStore
 from strata.storage.options import StorageOptions
+from strata.types.shown import check_path
 
 __all__ = ["default_path", "open_store"]
 
@@ -22,14 +22,17 @@ def open_store(uri: str | os.PathLike[str], options: StorageOptions | None = Non
 
     Nothing is contacted yet. `options` default to what the environment says.
     """
-    text = os.fspath(uri)
+    text = check_path("the checkpoint path", os.fspath(uri))
     if "://" not in text:
         if not text:
             raise InvalidArgument("the checkpoint path is empty", hint="Give a folder, or s3://bucket/prefix.")
-        return LocalStore(Path(text))
-    parts = urlsplit(text)
+        return _folder(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise InvalidArgument(f"{text!r} is not an address: {error}") from None
     if parts.scheme == "file":
-        return LocalStore(Path(unquote(parts.path)))
+        return _folder(unquote(parts.path))
     if parts.scheme == "memory":
         return MemoryStore(text)
     provider = _CLOUD.get(parts.scheme)
@@ -40,6 +43,13 @@ def open_store(uri: str | os.PathLike[str], options: StorageOptions | None = Non
         raise InvalidArgument(f"{text!r} names no bucket", hint=f"Write {parts.scheme}://bucket/prefix.")
     settings = StorageOptions.from_environment(environment()) if options is None else options
     return open_cloud(provider, parts.netloc, parts.path.strip("/"), settings)
+
+
+def _folder(text: str) -> LocalStore:
+    try:
+        return LocalStore(check_path("the checkpoint path", text))
+    except RuntimeError as error:  # ~somebody, who is not known here
+        raise InvalidArgument(f"{text!r} is no folder: {error}") from None
 
 
 def default_path(backend: str, bucket: str, folder: str) -> str:

@@ -89,7 +89,10 @@ class TaskSpec:
             raise InvalidArgument(f"worker_count is {self.worker_count}, it must be between 1 and {_MAX_WORKERS}")
         if self.max_restarts < 0:
             raise InvalidArgument(f"max_restarts is {self.max_restarts}, it must be 0 or more")
-        size = len(json.dumps(dict(self.config)))
+        try:
+            size = len(json.dumps(dict(self.config)))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidArgument(f"config is not JSON: {error}") from None
         if size > _MAX_CONFIG_BYTES:
             raise InvalidArgument(f"config has {size} bytes as JSON, {_MAX_CONFIG_BYTES} are allowed")
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 
-__all__ = ["AgentSpec", "MemberState", "WorkerSpec", "check_count"]
+__all__ = ["AgentSpec", "MemberState", "WorkerSpec", "check_count", "check_metadata"]
 
 _MAX_METADATA_BYTES = 64 * 1024
 
@@ -55,7 +55,7 @@ class WorkerSpec:
         _check_host(self.hostname, self.port)
         check_count("gpu_count", self.gpu_count)
         check_count("memory_bytes", self.memory_bytes)
-        _check_metadata(self.metadata)
+        check_metadata(self.metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,9 @@ def _check_host(hostname: str, port: int) -> None:
         raise InvalidArgument(f"port is {port}, it must be between 0 and 65535")
 
 
-def _check_metadata(metadata: Mapping[str, str]) -> None:
+def check_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns it when it is small enough to be kept and sent around."""
     size = sum(len(key) + len(value) for key, value in metadata.items())
     if size > _MAX_METADATA_BYTES:
         raise InvalidArgument(f"metadata has {size} characters, {_MAX_METADATA_BYTES} are allowed")
+    return metadata

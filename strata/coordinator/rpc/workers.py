@@ -14,6 +14,8 @@ from strata.coordinator.state.replies import JoinReply, RecoverReply, ShardsRepl
 from strata.errors import InvalidArgument, Refused, StrataError, UnknownDataset
 from strata.protocol import convert
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.types.shown import check_path
+from strata.types.workers import check_metadata
 
 __all__ = ["WorkersService"]
 
@@ -182,11 +184,11 @@ class WorkersService(QueueCalls):
             checkpoint_id=request.checkpoint_id,
             step=request.step,
             epoch=request.epoch,
-            storage_path=request.storage_path,
+            storage_path=check_path("storage_path", request.storage_path),
             size_bytes=request.size_bytes,
             type=request.type,
             duration_s=request.duration_s or None,
-            metadata=dict(request.metadata),
+            metadata=check_metadata(dict(request.metadata)),
         )
         step = await self._coordinator.ask(command)
         assert isinstance(step, int)
@@ -200,7 +202,7 @@ class WorkersService(QueueCalls):
             caller=_caller(request.worker_id, request.incarnation, request.generation),
             step=request.step,
             epoch=request.epoch,
-            storage_path=request.storage_path,
+            storage_path=check_path("storage_path", request.storage_path),
             deadline_s=request.deadline_s or _DEFAULT_CHECKPOINT_DEADLINE_S,
         )
         attempt = await self._coordinator.ask(command)
@@ -273,7 +275,7 @@ class WorkersService(QueueCalls):
         command = c.CommitCheckpoint(
             caller=_caller(request.worker_id, request.incarnation, request.generation),
             attempt=request.attempt,
-            metadata=dict(request.metadata),
+            metadata=check_metadata(dict(request.metadata)),
         )
         attempt = await self._coordinator.ask(command)
         assert isinstance(attempt, Attempt)

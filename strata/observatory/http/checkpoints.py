@@ -1,20 +1,18 @@
 """Checkpoints that people keep: a pin in the checkpoint's own store, which retention honours."""
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 
 from strata.observatory.encoding import encode
+from strata.observatory.http.body import Body
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
 
 __all__ = ["checkpoints_router"]
 
 
-class Pin(BaseModel):
+class Pin(Body):
     """Without a body, a pin is set."""
-
-    model_config = ConfigDict(extra="forbid")
 
     pinned: bool = True
 

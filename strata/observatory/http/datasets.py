@@ -3,17 +3,19 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from strata.errors import UnknownDataset
 from strata.observatory.datafiles import FileReaders
 from strata.observatory.encoding import encode
+from strata.observatory.http.body import Body, Int64
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
 from strata.observatory.readmodel.shards import shard_rows
 from strata.observatory.samples import shape_preview
 from strata.types.datasets import DataFile, DatasetSpec
+from strata.types.workers import check_metadata
 
 __all__ = ["datasets_router"]
 
@@ -23,19 +25,17 @@ _SHOWN, _MAX_SHOWN = 10_000, 100_000  # rows of a shard table in one answer
 _MAX_INT = (1 << 63) - 1
 
 
-class RegisterDataset(BaseModel):
+class RegisterDataset(Body):
     """Counts that are missing are read from the files."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     path: str
     format: str = ""
     name: str | None = None
-    total_samples: int | None = None
-    shard_size: int | None = None
+    total_samples: Int64 | None = None
+    shard_size: Int64 | None = None
     shuffle: bool = True
-    seed: int = 0
+    seed: Int64 = 0
     metadata: dict[str, str] = Field(default_factory=dict)
 
 
@@ -104,7 +104,7 @@ async def _spec(body: RegisterDataset, readers: FileReaders) -> DatasetSpec:
         shard_size=size,
         shuffle=body.shuffle,
         seed=body.seed,
-        metadata=metadata,
+        metadata=check_metadata(metadata),
         files=files,
     )
 

@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Mapping
 
-import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from strata.errors import Internal, InvalidArgument, NotFound, StrataError
+from strata.observatory.encoding import encode
 
 __all__ = ["error_response", "install_error_handlers"]
 
@@ -21,7 +21,7 @@ def error_response(
     """The one form of an error over HTTP."""
     body = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
     return Response(
-        orjson.dumps(body),
+        encode(body),
         status_code=status or int(error.http_status),
         media_type="application/json",
         headers=dict(headers or {}),

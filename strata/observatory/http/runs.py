@@ -4,15 +4,16 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 
 from strata.errors import InvalidArgument, NotFound
 from strata.observatory.encoding import encode
+from strata.observatory.http.body import Body
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
 from strata.observatory.ingest.points import from_json
 from strata.observatory.times import parse_time
+from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 
 __all__ = ["runs_router"]
@@ -22,10 +23,8 @@ _MAX_BODY = 32 << 20
 Time = Annotated[str | None, Query(description="Unix seconds, ISO 8601, or ClickHouse's form; UTC unless it says so")]
 
 
-class ChangeRun(BaseModel):
+class ChangeRun(Body):
     """What people may write about a run; what is left out stays as it is."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str | None = None
     notes: str | None = None
@@ -59,8 +58,8 @@ def runs_router(parts: Parts) -> APIRouter:
     async def metrics(
         run_id: str,
         metric: str | None = None,
-        from_step: Annotated[int | None, Query(ge=0)] = None,
-        to_step: Annotated[int | None, Query(ge=0)] = None,
+        from_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+        to_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
         from_time: Time = None,
         to_time: Time = None,
         points: Annotated[int, Query(ge=2, le=2000)] = 2000,

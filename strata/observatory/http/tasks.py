@@ -5,11 +5,12 @@ import uuid
 from typing import Any
 
 from fastapi import APIRouter, Header
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from strata.errors import UnknownTask
 from strata.observatory.encoding import encode
+from strata.observatory.http.body import Body, Int32
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
 from strata.types.tasks import TaskSpec
@@ -17,20 +18,18 @@ from strata.types.tasks import TaskSpec
 __all__ = ["tasks_router"]
 
 
-class CreateTask(BaseModel):
+class CreateTask(Body):
     """The spec's CreateTaskRequest; the optional part is ours."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     type: str = "training"
     dataset_id: str | None = None
-    worker_count: int = 1
+    worker_count: Int32 = 1
     config: dict[str, Any] = Field(default_factory=dict)
     entrypoint: list[str] = Field(default_factory=list)
     env: dict[str, str] = Field(default_factory=dict)
     launcher: str = "local"
-    max_restarts: int = 3
+    max_restarts: Int32 = 3
     working_dir: str = ""
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from strata.errors import InvalidArgument
+from strata.observatory.ingest.door import LATEST_MS
 from strata.observatory.ingest.heads import HeadMemory, SeriesHead
 from strata.protocol.generated.telemetry_pb2 import Batch, CheckpointRow, EventRow, LogLine, Sample
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
@@ -26,7 +27,6 @@ MAX_LOGS = 20_000
 _MAX_MESSAGE = 64 * 1024
 _MAX_CONFIG = 256 * 1024
 _MAX_SAMPLE = 1 << 20
-_LATEST_MS = 7_258_118_400_000  # the year 2200; DateTime64 ends soon after
 
 
 _heads = HeadMemory()
@@ -108,7 +108,7 @@ def to_columns(message: Batch, raw: bytes | None = None) -> Columns:
         dropped_logs=max(0, message.dropped_logs),
         alive=tuple(message.alive),
     )
-    _check_times(columns.times)
+    _check_times(columns)
     _check_rest(columns)
     return columns
 
@@ -159,17 +159,25 @@ def _steps(steps: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     return steps.astype(np.int64)
 
 
-def _check_times(times: npt.NDArray[np.int64]) -> None:
-    if len(times) and not (times.min() > 0 and times.max() < _LATEST_MS):
-        bad = int(times.min()) if times.min() <= 0 else int(times.max())
-        raise InvalidArgument(f"event time {bad} is not Unix milliseconds between 1970 and 2200")
+def _check_times(columns: Columns) -> None:
+    times = columns.times
+    if len(times) and not (times.min() > 0 and times.max() < LATEST_MS):
+        place = int(np.flatnonzero((times <= 0) | (times >= LATEST_MS))[0])
+        key = columns.heads[int(columns.series[place])].key
+        raise InvalidArgument(
+            f"event time {int(times[place])} of metric {key.metric!r} of run {key.run_id!r} is not Unix milliseconds "
+            "between 1970 and 2200",
+            hint="Leave the time out, and the time of arrival is taken.",
+        )
 
 
 def _check_rest(columns: Columns) -> None:
     for line in columns.logs:
         LogLevel.parse(line.level)
-        if not 0 < line.event_time_ms < _LATEST_MS:
-            raise InvalidArgument(f"event time {line.event_time_ms} of a log line is not Unix milliseconds")
+        if not 0 < line.event_time_ms < LATEST_MS:
+            raise InvalidArgument(
+                f"event time {line.event_time_ms} of a log line is not Unix milliseconds between 1970 and 2200"
+            )
     for run in columns.runs:
         check_name("run_id", run.run_id)
         if len(run.config_json) > _MAX_CONFIG or len(run.name) > 255 or len(run.project) > 255:

@@ -72,10 +72,12 @@ class CoordinatorFeed:
     def _take(self, update: ct.StateUpdate) -> None:
         match update.WhichOneof("update"):
             case "snapshot":
-                self._board.load(update.snapshot.seq, json.loads(update.snapshot.state_json))
+                with self._board.aside.guard("cluster events", f"the state as of event {update.snapshot.seq}"):
+                    self._board.load(update.snapshot.seq, json.loads(update.snapshot.state_json))
             case "events":
                 for event in update.events.events:
-                    self._board.apply(event.seq, event.kind, json.loads(event.body_json))
+                    with self._board.aside.guard("cluster events", f"{event.kind} (event {event.seq})"):
+                        self._board.apply(event.seq, event.kind, json.loads(event.body_json))
             case "vitals":
                 vitals = update.vitals
                 workers = {worker.worker_id: _worker(worker) for worker in vitals.workers}

@@ -7,6 +7,7 @@ from strata.errors import InvalidArgument
 from strata.observatory.times import parse_time
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.metrics import NO_DEVICE, SeriesKey, check_series
+from strata.types.shown import check_text
 
 __all__ = ["from_json"]
 
@@ -16,7 +17,7 @@ def from_json(run_id: str, body: dict[str, Any], now_ms: int) -> Batch:
     points = body.get("points")
     if not isinstance(points, list) or not points:
         raise InvalidArgument("points is missing or empty", hint='Send {"points": [{"metric", "step", "value"}, …]}.')
-    message = Batch(batch_id=str(body.get("batch_id") or ""))
+    message = Batch(batch_id=check_text("batch_id", str(body.get("batch_id") or ""), 128))
     known: dict[tuple[Any, ...], int] = {}
     for number, point in enumerate(points):
         try:
@@ -37,8 +38,8 @@ def _add_point(message: Batch, known: dict[tuple[Any, ...], int], run_id: str, p
     identity = (
         str(point["metric"]),
         str(point.get("host") or ""),
-        int(point.get("rank") or 0),
-        NO_DEVICE if device is None else int(device),
+        _whole("rank", point.get("rank") or 0),
+        NO_DEVICE if device is None else _whole("device", device),
         str(point.get("unit") or ""),
         tags_json,
     )
@@ -51,14 +52,18 @@ def _add_point(message: Batch, known: dict[tuple[Any, ...], int], run_id: str, p
             index=index, run_id=run_id, metric=metric, host=host, rank=rank, device=device_number, unit=unit,
             tags_json=tags_json,
         )  # fmt: skip
-    step = point.get("step", 0)
-    if isinstance(step, bool) or int(step) != step or step < 0:
-        raise ValueError(f"step is {step!r}, it must be a whole number, 0 or more")
+    step = _whole("step", point.get("step", 0))
     when = point.get("event_time")
     message.points.series.append(index)
-    message.points.step.append(int(step))
+    message.points.step.append(step)
     message.points.value.append(_number(point["value"]))
     message.points.event_time_ms.append(now_ms if when is None else round(parse_time("event_time", when) * 1000))
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1 or value < 0:
+        raise ValueError(f"{name} is {str(value)[:80]!r}, it must be a whole number, 0 or more")
+    return int(value)
 
 
 def _number(value: Any) -> float:

@@ -8,6 +8,7 @@ from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.encoding import encode
 from strata.observatory.readmodel import views
 from strata.observatory.readmodel.cluster import COLLECTIONS, Cluster, Record
+from strata.observatory.setaside import SetAside
 
 __all__ = ["ClusterBoard"]
 
@@ -22,10 +23,14 @@ _VIEWS: dict[str, Callable[[Cluster], Any]] = {
 
 
 class ClusterBoard:
-    """The feed writes, everybody else reads. `status` is what GET /api/status adds to what it knows."""
+    """The feed writes, everybody else reads. `status` is what GET /api/status adds to what it knows. A record that
+    cannot be read, followed or shown goes to `aside` and hides no other."""
 
-    def __init__(self, stream: Broadcaster, clock: Clock, status: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self, stream: Broadcaster, clock: Clock, status: Callable[[], dict[str, Any]], aside: SetAside
+    ) -> None:
         self.cluster = Cluster()
+        self.aside = aside
         self.connected = False
         self.problem: str | None = "connecting"
         self.listeners: list[Callable[[str, Record, int], None]] = []
@@ -44,9 +49,12 @@ class ClusterBoard:
         """An event that happened just now; those of a replay before a snapshot never come through here."""
         if seq <= self.cluster.seq:
             return
+        for take in (self._fold, *self.listeners):
+            with self.aside.guard("cluster events", f"{kind} (event {seq})"):
+                take(kind, body, seq)
+
+    def _fold(self, kind: str, body: Record, seq: int) -> None:
         self.cluster.apply(seq, kind, body)
-        for listener in self.listeners:
-            listener(kind, body, seq)
 
     def set_vitals(self, workers: dict[str, Record], waiting: list[Record], figures: Record) -> None:
         self.cluster.set_vitals(workers, waiting, figures)
@@ -117,4 +125,9 @@ class ClusterBoard:
         self.cluster.dirty.clear()
 
     def _view(self, name: str) -> Any:
-        return self.status() if name == "coordinator" else _VIEWS[name](self.cluster)
+        if name == "coordinator":
+            return self.status()
+        view = _VIEWS[name](self.cluster)
+        while self.cluster.unshown:
+            self.aside.note("cluster lists", *self.cluster.unshown.popitem())
+        return view

@@ -9,6 +9,7 @@ from typing import Any
 
 from strata.checkpoint.layout import parse_step
 from strata.observatory.readmodel.queues import QueueBook
+from strata.types.shown import to_shown
 
 __all__ = ["COLLECTIONS", "Cluster", "root_of"]
 
@@ -50,6 +51,7 @@ class Cluster:
         self.queues = QueueBook()
         self.pins: dict[str, frozenset[int] | None] = {}  # by store; None: it could not be read
         self.dirty: set[str] = set(COLLECTIONS)
+        self.unshown: dict[str, str] = {}  # records that no view could be made of, and why
         self._attempts: dict[str, str] = {}
         self._handlers: dict[str, Callable[[Record], None]] = {
             "ClusterStarted": self._on_started,
@@ -87,7 +89,8 @@ class Cluster:
         for item in state["barriers"]:
             self.apply(seq, item["kind"], json.loads(item["body"]))
         for task in state["tasks"]["tasks"]:
-            self.tasks[task["task_id"]] = {**task["spec"], **{k: v for k, v in task.items() if k != "spec"}}
+            flat = {**task["spec"], **{name: value for name, value in task.items() if name != "spec"}}
+            self.tasks[task["task_id"]] = {**flat, "config": to_shown(flat["config"])}
 
     def apply(self, seq: int, kind: str, body: Record) -> None:
         """One event; a kind that this release does not know changes nothing."""
@@ -244,7 +247,7 @@ class Cluster:
         self.dirty.add("barriers")
 
     def _on_submitted(self, body: Record) -> None:
-        config = json.loads(body["config_json"]) if body["config_json"] else {}
+        config = to_shown(json.loads(body["config_json"])) if body["config_json"] else {}
         defaults = {
             "status": "queued",
             "attempt": 0,

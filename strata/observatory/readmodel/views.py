@@ -1,5 +1,6 @@
 """The cluster's records in the shapes of the REST contract. Pure; what nobody measured is null, never 0."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from strata.observatory.readmodel.cluster import Cluster, Record, root_of
@@ -19,7 +20,8 @@ _STATUS = {
 def workers(cluster: Cluster) -> list[Record]:
     """Everybody who is alive or died; those who left in peace are gone."""
     present = [worker for worker in cluster.workers.values() if worker["state"] != "left"]
-    return [_worker(cluster, worker) for worker in sorted(present, key=lambda w: (w["task_id"], w["rank"]))]
+    ordered = sorted(present, key=lambda worker: (worker["task_id"], worker["rank"]))
+    return _each(cluster, "worker_id", ordered, _worker)
 
 
 def _worker(cluster: Cluster, worker: Record) -> Record:
@@ -65,11 +67,26 @@ def tasks(cluster: Cluster) -> list[Record]:
     members: dict[str, list[Record]] = {}
     for worker in cluster.workers.values():
         members.setdefault(worker["task_id"], []).append(worker)
-    found = [_task(cluster, task, members.get(task["task_id"], [])) for task in cluster.tasks.values()]
+    tasks = [{**task, "members": members.get(task["task_id"], [])} for task in cluster.tasks.values()]
+    found = _each(cluster, "task_id", tasks, _task)
     return sorted(found, key=lambda task: task["submitted_at_ms"] or 0, reverse=True)
 
 
-def _task(cluster: Cluster, task: Record, members: list[Record]) -> Record:
+def _each(
+    cluster: Cluster, name: str, records: Iterable[Record], view: Callable[[Cluster, Record], Record]
+) -> list[Record]:
+    """The view of each. One that cannot be made (an earlier release wrote something else) must not hide the others."""
+    shown = []
+    for record in records:
+        try:
+            shown.append(view(cluster, record))
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+            cluster.unshown[f"{name} {record.get(name)}"] = f"{type(error).__name__}: {error}"
+    return shown
+
+
+def _task(cluster: Cluster, task: Record) -> Record:
+    members = task["members"]
     known = [cluster.vitals.get(worker["worker_id"], {}).get("progress") for worker in members]
     measured = [progress for progress in known if progress is not None]
     progress = 100.0 if task["status"] == "completed" else max(measured, default=None)
@@ -110,7 +127,7 @@ def _budget(task: Record) -> Record:
 
 
 def datasets(cluster: Cluster) -> list[Record]:
-    return [_dataset(cluster, spec) for spec in cluster.datasets.values()]
+    return _each(cluster, "dataset_id", cluster.datasets.values(), _dataset)
 
 
 def _dataset(cluster: Cluster, spec: Record) -> Record:
@@ -154,7 +171,7 @@ def _reading(cluster: Cluster, spec: Record) -> tuple[int | None, float | None]:
 def checkpoints(cluster: Cluster) -> list[Record]:
     """Newest first."""
     found = sorted(cluster.checkpoints.values(), key=lambda record: record["created_at"], reverse=True)
-    return [_checkpoint(cluster, record) for record in found]
+    return _each(cluster, "id", found, _checkpoint)
 
 
 def _checkpoint(cluster: Cluster, record: Record) -> Record:

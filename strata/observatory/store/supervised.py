@@ -110,7 +110,11 @@ class SupervisedStore:
     async def _supervise(self) -> None:
         failures = 0
         while not self._stopping.is_set():
-            lived = await self._run_once()
+            try:
+                lived = await self._run_once()
+            except OSError as error:  # no memory, no descriptors, no room: it may pass
+                lived, self.problem = False, f"its process cannot be started: {error.strerror}"
+                _log.error("the metric store: %s", self.problem)
             if self._stopping.is_set():
                 return
             failures = 0 if lived else failures + 1
@@ -127,6 +131,9 @@ class SupervisedStore:
             self._child = await asyncio.create_subprocess_exec(
                 *command, pass_fds=[theirs.fileno()], stdin=asyncio.subprocess.DEVNULL
             )
+        except OSError:
+            ours.close()
+            raise
         finally:
             theirs.close()
         reader, self._writer = await asyncio.open_connection(sock=ours, limit=_READ_BUFFER)
@@ -136,6 +143,10 @@ class SupervisedStore:
                 await self._read(reader)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # the child is gone; its exit code follows
+        except ValueError as error:
+            self.problem = f"its answers make no sense: {error}"
+            _log.error("the metric store is started again: %s", self.problem)
+            self._child.kill()
         except DataDirInUse as error:
             self.problem = error.message  # an owner that is about to leave, or one that stays: say who, keep trying
             _log.warning("%s", error.message)

@@ -12,6 +12,7 @@ from strata.errors import StoreUnavailable
 from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.courses import CourseBook
 from strata.observatory.readmodel.board import ClusterBoard
+from strata.observatory.setaside import SetAside
 from strata.protocol.generated.telemetry_pb2 import Batch
 
 
@@ -62,7 +63,8 @@ class World:
 
     def __init__(self, store: EventStore) -> None:
         self.clock = ManualClock()
-        self.board = ClusterBoard(Broadcaster(lambda _: b"", self.clock), self.clock, dict)
+        aside = SetAside(self.clock, lambda _: None)
+        self.board = ClusterBoard(Broadcaster(lambda _: b"", self.clock), self.clock, dict, aside)
         self.store = store
         self.courses = CourseBook(self.board, store, store.accept, self.clock, lambda task_id: [task_id])
         self.seq = 0

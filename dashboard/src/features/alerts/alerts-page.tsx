@@ -6,6 +6,7 @@ import { Select } from "@/components/ui/input";
 import { Page } from "@/components/ui/page";
 import { Panel } from "@/components/ui/panel";
 import { Segmented } from "@/components/ui/segmented";
+import { SetAsidePanel } from "@/components/ui/set-aside";
 import { markSeen, useAlerts } from "@/stores/alerts";
 
 const ROWS = 300;
@@ -47,6 +48,7 @@ export default function AlertsPage() {
         </>
       }
     >
+      <SetAsidePanel />
       <Panel flush>
         {!loaded ? (
           <Skeleton rows={6} />

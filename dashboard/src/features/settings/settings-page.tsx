@@ -5,6 +5,7 @@ import { Facts } from "@/components/ui/facts";
 import { Field, Input } from "@/components/ui/input";
 import { Page } from "@/components/ui/page";
 import { Panel } from "@/components/ui/panel";
+import { SetAsidePanel } from "@/components/ui/set-aside";
 import { logRing } from "@/data/log-ring";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
@@ -33,6 +34,7 @@ function ServerPanel() {
             ],
             ["Waiting to be stored", formatBytes(coordinator.spool_backlog_bytes)],
             ["Points dropped", formatCount(coordinator.dropped_points)],
+            ["Lost to a damaged disk", formatCount(coordinator.spool_damage?.places)],
             ["Generation", formatCount(coordinator.generation)],
           ]}
         />
@@ -125,6 +127,7 @@ export default function SettingsPage() {
         </Panel>
         <TokenPanel />
       </div>
+      <SetAsidePanel />
       <RulesPanel />
     </Page>
   );

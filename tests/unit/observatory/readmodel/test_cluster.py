@@ -7,6 +7,7 @@ from strata.observatory.broadcaster import Broadcaster
 from strata.observatory.readmodel import views
 from strata.observatory.readmodel.board import ClusterBoard
 from strata.observatory.readmodel.cluster import Cluster, root_of
+from strata.observatory.setaside import SetAside
 from strata.types import events as ev
 
 
@@ -131,7 +132,7 @@ def test_unknown_kinds_are_passed_over() -> None:
 async def test_the_board_publishes_changed_collections_and_keeps_the_last_state() -> None:
     clock = ManualClock()
     stream = Broadcaster(lambda _: b"{}", clock)
-    board = ClusterBoard(stream, clock, lambda: {"version": "1"})
+    board = ClusterBoard(stream, clock, lambda: {"version": "1"}, SetAside(clock, lambda _: None))
     board.publish()
     before = stream.last_seq
     board.publish()
@@ -152,7 +153,7 @@ async def test_the_coordinators_record_is_never_an_old_one() -> None:
     clock = ManualClock()
     own: dict[str, str | None] = {"metric_store_problem": "starting"}
     stream = Broadcaster(lambda _: b"{}", clock)
-    board = ClusterBoard(stream, clock, lambda: dict(own))
+    board = ClusterBoard(stream, clock, lambda: dict(own), SetAside(clock, lambda _: None))
     board.cluster.started_at = clock.wall()
     board.set_vitals({}, [], {})
     board.publish()

@@ -1,0 +1,44 @@
+"""What a sender may say beside its points: checked once, where a batch comes in. What lies in the spool was accepted,
+by this release or an earlier one, and is not asked again.
+"""
+
+from strata.errors import InvalidArgument
+from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.shown import check_path, check_text
+
+__all__ = ["LATEST_MS", "check_extras"]
+
+LATEST_MS = 7_258_118_400_000  # the year 2200; DateTime64 ends soon after
+_MAX_WORD = 255
+_MAX_TEXT = 64 * 1024
+
+
+def check_extras(message: Batch) -> None:
+    """Log lines, runs, events and checkpoints: short names, and times that a calendar knows."""
+    for line in message.logs:
+        for name in ("source", "task_id", "worker_id", "host", "stream"):
+            check_text(f"{name} of a log line", getattr(line, name), _MAX_WORD)
+    for run in message.runs:
+        for name in ("task_id", "status"):
+            check_text(f"{name} of run {run.run_id[:80]!r}", getattr(run, name), _MAX_WORD)
+        _check_time(f"started_at_ms of run {run.run_id[:80]!r}", run.started_at_ms)
+        _check_time(f"updated_at_ms of run {run.run_id[:80]!r}", run.updated_at_ms)
+    for event in message.events:
+        for name in ("id", "kind", "severity", "run_id", "task_id", "worker_id"):
+            check_text(f"{name} of an event", getattr(event, name), _MAX_WORD)
+        check_text("message of an event", event.message, _MAX_TEXT)
+        _check_time("event_time_ms of an event", event.event_time_ms)
+    for row in message.checkpoints:
+        for name in ("id", "run_id", "worker_id", "status"):
+            check_text(f"{name} of a checkpoint", getattr(row, name), _MAX_WORD)
+        check_path("path of a checkpoint", row.path)
+        check_text("reason of a checkpoint", row.reason, _MAX_TEXT)
+        _check_time("event_time_ms of a checkpoint", row.event_time_ms)
+    for sample in message.samples:
+        for name in ("dataset_id", "worker_id"):
+            check_text(f"{name} of a sample", getattr(sample, name), _MAX_WORD)
+
+
+def _check_time(what: str, milliseconds: int) -> None:
+    if not 0 <= milliseconds < LATEST_MS:
+        raise InvalidArgument(f"{what} is {milliseconds}, it must be Unix milliseconds between 1970 and 2200")
