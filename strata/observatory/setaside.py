@@ -18,7 +18,7 @@ __all__ = ["SetAside"]
 _log = logging.getLogger(__name__)
 _KEEP = 200
 _SHOWN = 5
-_MAX_TEXT = 300
+_MAX_TEXT = 200
 
 
 @dataclass(slots=True)
