@@ -1,12 +1,24 @@
 /// <reference types="vitest/config" />
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vite";
+import { defineConfig, type HttpProxy, type ProxyOptions } from "vite";
 
 // Only these paths belong to the server; every page of the dashboard lives under / and /ui/….
 const serverPaths = ["/api", "/stream", "/runs", "/metrics", "/checkpoints", "/health"];
 const target = process.env["STRATA_HTTP"] ?? "http://127.0.0.1:3000";
-const proxy = Object.fromEntries(serverPaths.map((path) => [path, { target, changeOrigin: true }]));
+const proxy = Object.fromEntries(
+  serverPaths.map((path): [string, ProxyOptions] => [path, { target, changeOrigin: true, configure: speakAsOwnPage }]),
+);
+
+/** The server refuses pages of other origins. A page of this dev server is ours, so its calls bear the server's origin. */
+function speakAsOwnPage(server: HttpProxy.ProxyServer): void {
+  server.on("proxyReq", (outgoing, incoming) => {
+    const { origin, host } = incoming.headers;
+    if (origin === `http://${host}`) outgoing.setHeader("origin", new URL(target).origin);
+  });
+}
+
+process.env["VITE_API_URL"] ??= "/api"; // index.html names it, too
 
 export default defineConfig({
   plugins: [react(), tailwindcss()],

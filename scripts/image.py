@@ -42,15 +42,19 @@ class Stage:
     env: dict[str, str] = field(default_factory=dict)
     entrypoint: list[str] = field(default_factory=list)
 
-    def run(self, command: str, *, user: str | None = None) -> None:
-        who = user or self.user
-        passed = {name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
-        path = "/opt/python/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-        environment = {"PATH": path, "HOME": "/root" if who == "root" else f"/home/{who}", **passed, **self.env}
-        argv = ["chroot", f"--userspec={who}", str(self.root), "/bin/sh", "-ec", f"cd {self.workdir}; {command}"]
+    def run(self, command: str) -> None:
+        argv, environment = self.call(command)
         done = subprocess.run(argv, env=environment, check=False, stdin=subprocess.DEVNULL)
         if done.returncode != 0:
             raise Failed(f"{self.name}: `{command}` ended with {done.returncode}")
+
+    def call(self, command: str) -> tuple[list[str], dict[str, str]]:
+        """The command line and the environment of a command inside."""
+        passed = {name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
+        path = "/opt/python/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+        home = "/root" if self.user == "root" else f"/home/{self.user}"
+        argv = ["chroot", f"--userspec={self.user}", str(self.root), "/bin/sh", "-ec", f"cd {self.workdir}; {command}"]
+        return argv, {"PATH": path, "HOME": home, **passed, **self.env}
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
@@ -180,9 +184,7 @@ def check_runtime(stage: Stage) -> None:
     """The last stage starts as its user, serves its page and its health, and has neither root nor Node."""
     stage.run('test "$(id -u)" = 10001; ! command -v node; strata --version')
     flags = "up --no-agent --grpc-port 0 --http-port 0 --telemetry-port 0"
-    command = f"cd {stage.workdir}; exec {shlex.join(stage.entrypoint)} {flags}"
-    environment = {"PATH": "/opt/python/bin:/usr/bin:/bin", "HOME": f"/home/{stage.user}", **stage.env}
-    argv = ["chroot", f"--userspec={stage.user}", str(stage.root), "/bin/sh", "-ec", command]
+    argv, environment = stage.call(f"exec {shlex.join(stage.entrypoint)} {flags}")
     process = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL)
     try:
         endpoints = stage.root / "data" / "endpoints.json"

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -56,6 +57,8 @@ RANK_VARIABLES = frozenset(
 
 _ADDRESS = re.compile(r"(?:https?://)?(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})\Z")
 
+_ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:]+\]|[a-z0-9._-]+)(?::\d{1,5})?\Z")
+
 
 def _check_address(value: str) -> str:
     match = _ADDRESS.match(value)
@@ -64,6 +67,18 @@ def _check_address(value: str) -> str:
     return value.removeprefix("http://").removeprefix("https://")
 
 
+def _split_origins(value: object) -> object:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _check_origins(values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        if not _ORIGIN.match(value):
+            raise ValueError(f"{value!r} is not an origin; write scheme, host and port, such as https://host:8443")
+    return values
+
+
+Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_origins), AfterValidator(_check_origins)]
 Address = Annotated[str, AfterValidator(_check_address)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -120,6 +135,7 @@ class Settings(BaseSettings):
     webhook_url: str | None = Field(default=None, validation_alias=AliasChoices("STRATA_WEBHOOK_URL"))
 
     data_dir: Path = Field(default=Path(".strata"), validation_alias=AliasChoices("STRATA_DATA_DIR"))
+    allowed_origins: Origins = Field(default=(), validation_alias=AliasChoices("STRATA_ALLOWED_ORIGINS"))
     host: str = Field(default="127.0.0.1", validation_alias=AliasChoices("STRATA_HOST"))
     grpc_port: Port = Field(default=50051, validation_alias=AliasChoices("STRATA_GRPC_PORT"))
     http_port: Port = Field(default=3000, validation_alias=AliasChoices("STRATA_HTTP_PORT"))

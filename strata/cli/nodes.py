@@ -5,7 +5,7 @@ import os
 import typer
 
 from strata.cli.extras import require_server
-from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
+from strata.cli.options import AllowOrigin, DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
 from strata.cli.parent import die_with_parent
 
 __all__ = ["add_to"]
@@ -31,6 +31,7 @@ def observatory(
     host: Host = None,
     http_port: HttpPort = None,
     telemetry_port: TelemetryPort = None,
+    allow_origin: AllowOrigin = None,
     coordinator_addr: str | None = typer.Option(None, "--coordinator", help="The coordinator's host:port."),
 ) -> None:
     """Run the observability plane alone: metrics, logs, REST and the dashboard."""
@@ -45,6 +46,7 @@ def observatory(
             host=host,
             http_port=http_port,
             telemetry_port=telemetry_port,
+            allowed_origins=allow_origin or None,
             coordinator_addr=coordinator_addr,
         )
     )

@@ -8,7 +8,7 @@ import typer
 from strata.config import Settings, load_settings
 from strata.logs import set_up_logging
 
-__all__ = ["DataDir", "GrpcPort", "Host", "HttpPort", "Slots", "TelemetryPort", "prepare"]
+__all__ = ["AllowOrigin", "DataDir", "GrpcPort", "Host", "HttpPort", "Slots", "TelemetryPort", "prepare"]
 
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where state is kept (default .strata).")]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default 127.0.0.1).")]
@@ -16,6 +16,10 @@ GrpcPort = Annotated[int | None, typer.Option("--grpc-port", help="Coordinator's
 HttpPort = Annotated[int | None, typer.Option("--http-port", help="Dashboard's port (default 3000, 0 = any).")]
 TelemetryPort = Annotated[
     int | None, typer.Option("--telemetry-port", help="Port for metrics and logs (default 50052, 0 = any).")
+]
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option("--allow-origin", help="A web origin whose pages may call (https://host:port); may be repeated."),
 ]
 Slots = Annotated[
     int | None, typer.Option("--slots", help="Workers this host may run (default: its cores, at least 4).")

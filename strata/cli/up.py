@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from strata.cli.extras import require_server
-from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
+from strata.cli.options import AllowOrigin, DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
 from strata.cli.supervisor import Child, Supervisor
 from strata.client.observatory import announced
 from strata.config import Settings, check_storage
@@ -34,6 +34,7 @@ def up(
     telemetry_port: TelemetryPort = None,
     data_dir: DataDir = None,
     slots: Slots = None,
+    allow_origin: AllowOrigin = None,
     no_agent: Annotated[bool, typer.Option("--no-agent", help="Start no workers on this machine.")] = False,
 ) -> None:
     """Start coordinator, observatory and a local agent, and keep them running until Ctrl-C."""
@@ -44,6 +45,7 @@ def up(
         telemetry_port=telemetry_port,
         data_dir=data_dir,
         slots=slots,
+        allowed_origins=allow_origin or None,
     )
     with (
         cluster(settings, with_agent=not no_agent) as supervisor,
@@ -98,6 +100,7 @@ def _children(settings: Settings, *, with_agent: bool) -> list[Child]:
         http = _port_of(observatory.endpoints.get("http"), settings.http_port)
         telemetry = _port_of(observatory.endpoints.get("telemetry"), settings.telemetry_port)
         ports = ["--http-port", str(http), "--telemetry-port", str(telemetry)]
+        ports += [word for origin in settings.allowed_origins for word in ("--allow-origin", origin)]
         return ["observatory", *common, "--host", settings.host, *ports, "--coordinator", coordinator.endpoints["grpc"]]
 
     def agent_arguments() -> list[str]:

@@ -124,3 +124,13 @@ def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings()
     assert "hush" not in str(masked(settings)) + repr(settings)
     assert set(masked(settings)) == set(Settings.model_fields)
+
+
+def test_origins_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().allowed_origins == ()
+    monkeypatch.setenv("STRATA_ALLOWED_ORIGINS", "http://localhost:5173, https://page.example")
+    assert load_settings().allowed_origins == ("http://localhost:5173", "https://page.example")
+    for bad in ("*", "localhost:5173", "http://host/path", "https://*.example"):
+        monkeypatch.setenv("STRATA_ALLOWED_ORIGINS", bad)
+        with pytest.raises(InvalidConfig, match="is not an origin"):
+            load_settings()

@@ -14,6 +14,8 @@ export class ApiError extends Error {
 }
 
 export const apiBase: string = (import.meta.env["VITE_API_URL"] ?? "/api").replace(/\/+$/, "");
+/** The page is served from elsewhere: cookies travel only when asked to. */
+export const isElsewhere: boolean = /^https?:/.test(apiBase);
 /** Spec 5 serves the stream beside the API, not below it. */
 export const streamUrl: string = `${apiBase.replace(/\/api$/, "")}/stream`;
 
@@ -34,6 +36,7 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
     response = await fetch(`${apiBase}${path}`, {
       method,
       headers,
+      ...(isElsewhere && { credentials: "include" as const }),
       ...(body !== undefined && { body: JSON.stringify(body) }),
       ...(signal && { signal }),
     });

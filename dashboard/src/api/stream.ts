@@ -1,5 +1,5 @@
 /** The one EventSource: resume by cursor, watchdog, jittered reconnect without end. Knows nothing of React or stores. */
-import { toQuery } from "./client";
+import { isElsewhere, toQuery } from "./client";
 import { Cursor } from "./cursor";
 import { takeEarly } from "./early";
 import type { Link, Sink } from "./source";
@@ -60,7 +60,7 @@ export class Stream {
     if (this.#attempt === 0) sink.link({ state: "connecting", detail: "Opening the live stream.", retryAt: null });
     const address = `${url}${toQuery({ sparse: true, cursor: this.#cursor.id })}`;
     const early = takeEarly(address, (type, message) => this.#source === early && this.#receive(type, message));
-    const source = early ?? new EventSource(address);
+    const source = early ?? new EventSource(address, { withCredentials: isElsewhere });
     this.#source = source;
     this.#lastEventAt = Date.now();
     source.onopen = () => this.#live();

@@ -12,6 +12,7 @@ from strata.observatory.http.export import export_router
 from strata.observatory.http.history import history_router
 from strata.observatory.http.logs import logs_router
 from strata.observatory.http.middleware import GuardMiddleware
+from strata.observatory.http.origins import allow_origins
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.runs import runs_router
 from strata.observatory.http.series import series_router
@@ -51,4 +52,5 @@ def create_app(parts: Parts) -> FastAPI:
         app.include_router(router)
         routes += router.routes
     app.add_middleware(GuardMiddleware, guard=parts.guard, routes=routes)
+    allow_origins(app, parts.guard.origins)
     return app

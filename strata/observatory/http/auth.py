@@ -27,6 +27,7 @@ SESSION_S = 30 * 86_400
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _OURS = frozenset({"same-origin", "none"})  # of Sec-Fetch-Site: our page, or nobody's (an address that was typed)
+_ALLOW = "STRATA_ALLOWED_ORIGINS names the origins whose pages may call."
 _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
@@ -37,6 +38,7 @@ class Guard:
     public: bool
     token: str | None
     names: frozenset[str] = _LOCAL_NAMES
+    origins: frozenset[str] = frozenset()
     _proofs: Proofs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -46,7 +48,12 @@ class Guard:
     def from_settings(cls, settings: Settings) -> "Guard":
         token = read_token(settings)
         check_exposure(settings.host, token=token, insecure=settings.insecure)
-        return cls(public=not is_loopback(settings.host), token=token, names=_LOCAL_NAMES | {settings.host})
+        return cls(
+            public=not is_loopback(settings.host),
+            token=token,
+            names=_LOCAL_NAMES | {settings.host},
+            origins=frozenset(settings.allowed_origins),
+        )
 
     @property
     def proofs(self) -> Proofs:
@@ -93,14 +100,16 @@ class Guard:
     # --- pages of other sites
 
     def _check_page(self, method: str, headers: Headers, *, costs: bool) -> None:
-        """Old browsers send only Origin, programs neither."""
+        """Old browsers send only Origin, programs neither. Pages of `origins` are as good as ours."""
+        origin = headers.get("origin")
+        if origin in self.origins:
+            return
         site = headers.get("sec-fetch-site", "same-origin")
         followed = method == "GET" and not costs and headers.get("sec-fetch-mode") == "navigate"
         if site not in _OURS and not followed:
-            raise PermissionDenied("requests from other web sites are refused")
-        origin = headers.get("origin")
+            raise PermissionDenied("requests from other web sites are refused", hint=_ALLOW)
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-            raise PermissionDenied(f"requests from {origin[:80]!r} are refused")
+            raise PermissionDenied(f"requests from {origin[:80]!r} are refused", hint=_ALLOW)
 
 
 def _check_content_type(method: str, headers: Headers) -> None:

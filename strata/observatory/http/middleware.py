@@ -10,6 +10,7 @@ from strata.errors import StrataError
 from strata.observatory.http.auth import Guard
 from strata.observatory.http.errors import error_response
 from strata.observatory.http.listener import PEER
+from strata.observatory.http.origins import content_policy
 
 __all__ = ["GuardMiddleware"]
 
@@ -18,10 +19,7 @@ _HEADERS = {
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
-    "content-security-policy": (
-        "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; script-src 'self'; "
-        "connect-src 'self'; object-src 'none'; base-uri 'self'; frame-ancestors 'none'"
-    ),
+    "content-security-policy": content_policy(),
 }
 
 

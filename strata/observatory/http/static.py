@@ -7,6 +7,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 
 from strata.errors import NotFound
 from strata.observatory.http.errors import error_response
+from strata.observatory.http.origins import api_origin, content_policy
 
 __all__ = ["WEB_DIR", "static_router"]
 
@@ -24,6 +25,7 @@ def static_router(web_dir: Path = WEB_DIR) -> APIRouter:
     """Mounted last: whatever no endpoint took is a file, or a page that the dashboard's own router shows."""
     router = APIRouter()
     root = web_dir.resolve()
+    index = root / "index.html"
 
     @router.get("/{path:path}", include_in_schema=False)
     async def static(path: str) -> Response:
@@ -35,9 +37,9 @@ def static_router(web_dir: Path = WEB_DIR) -> APIRouter:
             return FileResponse(file, headers={"cache-control": _IMMUTABLE if immutable else "no-cache"})
         if path.startswith("assets/"):
             return error_response(NotFound(f"there is no file /{path}"))
-        index = root / "index.html"
         if not index.is_file():
             return HTMLResponse(_MISSING, headers={"cache-control": "no-store"})
-        return FileResponse(index, headers={"cache-control": "no-cache"})
+        policy = content_policy(api_origin(index.read_text(encoding="utf-8")))
+        return FileResponse(index, headers={"cache-control": "no-cache", "content-security-policy": policy})
 
     return router
