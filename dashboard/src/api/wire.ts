@@ -240,6 +240,8 @@ export interface Alert {
   step: Nullable<number>;
 }
 
+export type RunState = "running" | "finished" | "failed" | "killed" | "lost";
+
 export interface RunInfo {
   run_id: string;
   start_time: Nullable<number>;
@@ -248,6 +250,10 @@ export interface RunInfo {
   last_event_time_ms?: Nullable<number>;
   latest_step: Nullable<number>;
   is_active: boolean;
+  /** Decided by the observatory. */
+  state: RunState;
+  /** Why it ended so. */
+  reason?: Nullable<string>;
   num_series?: Nullable<number>;
   num_points?: Nullable<number>;
   task_id?: Nullable<string>;
@@ -256,9 +262,6 @@ export interface RunInfo {
   notes?: Nullable<string>;
   /** What it said of itself last: running, finished, failed. */
   status?: Nullable<string>;
-  /** How it stands, as the observatory decides: running, finished, failed, killed, lost; and why. */
-  state?: Nullable<string>;
-  reason?: Nullable<string>;
 }
 
 export interface ClusterState {

@@ -3,9 +3,8 @@ import { useState } from "react";
 import { Popover } from "@/components/ui/popover";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { useShownRuns } from "@/hooks/runs";
-import { isRunning } from "@/lib/runs";
+import { stateText } from "@/lib/runs";
 import { displayName, toggleRun, useCatalog } from "@/stores/catalog";
-import { useCluster } from "@/stores/cluster";
 import { useView } from "@/stores/view";
 
 const LIST_LIMIT = 200;
@@ -13,7 +12,6 @@ const LIST_LIMIT = 200;
 function RunList() {
   const runs = useCatalog((state) => state.runs);
   const shown = useShownRuns();
-  const tasks = useCluster((state) => state.tasks);
   const [filter, setFilter] = useState("");
   const needle = filter.toLowerCase();
   const found = runs.filter((run) => `${run.run_id} ${run.name ?? ""}`.toLowerCase().includes(needle));
@@ -34,7 +32,9 @@ function RunList() {
               <input type="checkbox" checked={shown.includes(run.run_id)} onChange={() => toggleRun(run.run_id)} />
               <RunSwatch run={run.run_id} />
               <span className="truncate">{displayName(run)}</span>
-              <span className="ml-auto text-2xs text-faint">{isRunning(run, tasks) ? "running" : "finished"}</span>
+              <span title={stateText(run)} className="ml-auto text-2xs text-faint">
+                {run.state}
+              </span>
             </label>
           </li>
         ))}

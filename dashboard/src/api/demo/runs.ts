@@ -108,6 +108,7 @@ export class DemoRun {
       last_event_time_ms: this.time,
       latest_step: this.step,
       is_active: this.active,
+      state: this.active ? "running" : "finished",
       num_series: this.heads().length,
       num_points: curvesOf(this.shape).reduce(
         (sum, c) => sum + Math.floor(this.step / c.every) * (c.perRank ? plan.ranks : 1),

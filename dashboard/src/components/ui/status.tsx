@@ -48,11 +48,17 @@ export function toneOf(status: string): Tone {
   return STATUS_TONES[status] ?? "idle";
 }
 
+/** The sign without the word, for where a word stands beside it anyway. */
+export function StatusMark({ status }: { status: string }) {
+  const tone = toneOf(status);
+  return <span aria-hidden="true" className={cx("size-[7px] shrink-0", TONES[tone], SHAPES[tone])} />;
+}
+
 export function StatusLabel({ status, className }: { status: string; className?: string }) {
   const tone = toneOf(status);
   return (
     <span className={cx("inline-flex items-center gap-1.5 whitespace-nowrap", className)}>
-      <span aria-hidden="true" className={cx("size-[7px] shrink-0", TONES[tone], SHAPES[tone])} />
+      <StatusMark status={status} />
       <span className={tone === "bad" || tone === "warn" ? TONES[tone] : ""}>{status.replace("_", " ")}</span>
     </span>
   );

@@ -43,7 +43,7 @@ export function ProgressTab({ metrics }: { metrics: readonly MetricEntry[] }) {
     <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,420px),1fr))] gap-3">
       {runs.map((run) => {
         const task = tasks.find((one) => one.id === run.task_id);
-        const running = isRunning(run, tasks);
+        const running = isRunning(run);
         const end = running ? now : (toMs(run.last_event_time, run.last_event_time_ms) ?? now);
         const spent = (end - (toMs(run.start_time, run.start_time_ms) ?? end)) / 1000;
         const done = task?.progress ?? null;

@@ -1,11 +1,11 @@
 import { useState } from "react";
 import { Button } from "@/components/ui/button";
 import { RunSwatch } from "@/components/ui/run-swatch";
+import { StatusMark } from "@/components/ui/status";
 import { useShownRuns } from "@/hooks/runs";
 import { cx } from "@/lib/cx";
-import { isRunning } from "@/lib/runs";
+import { stateText } from "@/lib/runs";
 import { displayName, toggleRun, useCatalog } from "@/stores/catalog";
-import { useCluster } from "@/stores/cluster";
 import { useView } from "@/stores/view";
 
 /** More than this many are in the picker of the top bar; of those on show the rest is a click away. */
@@ -14,7 +14,6 @@ const BADGES = 12;
 export function RunBadges() {
   const runs = useCatalog((state) => state.runs);
   const shown = useShownRuns();
-  const tasks = useCluster((state) => state.tasks);
   const wanted = useView((view) => view.runs);
   const { set } = useView.getState();
   const [open, setOpen] = useState(false);
@@ -24,13 +23,14 @@ export function RunBadges() {
     <fieldset aria-label="Runs" className="flex min-w-0 flex-wrap items-center gap-1.5">
       {few.map((run) => {
         const on = shown.includes(run.run_id);
-        const running = isRunning(run, tasks);
         return (
           <button
             key={run.run_id}
             type="button"
             aria-pressed={on}
             data-run={run.run_id}
+            data-state={run.state}
+            title={stateText(run)}
             onClick={() => toggleRun(run.run_id)}
             className={cx(
               "flex h-7 max-w-60 items-center gap-1.5 rounded-md border px-2 text-xs transition-colors max-md:h-8",
@@ -41,11 +41,8 @@ export function RunBadges() {
               <RunSwatch run={run.run_id} />
             </span>
             <span className={cx("truncate", !on && "line-through decoration-1")}>{displayName(run)}</span>
-            <span
-              aria-hidden="true"
-              className={cx("size-1.5 shrink-0 rounded-full", running ? "bg-ok" : "border border-idle")}
-            />
-            <span className="sr-only">{running ? "running" : "finished"}</span>
+            <StatusMark status={run.state} />
+            <span className="sr-only">{run.state}</span>
           </button>
         );
       })}

@@ -14,7 +14,7 @@ import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
 import { cx } from "@/lib/cx";
 import { formatAge, formatCount, formatDuration, formatPercent, toMs } from "@/lib/format";
-import { isRunning, runStatus } from "@/lib/runs";
+import { isRunning } from "@/lib/runs";
 import { displayName } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { GoodputLine } from "./goodput-line";
@@ -38,19 +38,16 @@ function newestPoint(run: string, metric: string | null): { step: number; time: 
   return series && time !== undefined ? { step: series.steps.at(-1) ?? 0, time } : null;
 }
 
-/** A run counts as active for five minutes after its last point; its task knows better. */
-const goesOn = (task: Task | undefined, run: RunInfo) => isRunning(run, task ? [task] : []);
-
 function remaining(task: Task | undefined, run: RunInfo, now: number): number | null {
   const start = toMs(task?.started_at, task?.started_at_ms) ?? toMs(run.start_time, run.start_time_ms);
   const progress = task?.progress;
-  if (!goesOn(task, run) || start === null || !progress || progress < 0.5) return null;
+  if (!isRunning(run) || start === null || !progress || progress < 0.5) return null;
   return ((now - start) / 1000) * ((100 - progress) / progress);
 }
 
 function spent(task: Task | undefined, run: RunInfo, now: number): string {
   const start = toMs(run.start_time, run.start_time_ms) ?? now;
-  if (goesOn(task, run)) return `running for ${formatDuration((now - start) / 1000)}`;
+  if (isRunning(run)) return `running for ${formatDuration((now - start) / 1000)}`;
   const end =
     toMs(task?.completed_at, task?.completed_at_ms) ?? toMs(run.last_event_time, run.last_event_time_ms) ?? now;
   return `ran for ${formatDuration((end - start) / 1000)}`;
@@ -73,7 +70,7 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
   const loss = lossName ? latestOf(lossName, mine) : null;
   const rate = rateName ? latestOf(rateName, mine) : null;
   const newest = newestPoint(id, lossName ?? rateName);
-  const status = runStatus(run, task ? [task] : []);
+  const reason = task?.reason ?? run.reason;
   return (
     <Panel
       title={
@@ -84,10 +81,10 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
           </PageLink>
         </span>
       }
-      note={<StatusLabel status={status} />}
+      note={<StatusLabel status={task?.status ?? run.state} />}
       actions={
-        task?.reason ? (
-          <span className={cx("text-xs", task.status === "completed" ? "text-muted" : "text-warn")}>{task.reason}</span>
+        reason ? (
+          <span className={cx("text-xs", run.state === "finished" ? "text-muted" : "text-warn")}>{reason}</span>
         ) : undefined
       }
     >

@@ -6,9 +6,8 @@ import { RunSwatch } from "@/components/ui/run-swatch";
 import { StatusLabel } from "@/components/ui/status";
 import type { Column } from "@/components/ui/table";
 import { formatAge, formatCompact, formatCount, formatDateTime, formatDuration, formatValue } from "@/lib/format";
-import { runStatus } from "@/lib/runs";
+import { stateText } from "@/lib/runs";
 import { toggleRun } from "@/stores/catalog";
-import { useCluster } from "@/stores/cluster";
 import { RenameButton, RenameField } from "./rename";
 import type { RunRow } from "./run-rows";
 
@@ -61,7 +60,11 @@ export function runColumns({ now, shown, renaming, onRename, onNotes, onDelete }
     {
       key: "status",
       title: "Status",
-      cell: ({ run }) => <StatusLabel status={runStatus(run, useCluster.getState().tasks)} />,
+      cell: ({ run }) => (
+        <span title={stateText(run)}>
+          <StatusLabel status={run.state} />
+        </span>
+      ),
     },
     {
       key: "start",

@@ -14,10 +14,8 @@ import { useNow } from "@/hooks/now";
 import { formatCount, formatDateTime, formatDuration, formatValue, UNKNOWN } from "@/lib/format";
 import { headlines } from "@/lib/metric-tabs";
 import { pathOf } from "@/lib/routes";
-import { runStatus } from "@/lib/runs";
 import { useAlerts } from "@/stores/alerts";
 import { displayName, useCatalog } from "@/stores/catalog";
-import { useCluster } from "@/stores/cluster";
 import { addressOf } from "@/stores/view";
 import { ConfigDiff } from "./config-diff";
 import { DeleteDialog } from "./delete-dialog";
@@ -81,8 +79,8 @@ export function RunPage({ id }: { id: string }) {
         <Panel title="State">
           <Facts
             rows={[
-              ["Status", <StatusLabel key="s" status={runStatus(run, useCluster.getState().tasks)} />],
-              ...(run.reason ? ([["Reason", run.reason]] as const) : []),
+              ["Status", <StatusLabel key="s" status={run.state} />],
+              ...(run.reason ? [["Reason", run.reason] as const] : []),
               ["Started", formatDateTime(row.start)],
               ["Time", formatDuration(row.seconds)],
               ["Step", formatCount(run.latest_step)],

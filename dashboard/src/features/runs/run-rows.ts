@@ -7,7 +7,6 @@ import { seriesStore } from "@/data/series-store";
 import { toMs } from "@/lib/format";
 import { isRunning } from "@/lib/runs";
 import { displayName } from "@/stores/catalog";
-import { useCluster } from "@/stores/cluster";
 
 /** Extremes survive decimation, so few points tell the best one. */
 const BEST_POINTS = 16;
@@ -26,7 +25,7 @@ export interface RunRow {
 
 export function toRow(run: RunInfo, now: number): RunRow {
   const start = toMs(run.start_time, run.start_time_ms);
-  const end = isRunning(run, useCluster.getState().tasks) ? now : toMs(run.last_event_time, run.last_event_time_ms);
+  const end = isRunning(run) ? now : toMs(run.last_event_time, run.last_event_time_ms);
   const ranks = lossSeries(run.run_id);
   const here = ranks.map((series) => pointLoader.want(series, BEST_POINTS)).every(Boolean);
   let best: number | null = null;
@@ -57,7 +56,7 @@ export type SortKey = "name" | "status" | "start" | "seconds" | "step" | "points
 
 const KEYS: Record<SortKey, (row: RunRow) => string | number> = {
   name: (row) => row.name,
-  status: (row) => (row.run.is_active ? 0 : 1),
+  status: (row) => row.run.state,
   start: (row) => row.start ?? 0,
   seconds: (row) => row.seconds ?? 0,
   step: (row) => row.run.latest_step ?? 0,
