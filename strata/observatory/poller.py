@@ -109,8 +109,10 @@ class Poller:
         await self._config.edits.load()
         rows = (await self._store.query(RUNS)).to_pylist()
         await self._config.edits.sweep({row["run_id"] for row in rows})
+        told = await self._run_details()
+        # From here on without a pause: nobody may see a run's points without what it said of its end.
         self._live.runs.from_store(rows)
-        for row in await self._run_details():
+        for row in told:
             details = {name: row[name] for name in ("name", "project", "task_id")}
             self._live.runs.describe(row["run_id"], details, row["config_json"])
             self._live.runs.state(row["run_id"], row["status"], row["reason"], row["said_ms"])

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from strata.types.metrics import ACTIVE_WINDOW_S, RunState
 
-__all__ = ["RunFacts", "RunVerdict", "plan_state"]
+__all__ = ["LOOK_S", "RunFacts", "RunVerdict", "plan_state"]
 
 # A process that lives says so every 5 s: so long after its last word it is worth a look whether it is still there.
-_LOOK_S = 12.0
+LOOK_S = 8.0
 _OF_TASK = {"completed": RunState.FINISHED, "failed": RunState.FAILED, "stopped": RunState.KILLED}
 _SAID = {"finished": RunState.FINISHED, "failed": RunState.FAILED, "killed": RunState.KILLED}
 
@@ -43,7 +43,7 @@ def plan_state(facts: RunFacts, timeout_s: float) -> RunVerdict:
         if facts.silent_s < ACTIVE_WINDOW_S:
             return RunVerdict(state=RunState.RUNNING, reason="")
         return RunVerdict(state=RunState.FINISHED, reason="no points for five minutes; its writer says no more")
-    if facts.is_gone and facts.silent_s >= min(_LOOK_S, timeout_s):
+    if facts.is_gone and facts.silent_s >= LOOK_S:
         return RunVerdict(state=RunState.KILLED, reason="its process is gone and did not say why")
     if facts.silent_s >= timeout_s:
         return RunVerdict(state=RunState.LOST, reason=f"nothing was heard of it for {timeout_s:g} s")

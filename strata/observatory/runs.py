@@ -11,14 +11,12 @@ from typing import Any
 import psutil
 
 from strata.clock import Clock
-from strata.observatory.run_state import RunFacts, RunVerdict, plan_state
+from strata.observatory.run_state import LOOK_S, RunFacts, RunVerdict, plan_state
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
 from strata.types.metrics import RunInfo, RunState
 from strata.types.shown import to_shown
 
 __all__ = ["RunBook"]
-
-_SILENT_MS = 10_000
 
 
 @dataclass(slots=True)
@@ -126,8 +124,8 @@ class RunBook:
         have fallen silent."""
         changed = []
         for run_id, entry in self._entries.items():
-            silent = self._now_ms - entry.heard_ms > _SILENT_MS
-            if silent and entry.process is not None and entry.details.get("status") == RunState.RUNNING:
+            open_end = entry.details.get("status") in (RunState.RUNNING, RunState.LOST)
+            if open_end and entry.process is not None and self._now_ms - entry.heard_ms >= LOOK_S * 1000:
                 entry.is_gone = _is_gone(entry.process, self._host)
             verdict = self._verdict(run_id, entry)
             if self._told.get(run_id) != verdict:
