@@ -2,7 +2,14 @@ import { expect, test } from "vitest";
 import type { CheckpointRow, RunInfo } from "@/api/wire";
 import { loggedRow } from "./checkpoint-rows";
 
-const RUN: RunInfo = { run_id: "r", start_time: 1, last_event_time: 2, latest_step: 3, is_active: true };
+const RUN: RunInfo = {
+  run_id: "r",
+  start_time: 1,
+  last_event_time: 2,
+  latest_step: 3,
+  is_active: true,
+  state: "running",
+};
 const POINT: CheckpointRow = {
   metric: "checkpoint_save",
   host: "",
