@@ -23,7 +23,7 @@ class FolderLock:
     def acquire(self) -> None:
         """Creates the folder if need be. Raises DataDirInUse with the owner's pid."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise InvalidConfig(

@@ -28,7 +28,7 @@ LAYERS = (
     ("checkpoint", "data", "launchers", "client", "gate"),
     ("storage", "sharding", "protocol", "grpcserver"),
     ("token", "trust"),
-    ("config", "error_codes", "lockfile", "log_budget", "logs", "network"),
+    ("config", "datadir", "error_codes", "lockfile", "log_budget", "logs", "network"),
     ("types", "errors", "clock"),
 )
 WITHIN_A_ROW = {("types", "errors")}
@@ -282,3 +282,13 @@ def test_every_module_says_its_job() -> None:
 def test_the_tree_in_the_architecture_page_is_the_real_one() -> None:
     wrong = faults(parse(PAGE.read_text(encoding="utf-8")), real_tree())
     assert not wrong, "\n".join(["run `make tree`", *wrong])
+
+
+def test_no_door_checks_rights_by_itself() -> None:
+    """Tokens, secrets and users are compared in strata/trust, and doors ask its table. The REST guard speaks of tokens
+    where a browser signs in; the ranks' meeting is no server's door."""
+    words = re.compile(r"compare_digest|SO_PEERCRED|Unauthenticated\(")
+    allowed = ("strata.trust", "strata.observatory.http.auth", "strata.errors", "strata.worker.meeting")
+    sources = {module.name: module.path.read_text(encoding="utf-8") for module in modules().values()}
+    asking = {name for name, text in sources.items() if words.search(text)}
+    assert not [name for name in asking if not modules()[name].is_in(*allowed)], "ask strata/trust/table.py instead"

@@ -21,6 +21,7 @@ from strata.client.channel import known_token
 from strata.client.observatory import telemetry_address
 from strata.client.telemetry import Outbox, OutboxConfig
 from strata.config import Settings, check_storage, dotenv_variables
+from strata.datadir import open_data_dir
 from strata.lockfile import FolderLock
 from strata.network import is_loopback, write_endpoint
 
@@ -44,6 +45,7 @@ def run(settings: Settings, where: Whereabouts | None = None) -> None:
     """Serves until SIGTERM or SIGINT, then stops its ranks and leaves. When its supervisor was killed, the ranks run on
     and are adopted by the next agent."""
     check_storage(settings)
+    open_data_dir(settings.data_dir)
     folder = settings.data_dir.resolve() / "agent"
     lock = FolderLock(folder, "agent")
     lock.acquire()

@@ -14,6 +14,7 @@ from strata.cli.options import AllowOrigin, DataDir, GrpcPort, Host, HttpPort, S
 from strata.cli.supervisor import Child, Supervisor
 from strata.client.observatory import announced
 from strata.config import Settings, check_storage
+from strata.datadir import open_data_dir
 from strata.lockfile import FolderLock
 from strata.network import write_endpoint
 from strata.token import ensure_token
@@ -61,6 +62,7 @@ def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
     check_storage(settings)
     require_server()
     folder = settings.data_dir
+    open_data_dir(folder)
     lock = FolderLock(folder, "strata")
     lock.acquire()
     try:

@@ -13,8 +13,9 @@ from strata.types.tasks import TaskStatus, incarnation_of, worker_id_of
 
 __all__ = ["BUILTIN_ENTRYPOINTS", "desired_process", "pick_ports"]
 
-# "python" stands for the interpreter of the agent that starts it.
-BUILTIN_ENTRYPOINTS: Mapping[str, Sequence[str]] = {"training": ("python", "-m", "strata.worker.trainer")}
+# "python" stands for the interpreter of the agent that starts it. -P: a folder named strata in the working folder of a
+# task is not ours, and must not be taken for it.
+BUILTIN_ENTRYPOINTS: Mapping[str, Sequence[str]] = {"training": ("python", "-P", "-m", "strata.worker.trainer")}
 DEFAULT_GRACE_S = 30.0
 _DEFAULTS = {
     "OMP_NUM_THREADS": "1",  # as torchrun does: ranks share the cores

@@ -28,6 +28,7 @@ from strata.coordinator.rpc.workers import WorkersService
 from strata.coordinator.scheduler import Scheduler
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.ticker import run_ticker
+from strata.datadir import open_data_dir
 from strata.errors import InvalidConfig
 from strata.gate import Gate
 from strata.grpcserver.server import Server
@@ -78,6 +79,7 @@ class CoordinatorServer:
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
         settings = self._settings
         check_storage(settings)
+        open_data_dir(settings.data_dir)
         token = ensure_token(settings)
         check_exposure(settings.host, token=token, insecure=settings.insecure)
         proofs = Proofs(token)

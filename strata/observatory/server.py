@@ -16,7 +16,8 @@ import uvloop
 from strata import __version__
 from strata.clock import Clock, SystemClock
 from strata.config import Settings
-from strata.errors import Internal, InvalidConfig
+from strata.datadir import open_data_dir
+from strata.errors import Internal
 from strata.gate import Gate
 from strata.network import bind, check_free, shown_address, write_endpoint
 from strata.observatory.alerts import AlertBook
@@ -129,7 +130,7 @@ class Observatory:
 
     async def _start(self, teardown: Teardown) -> None:
         settings = self._settings
-        _prepare_data_dir(settings)
+        open_data_dir(settings.data_dir)
         guard = Guard.from_settings(settings)
         sock = bind(settings.host, settings.http_port, flag="--http-port")
         teardown.callback(sock.close)
@@ -280,12 +281,3 @@ def run(settings: Settings) -> None:
             runner.run(serve(settings))
     finally:
         gc.freeze()  # the process ends: its last collections would look at every object of every library
-
-
-def _prepare_data_dir(settings: Settings) -> None:
-    try:
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidConfig(
-            f"data_dir {settings.data_dir} cannot be used: {error.strerror}", hint="Choose another with --data-dir."
-        ) from None

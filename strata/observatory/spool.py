@@ -96,7 +96,7 @@ class Spool:
 
     def open(self) -> None:
         """Takes the folder, cuts a torn tail, and remembers every batch id that is still on disk."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock.acquire()
         self._segments = Segment.find_all(self.folder)
         self._load_state()

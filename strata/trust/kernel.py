@@ -1,7 +1,7 @@
 """The kernel's word: which user holds the other end of a TCP connection on this machine (sock_diag over netlink).
 
-One exact question by the connection's four addresses, 30 µs, never a list of sockets. No answer is never a yes: other
-systems, a peer in another network namespace, a peer that is gone.
+One exact question by the connection's four addresses, some 20 µs, never a list of sockets. No answer is never a yes:
+other systems, a peer in another network namespace, a peer that is gone.
 """
 
 import os

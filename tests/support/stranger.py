@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -53,9 +54,9 @@ class Stranger:
         body = base64.b64encode(request).decode()
         return str(self._ask("grpc", address=address, path=path, body=body, metadata=shown))
 
-    def leave_behind(self, url: str, path: str) -> str:
-        """Sends a request and closes its socket before anybody can have answered; what came back, if anything did."""
-        return str(self._ask("leave", host=url.removeprefix("http://"), path=path))
+    def leave_behind(self, url: str, method: str, path: str) -> str:
+        """Sends a request that changes something and closes its socket at once: the kernel then shows it as root's."""
+        return str(self._ask("leave", host=url.removeprefix("http://"), method=method, path=path))
 
     def _ask(self, kind: str, **values: Any) -> Any:
         assert self._process.stdin is not None
@@ -101,12 +102,11 @@ def _grpc(address: str, path: str, body: str, metadata: Mapping[str, str]) -> st
         return "OK"
 
 
-def _leave(host: str, path: str) -> str:
-    import socket
+def _leave(host: str, method: str, path: str) -> str:
 
     name, _, port = host.partition(":")
     with socket.create_connection((name, int(port)), timeout=_TIMEOUT_S) as connection:
-        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n".encode())
+        connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n".encode())
     return "gone"
 
 

@@ -133,8 +133,11 @@ def _bearer(headers: Headers) -> str:
 
 
 def _cookie(headers: Headers) -> str:
+    given = headers.get("cookie", "")
+    if COOKIE not in given:
+        return ""
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        found = SimpleCookie(given).get(COOKIE)
     except CookieError:
         return ""
     return found.value if found is not None else ""

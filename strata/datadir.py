@@ -1,0 +1,40 @@
+"""The data folder: journal, spool, token and logs of one installation, for its owner's eyes only."""
+
+import logging
+import os
+import stat
+from pathlib import Path
+
+from strata.errors import InvalidConfig
+
+__all__ = ["open_data_dir"]
+
+_log = logging.getLogger(__name__)
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OURS = frozenset({"agent", "checkpoints", "coordinator", "endpoints.json", "observatory", "offline", "token"})
+
+
+def open_data_dir(folder: Path) -> None:
+    """Made with mode 0700 if need be. One that others may enter is closed to them when it holds nothing but ours; else
+    that is said: it may be a home or a scratch folder that others need."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.stat().st_mode & _OTHERS:
+            _close(folder)
+    except OSError as error:
+        raise InvalidConfig(
+            f"the data folder {folder} cannot be used: {error.strerror}",
+            hint="Give a folder you may write to with --data-dir.",
+        ) from None
+
+
+def _close(folder: Path) -> None:
+    found = folder.stat()
+    names = {entry.name for entry in folder.iterdir()}
+    if found.st_uid == os.geteuid() and (not names or names & _OURS):
+        folder.chmod(0o700)
+        return
+    text = "other users may enter the data folder %s (mode %o): its files may hold keys; use one of your own, mode 0700"
+    _log.warning(text, folder, stat.S_IMODE(found.st_mode))
