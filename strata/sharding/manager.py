@@ -46,6 +46,9 @@ class ShardManager:
 
     Workers that join before the first lookup share the shards in hash order, whatever order they came in. Later changes
     move as few shards as possible and keep every worker within one shard of every other.
+
+    While nobody was registered, whoever asks joins by asking: the first one is given everything, the next ones share.
+    From the first `register_worker` on, who is there is the caller's word, and a stranger is refused.
     """
 
     def __init__(self, policy: Policy = "sticky") -> None:
@@ -58,6 +61,7 @@ class ShardManager:
         self._workers: dict[str, str] = {}
         self._datasets: dict[str, ShardedDataset] = {}
         self._ordered: tuple[str, ...] | None = ()
+        self._open = True  # nobody was registered by name: whoever asks joins
 
     @property
     def workers(self) -> tuple[str, ...]:
@@ -70,6 +74,10 @@ class ShardManager:
 
     def register_worker(self, worker_id: str, slot: str | None = None) -> None:
         """Joins a worker, in a slot of its own unless it is given one that is free. A repeat is harmless."""
+        self._open = False
+        self._join(worker_id, slot)
+
+    def _join(self, worker_id: str, slot: str | None = None) -> None:
         slot = check_name("slot", slot) if slot is not None else self._slots.get(worker_id, worker_id)
         check_name("worker", worker_id)
         if self._slots.get(worker_id) == slot:
@@ -142,9 +150,12 @@ class ShardManager:
 
     def shard_ids(self, dataset_id: str, worker_id: str, epoch: int = 0) -> NDArray[np.int64]:
         """As get_shard_for_worker, as an array of numbers. Cost: the worker's shards, not the dataset's."""
-        slot = self._slot(worker_id)
         if epoch < 0:
             raise InvalidArgument(f"epoch cannot be negative: {epoch}")
+        self._dataset(dataset_id)
+        if self._open:
+            self._join(worker_id)
+        slot = self._slot(worker_id)
         self.rebalance(dataset_id)
         return self._dataset(dataset_id).shards_of(slot, epoch)
 
@@ -212,6 +223,7 @@ class ShardManager:
             "version": _STATE_VERSION,
             "policy": self._policy,
             "workers": dict(sorted(self._slots.items())),
+            "open": self._open,
             "datasets": [self._datasets[name].dump() for name in self.datasets],
         }
 
@@ -221,7 +233,8 @@ class ShardManager:
             raise InvalidArgument(f"shard state of version {state.get('version')!r} cannot be read by this release")
         manager = cls(state["policy"])
         for worker, slot in state["workers"].items():
-            manager.register_worker(worker, slot)
+            manager._join(worker, slot)
+        manager._open = bool(state.get("open", not state["workers"]))
         for entry in state["datasets"]:
             dataset = ShardedDataset.load(entry)
             manager._datasets[dataset.spec.dataset_id] = dataset
@@ -235,7 +248,9 @@ class ShardManager:
     def _slot(self, worker_id: str) -> str:
         slot = self._slots.get(worker_id)
         if slot is None:
-            raise UnknownWorker(f"worker {worker_id!r} is not registered")
+            raise UnknownWorker(
+                f"worker {worker_id!r} is not registered", hint="Call register_worker: this manager knows its workers."
+            )
         return slot
 
     def _dataset(self, dataset_id: str) -> ShardedDataset:

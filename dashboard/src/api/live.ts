@@ -19,6 +19,8 @@ import type {
 } from "./wire";
 
 const id = encodeURIComponent;
+/** More squares than this nobody can read; the page says how many there are. */
+const SHOWN_SHARDS = 2000;
 
 /** Lists may arrive bare or wrapped under their own name; both are in use by clients of the spec. */
 function list<T>(answer: T[] | Record<string, T[]>, key: string): T[] {
@@ -36,7 +38,7 @@ const requests: Requests = {
   alerts: (signal) => getList<Alert>("/alerts", "alerts", signal),
   logs: (query, signal) => getList<LogEntry>(`/logs${toQuery(query)}`, "logs", signal),
   shards: (dataset, epoch, signal) =>
-    getList<Shard>(`/datasets/${id(dataset)}/shards${toQuery({ epoch })}`, "shards", signal),
+    getList<Shard>(`/datasets/${id(dataset)}/shards${toQuery({ epoch, limit: SHOWN_SHARDS })}`, "shards", signal),
   preview: (dataset, worker, n, signal) =>
     get<Preview>(`/datasets/${id(dataset)}/preview${toQuery({ worker_id: worker, n })}`, signal),
   series: (run, query, signal) => getList<RunSeries>(`/metrics/${id(run)}${toQuery(query)}`, "series", signal),

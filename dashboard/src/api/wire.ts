@@ -94,9 +94,24 @@ export interface DatasetQueue {
   finished: boolean;
 }
 
+/** Samples of one shard that one worker reads. */
+export interface ShardReader {
+  worker_id: string;
+  rank: Nullable<number>;
+  alive: boolean;
+  start_index: number;
+  end_index: number;
+}
+
 export interface Shard {
   shard_id: number;
+  /** Who reads most of it; in queue mode who took it last. */
   worker_id: Nullable<string>;
+  /** Everybody who reads samples of it. */
+  readers?: ShardReader[];
+  task_id?: Nullable<string>;
+  /** How the group reads: its loaders said so, a queue lent it, or it was dealt; null = nobody reads it. */
+  mode?: Nullable<"lanes" | "queue" | "dealt">;
   rank?: Nullable<number>;
   start_index: number;
   end_index: number;

@@ -32,6 +32,27 @@ def test_the_calls_of_the_contract() -> None:
     assert {shard.total_shards for part in shards for shard in part} == {129}
 
 
+def test_the_specification_s_snippet_as_it_is_written() -> None:
+    manager = ShardManager()
+    manager.register_dataset_params("imagenet-1k", 1281167, 10000, True, 42)
+    assignments = manager.get_shard_for_worker("imagenet-1k", "worker-01", 0)
+    assert sorted(shard.shard_id for shard in assignments) == list(range(129))
+
+
+def test_a_manager_that_was_told_of_nobody_shares_among_those_who_ask() -> None:
+    manager = ShardManager()
+    manager.register_dataset_params("d", 1000, 10)
+    assert len(manager.get_shard_for_worker("d", "a")) == 100
+    second = {shard.shard_id for shard in manager.get_shard_for_worker("d", "b")}
+    first = {shard.shard_id for shard in manager.get_shard_for_worker("d", "a")}
+    assert (len(first), len(second), first | second) == (50, 50, set(range(100)))
+    again = ShardManager.load(json.loads(json.dumps(manager.dump())))
+    assert {shard.shard_id for shard in again.get_shard_for_worker("d", "a")} == first
+    manager.register_worker("c")
+    with pytest.raises(UnknownWorker, match="'d'"):
+        manager.get_shard_for_worker("d", "d")
+
+
 def test_join_order_does_not_matter_before_the_first_lookup() -> None:
     digests = set()
     for order in permutations(["a", "b", "c", "d"]):

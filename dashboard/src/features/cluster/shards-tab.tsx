@@ -9,6 +9,7 @@ import { ShardMatrix } from "@/components/ui/shard-matrix";
 import { useResource } from "@/hooks/resource";
 import { styleAt } from "@/lib/colors";
 import { formatCount, formatPercent } from "@/lib/format";
+import { downReaders, isReadBy, readersOf, readersOfAll, samplesReadBy } from "@/lib/shards";
 import { useCluster } from "@/stores/cluster";
 import { useTheme } from "@/stores/theme";
 import { useView } from "@/stores/view";
@@ -23,14 +24,16 @@ function OwnerRow({
   index,
   shards,
   worker,
+  down,
 }: {
   owner: string;
   index: number;
   shards: readonly Shard[];
   worker: Worker | undefined;
+  down: boolean;
 }) {
   const theme = useTheme((state) => state.theme);
-  const samples = shards.reduce((sum, shard) => sum + shard.end_index - shard.start_index, 0);
+  const samples = samplesReadBy(shards, owner);
   const progress = mean(shards.map((shard) => shard.progress));
   return (
     <li className="grid grid-cols-[minmax(0,250px)_64px_90px_minmax(0,1fr)_44px] items-center gap-3 py-1 text-xs max-sm:grid-cols-[minmax(0,1fr)_64px_minmax(0,1fr)_40px]">
@@ -44,6 +47,7 @@ function OwnerRow({
           {worker ? `rank ${worker.rank ?? "–"}` : owner}
           {worker && <span className="ml-2 text-faint max-sm:hidden">{owner}</span>}
         </PageLink>
+        {down && <span className="text-warn">down</span>}
       </span>
       <span className="text-right whitespace-nowrap">{shards.length} shards</span>
       <span className="text-right text-muted max-sm:hidden">{formatCount(samples)}</span>
@@ -66,11 +70,10 @@ export function ShardsTab() {
   if (datasets.length === 0)
     return <Empty title="No dataset is registered">Register one with DatasetRegistry or on the Data page.</Empty>;
 
-  const owners = [...new Set((shards.data ?? []).flatMap((shard) => shard.worker_id ?? []))].sort((a, b) =>
-    a.localeCompare(b, "en", { numeric: true }),
-  );
-  const orphans = (shards.data ?? []).filter((shard) => shard.worker_id === null).length;
-  const counts = owners.map((owner) => (shards.data ?? []).filter((shard) => shard.worker_id === owner).length);
+  const owners = readersOfAll(shards.data ?? []);
+  const down = downReaders(shards.data ?? []);
+  const orphans = (shards.data ?? []).filter((shard) => readersOf(shard).length === 0).length;
+  const counts = owners.map((owner) => (shards.data ?? []).filter((shard) => isReadBy(shard, owner)).length);
   const spread = counts.length > 0 ? Math.max(...counts) - Math.min(...counts) : null;
   return (
     <Panel
@@ -101,14 +104,15 @@ export function ShardsTab() {
       )}
       {shards.data && (
         <div className="flex flex-col gap-4">
-          {owners.length === 0 && <p className="text-xs text-muted">No worker reads this dataset now.</p>}
+          {owners.length === 0 && <p className="text-xs text-muted">Nobody reads this dataset now.</p>}
           <ul>
             {owners.map((owner, i) => (
               <OwnerRow
                 key={owner}
                 owner={owner}
                 index={i}
-                shards={(shards.data ?? []).filter((shard) => shard.worker_id === owner)}
+                shards={(shards.data ?? []).filter((shard) => isReadBy(shard, owner))}
+                down={down.has(owner)}
                 worker={workers.find((one) => one.id === owner)}
               />
             ))}

@@ -3,6 +3,7 @@ import { formatBytes, formatValue, UNKNOWN } from "@/lib/format";
 
 const LONG = 60;
 const SERIES_FROM = 4;
+const LISTED = 16;
 
 export function isImage(cell: PreviewCell | undefined): cell is PreviewImage {
   return typeof cell === "object" && cell !== null && cell.kind === "image";
@@ -27,9 +28,15 @@ export function Cell({ cell }: { cell: PreviewCell | undefined }) {
         </span>
       );
     case "array":
-      return <ValuesCell values={cell.values} note={`${cell.dtype}[${cell.shape.join("×")}]`} />;
+      return (
+        <ValuesCell
+          values={cell.values}
+          note={`${cell.dtype}[${cell.shape.join("×")}]`}
+          total={cell.shape.length === 1 ? (cell.shape[0] ?? 0) : 0}
+        />
+      );
     case "list":
-      return <ValuesCell values={cell.values} note={`${cell.size} items`} />;
+      return <ValuesCell values={cell.values} note={`${cell.size} items`} total={cell.size} />;
     default:
       // A nested record, as the file has it.
       return <span className="font-mono">{JSON.stringify(cell)}</span>;
@@ -54,9 +61,11 @@ function TextCell({ text }: { text: string }) {
   return <span className={text.length > LONG ? "block min-w-72 leading-5" : "whitespace-nowrap"}>{text}</span>;
 }
 
-function ValuesCell({ values, note }: { values: readonly PreviewCell[]; note: string }) {
+/** `total` is how many values a series has; of a long one the lowest and highest of each stretch are given. */
+function ValuesCell({ values, note, total }: { values: readonly PreviewCell[]; note: string; total: number }) {
   const numbers = values.filter((value): value is number => typeof value === "number");
-  if (numbers.length < SERIES_FROM || numbers.length < values.length) {
+  const isSeries = numbers.length >= SERIES_FROM && (numbers.length === values.length || values.length > LISTED);
+  if (!isSeries) {
     return (
       <span className="font-mono whitespace-nowrap">
         {values.map((value) => (typeof value === "number" ? formatValue(value) : JSON.stringify(value))).join(", ")}{" "}
@@ -65,21 +74,25 @@ function ValuesCell({ values, note }: { values: readonly PreviewCell[]; note: st
     );
   }
   const low = Math.min(...numbers);
-  const span = Math.max(...numbers) - low || 1;
-  const points = numbers
-    .map((value, i) => `${(i / (numbers.length - 1)) * 160},${30 - ((value - low) / span) * 26}`)
+  const high = Math.max(...numbers);
+  const span = high - low || 1;
+  const missing = values.length - numbers.length;
+  const points = values
+    .map((value, i) =>
+      typeof value === "number" ? `${(i / (values.length - 1)) * 160},${30 - ((value - low) / span) * 26}` : null,
+    )
+    .filter((point) => point !== null)
     .join(" ");
+  const says = `${total || values.length} values from ${formatValue(low)} to ${formatValue(high)}`;
   return (
-    <span className="flex items-center gap-2" title={numbers.map((value) => formatValue(value)).join(", ")}>
-      <svg
-        viewBox="0 0 160 32"
-        className="h-8 w-40"
-        role="img"
-        aria-label={`${numbers.length} values from ${formatValue(low)} to ${formatValue(low + span)}`}
-      >
-        <polyline points={points} fill="none" stroke="var(--accent)" strokeWidth="1.4" />
+    <span className="flex items-center gap-2" title={says}>
+      <svg viewBox="0 0 160 32" className="h-8 w-40 shrink-0" role="img" aria-label={says}>
+        <polyline points={points} fill="none" stroke="var(--accent)" strokeWidth="1.2" strokeLinejoin="round" />
       </svg>
-      <span className="font-mono text-faint">{note}</span>
+      <span className="font-mono text-faint">
+        {note}
+        {missing > 0 && `, ${missing} not finite`}
+      </span>
     </span>
   );
 }

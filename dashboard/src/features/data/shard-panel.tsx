@@ -8,6 +8,7 @@ import { ShardMatrix } from "@/components/ui/shard-matrix";
 import { useResource } from "@/hooks/resource";
 import { styleAt } from "@/lib/colors";
 import { formatCount, formatPercent } from "@/lib/format";
+import { describeMode, downReaders, isReadBy, readersOf, readersOfAll } from "@/lib/shards";
 import { useTheme } from "@/stores/theme";
 
 export function ShardPanel({ dataset }: { dataset: Dataset }) {
@@ -18,19 +19,12 @@ export function ShardPanel({ dataset }: { dataset: Dataset }) {
     (it, signal) => it.shards(dataset.id, null, signal),
     { everyMs: 3000 },
   );
-  const owners = [...new Set((data ?? []).flatMap((shard) => shard.worker_id ?? []))].sort((a, b) =>
-    a.localeCompare(b, "en", { numeric: true }),
-  );
+  const owners = readersOfAll(data ?? []);
+  const down = downReaders(data ?? []);
   const shard = data?.find((one) => one.shard_id === chosen);
+  const hidden = (dataset.shard_count ?? 0) - (data?.length ?? 0);
   return (
-    <Panel
-      title="Shards"
-      note={
-        dataset.queues?.length
-          ? "who would own each; in queue mode whoever is free reads it"
-          : "one square per shard: colour is its worker, fill is how much was read this epoch"
-      }
-    >
+    <Panel title="Shards" note={describeMode(data ?? [])}>
       {isPending && <Skeleton rows={4} />}
       {error && (
         <Empty tone="bad" title="The shards could not be read">
@@ -47,11 +41,17 @@ export function ShardPanel({ dataset }: { dataset: Dataset }) {
                 <PageLink page="cluster" id={owner} className="hover:underline">
                   {owner}
                 </PageLink>
-                <span className="text-faint">{data.filter((one) => one.worker_id === owner).length}</span>
+                <span className="text-faint">{data.filter((one) => isReadBy(one, owner)).length}</span>
+                {down.has(owner) && <span className="text-warn">down</span>}
               </li>
             ))}
-            {owners.length === 0 && <li>No worker reads this dataset now.</li>}
+            {owners.length === 0 && <li>Nobody reads this dataset now.</li>}
           </ul>
+          {hidden > 0 && (
+            <p className="text-xs text-muted">
+              The first {formatCount(data.length)} of {formatCount(dataset.shard_count)} shards are shown.
+            </p>
+          )}
           {shard && <ShardFacts shard={shard} />}
         </div>
       )}
@@ -60,12 +60,24 @@ export function ShardPanel({ dataset }: { dataset: Dataset }) {
 }
 
 function ShardFacts({ shard }: { shard: Shard }) {
+  const readers = readersOf(shard);
   return (
-    <p className="rounded-md bg-sunken px-3 py-2 text-xs">
-      Shard <span className="font-mono">{shard.shard_id}</span>: samples {formatCount(shard.start_index)} to{" "}
-      {formatCount(shard.end_index)},{" "}
-      {shard.worker_id ? `read by ${shard.worker_id}, ${formatPercent(shard.progress)} done` : "not assigned"}
-      {shard.file_paths?.length ? ` · ${shard.file_paths.join(", ")}` : ""}
-    </p>
+    <div className="rounded-md bg-sunken px-3 py-2 text-xs">
+      <p>
+        Shard <span className="font-mono">{shard.shard_id}</span>: samples {formatCount(shard.start_index)} to{" "}
+        {formatCount(shard.end_index)}
+        {readers.length === 0 ? ", read by nobody" : `, ${formatPercent(shard.progress)} done`}
+        {shard.file_paths?.length ? ` · ${shard.file_paths.join(", ")}` : ""}
+      </p>
+      <ul>
+        {readers.map((one) => (
+          <li key={`${one.worker_id} ${one.start_index}`}>
+            {formatCount(one.start_index)} to {formatCount(one.end_index)}: {one.worker_id}
+            {one.rank !== null && `, rank ${one.rank}`}
+            {!one.alive && <span className="text-warn">, down</span>}
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
