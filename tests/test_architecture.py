@@ -69,6 +69,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "lightning": ("strata.integrations",),
     "transformers": ("strata.integrations",),
     "jax": ("strata.integrations",),
+    "tensorflow": ("strata.integrations",),
     "pickle": (),
     "cloudpickle": (),
     "marshal": (),

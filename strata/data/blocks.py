@@ -54,7 +54,7 @@ class BlockSource:
         self.manifest = manifest
         self._reader = reader_for(manifest.format)
         self.names = select(manifest.schema, columns, manifest.files[0].uri)
-        self._on_bad = on_bad
+        self.on_bad = on_bad
         self._keep_bytes = keep_bytes
         self._kept: OrderedDict[int, Block] = OrderedDict()
         self._held_bytes = 0
@@ -72,15 +72,15 @@ class BlockSource:
             first_row=int(manifest.first_rows[shard]),
             schema=manifest.schema,
             columns=self.names,
-            on_bad=self._on_bad,
+            on_bad=self.on_bad,
         )
         self.num_reads += 1
         try:
             block = self._reader.read(ref, manifest.source.fetch(ref), request)
         except DataError as error:
-            if self._on_bad is None:
+            if self.on_bad is None:
                 raise
-            self._on_bad(error)
+            self.on_bad(error)
             block = Block(columns={}, kept=np.empty(0, dtype=np.int64))
         rows = np.arange(info.num_rows, dtype=np.int64) if block.kept is None else block.kept
         if block.kept is None and num_rows(block.columns) != info.num_rows:

@@ -3,6 +3,7 @@
 Global batch t is the same whatever the world size; the state is one position, so a job resumes anywhere with one seek.
 """
 
+import copy
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -189,6 +190,14 @@ class Loader:
     def sample(self, num_rows: int = 4) -> Preview:
         """The first rows of the batch that was handed out last: what this worker reads now, in small."""
         return preview_rows(self._last, num_rows, self.manifest, self._epoch, self.position)
+
+    def twin(self) -> "Loader":
+        """A loader of the same order at the same place, for another thread: this one knows nothing of its batches."""
+        twin = copy.copy(self)
+        twin._stream = None
+        twin._blocks = BlockSource(self.manifest, self.config.columns, self._blocks.on_bad)
+        twin._order = EpochOrder(self._order.layout, self._order.global_batch, self._order.tail)
+        return twin
 
     def close(self) -> None:
         """Stops reading ahead. Iterating again starts it again."""
