@@ -98,6 +98,46 @@ def test_the_limit_is_named_and_the_largest_holds_nobody_up(server: CoordinatorP
     assert server.workers.GetDataShard(request, timeout=120).total_shards == MAX_NEW_SHARDS
 
 
+def dealing_ms(server: CoordinatorProcess) -> float | None:
+    """The figure as whoever follows the coordinator gets it."""
+    for update in server.control.WatchState(ct.WatchRequest(), timeout=60):
+        if update.HasField("vitals"):
+            figures = update.vitals.figures
+            return figures.shard_assignment_ms if figures.HasField("shard_assignment_ms") else None
+    raise AssertionError("the stream ended")
+
+
+def test_each_dealing_is_timed_the_first_one_too(server: CoordinatorProcess) -> None:
+    register(server, "d", 129, 1)
+    assert dealing_ms(server) is None
+    server.workers.RegisterWorker(pb.WorkerInfo(worker_id="w"), timeout=30)
+    server.workers.GetDataShard(pb.ShardRequest(worker_id="w", dataset_id="d"), timeout=30)
+    first = dealing_ms(server)
+    assert first is not None
+    assert first > 0
+    server.workers.RegisterWorker(pb.WorkerInfo(worker_id="v"), timeout=30)
+    eventually("another figure", lambda: dealing_ms(server) not in (None, first), within_s=30)
+
+
+def test_a_thousand_workers_lose_one_and_only_its_shards_move(server: CoordinatorProcess) -> None:
+    """How long it takes is measured by hand (docs/specification.md): a test on a busy machine must not time it."""
+    for number in range(1_000):
+        server.workers.RegisterWorker(pb.WorkerInfo(worker_id=f"w{number}"), timeout=30)
+    register(server, "d", 10_010, 1)
+
+    def owners(number: int) -> dict[int, str] | None:
+        table = server.control.GetShardTable(ct.ShardTableRequest(dataset_id="d"), timeout=60)
+        held = {shard: table.workers[reader] for shard, reader in zip(table.shard, table.reader, strict=True)}
+        return held if len(set(held.values())) == number and len(held) == 10_010 else None
+
+    before = eventually("the first dealing", lambda: owners(1_000), within_s=60)
+    server.workers.DeregisterWorker(pb.WorkerInfo(worker_id="w500"), timeout=30)
+    after = eventually("the next dealing", lambda: owners(999), within_s=60)
+    moved = {shard for shard in before if before[shard] != after[shard]}
+    assert moved == {shard for shard, owner in before.items() if owner == "w500"}
+    assert dealing_ms(server) is not None
+
+
 @pytest.mark.parametrize(("total", "size"), [(10, 0), (10, -1), (0, 1), (-5, 1), (LONG, 1), (LONG, LONG)])
 def test_odd_numbers_are_refused_with_a_sentence(server: CoordinatorProcess, total: int, size: int) -> None:
     error = refused(server, total, size)

@@ -59,6 +59,12 @@ export function ShardPanel({ dataset }: { dataset: Dataset }) {
   );
 }
 
+/** A loader mixes its shards: how far it is in one of them nobody knows, how far it is in all of them is measured. */
+function progressOf(shard: Shard): string {
+  const percent = formatPercent(shard.progress);
+  return shard.mode === "queue" ? `${percent} counts` : `its worker has read ${percent} of its samples this epoch`;
+}
+
 function ShardFacts({ shard }: { shard: Shard }) {
   const readers = readersOf(shard);
   return (
@@ -66,7 +72,7 @@ function ShardFacts({ shard }: { shard: Shard }) {
       <p>
         Shard <span className="font-mono">{shard.shard_id}</span>: samples {formatCount(shard.start_index)} to{" "}
         {formatCount(shard.end_index)}
-        {readers.length === 0 ? ", read by nobody" : `, ${formatPercent(shard.progress)} done`}
+        {readers.length === 0 ? ", read by nobody" : `, ${progressOf(shard)}`}
         {shard.file_paths?.length ? ` · ${shard.file_paths.join(", ")}` : ""}
       </p>
       <ul>
