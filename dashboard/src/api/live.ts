@@ -1,6 +1,7 @@
 /** The live source: contract §4 for requests, contract §5 for the stream. */
 import { ApiError, call, get, streamUrl, toQuery } from "./client";
 import type { Course } from "./course";
+import type { Preview, Shard } from "./shards";
 import type { DataSource, Link, Requests, Sink } from "./source";
 import { Stream } from "./stream";
 import type {
@@ -11,10 +12,8 @@ import type {
   LogEntry,
   OutlineAnswer,
   PointsAnswer,
-  Preview,
   RunInfo,
   RunSeries,
-  Shard,
   Status,
 } from "./wire";
 

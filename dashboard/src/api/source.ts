@@ -1,6 +1,7 @@
 /** What the rest of the dashboard needs from a source of data. Two implementations: live.ts and demo/source.ts. */
 
 import type { Course } from "./course";
+import type { Preview, Shard } from "./shards";
 import type { CreateTask } from "./task";
 import type {
   Alert,
@@ -10,10 +11,8 @@ import type {
   LogEntry,
   OutlineAnswer,
   PointsAnswer,
-  Preview,
   RunInfo,
   RunSeries,
-  Shard,
   Status,
   StreamEvent,
   SystemMetrics,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Shard } from "@/api/wire";
+import type { Shard } from "@/api/shards";
 import { describeMode, downReaders, isReadBy, readersOf, readersOfAll, samplesReadBy } from "./shards";
 
 const reader = (worker_id: string, start_index: number, end_index: number, alive = true) => ({

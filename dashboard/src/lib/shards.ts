@@ -1,4 +1,4 @@
-import type { Shard, ShardReader } from "@/api/wire";
+import type { Shard, ShardReader } from "@/api/shards";
 
 /** Who reads a shard; of sources that name only one worker, that one reads all of it. */
 export function readersOf(shard: Shard): readonly ShardReader[] {

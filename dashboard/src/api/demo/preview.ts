@@ -1,5 +1,5 @@
 /** Samples as a worker would read them: text, pictures and series, drawn from the seed. */
-import type { Preview, PreviewCell } from "../wire";
+import type { Preview, PreviewCell } from "../shards";
 import { drift, unit } from "./noise";
 
 const TEXTS = [

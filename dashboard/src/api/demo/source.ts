@@ -1,9 +1,10 @@
 /** The demo source: the same interface as the live one, a cluster simulated in this browser, no request ever sent. */
 
 import { ApiError } from "../client";
+import type { Shard } from "../shards";
 import type { DataSource, LogQuery, Requests, SeriesQuery, Sink } from "../source";
 import type { CreateTask } from "../task";
-import type { ClusterState, Delta, LogEntry, RunSeries, SeriesHead, Shard, Snapshot, SystemMetrics } from "../wire";
+import type { ClusterState, Delta, LogEntry, RunSeries, SeriesHead, Snapshot, SystemMetrics } from "../wire";
 import { makeCourse } from "./course";
 import { type Curve, curvesOf } from "./curves";
 import type { LogWriter } from "./logs";

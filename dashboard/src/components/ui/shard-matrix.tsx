@@ -1,4 +1,4 @@
-import type { Shard, ShardReader } from "@/api/wire";
+import type { Shard, ShardReader } from "@/api/shards";
 import { styleAt } from "@/lib/colors";
 import { formatCount, formatPercent } from "@/lib/format";
 import { readersOf } from "@/lib/shards";

@@ -1,4 +1,5 @@
-import type { Shard, Worker } from "@/api/wire";
+import type { Shard } from "@/api/shards";
+import type { Worker } from "@/api/wire";
 import { describe } from "@/components/ui/confirm";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { Select } from "@/components/ui/input";

@@ -1,4 +1,4 @@
-import type { Preview } from "@/api/wire";
+import type { Preview } from "@/api/shards";
 import { Cell, isImage } from "./preview-cell";
 
 /** Samples with a picture: the picture large, the other columns below it. */

@@ -1,4 +1,4 @@
-import type { PreviewCell, PreviewImage } from "@/api/wire";
+import type { PreviewCell, PreviewImage } from "@/api/shards";
 import { formatBytes, formatValue, UNKNOWN } from "@/lib/format";
 
 const LONG = 60;

@@ -1,5 +1,6 @@
 import { useState } from "react";
-import type { Dataset, Preview } from "@/api/wire";
+import type { Preview } from "@/api/shards";
+import type { Dataset } from "@/api/wire";
 import { describe } from "@/components/ui/confirm";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { Select } from "@/components/ui/input";

@@ -1,5 +1,6 @@
 import { useState } from "react";
-import type { Dataset, Shard } from "@/api/wire";
+import type { Shard } from "@/api/shards";
+import type { Dataset } from "@/api/wire";
 import { describe } from "@/components/ui/confirm";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { PageLink } from "@/components/ui/page-link";
