@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.client.channel import Channel
-from strata.client.tasks import TasksClient
-from strata.errors import InvalidArgument, Unauthenticated, UnknownDataset, UnknownTask
+from strata.errors import InvalidArgument, UnknownDataset, UnknownTask
 from strata.protocol.generated import telemetry_pb2 as tm
 from strata.types.tasks import TaskSpec, TaskStatus
 from tests.support.nodes import Nodes, wait_for
@@ -64,11 +62,6 @@ def test_unknown_types_launchers_datasets_and_tasks_are_refused_by_name(nodes: N
         nodes.submit(name="t")
     with pytest.raises(UnknownTask):
         nodes.tasks().stop("nobody")
-
-
-def test_a_free_entrypoint_needs_the_token(nodes: Nodes) -> None:
-    with Channel(nodes.address) as channel, pytest.raises(Unauthenticated):
-        TasksClient(channel).submit(TaskSpec(name="t", entrypoint=("true",)))
 
 
 @pytest.mark.parametrize(
