@@ -116,6 +116,8 @@ class Attendance:
         self._task_id = task_id
         self._lines = LogFollower(Api(settings), {"task_id": task_id})
         _, self._stops, self._pause = place
+        default = Settings.model_fields["data_dir"].default
+        self._folder = f" --data-dir {settings.data_dir}" if settings.data_dir != default else ""
         self._command = command
 
     def run(self, look: Callable[[TaskView], None] = lambda _: None) -> TaskView:
@@ -159,7 +161,7 @@ class Attendance:
         _console.print(task.reason or "done", markup=False)
         if task.status is not TaskStatus.COMPLETED:
             where = f"its checkpoint of step {task.saved_step}" if task.saved_step is not None else "the start"
-            whisper(f"`strata resume {task.task_id}` goes on from {where}")
+            whisper(f"`strata resume {task.task_id}{self._folder}` goes on from {where}")
 
     def _look(self) -> TaskView:
         task = self._tasks.get(self._task_id)

@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 
 import pytest
@@ -106,6 +107,12 @@ def test_a_failed_task_goes_on_where_it_had_saved(nodes: Nodes, resume: Callable
     assert "starts from 5" in nodes.output(task_id, 2, 0)
     steps = wait_for(lambda: _steps(nodes, task_id, 8), 60, "all points of both attempts in one run")
     assert steps == list(range(1, 9))
+    wait_for(lambda: _run(nodes, task_id)["status"] == "finished", 30, "one run, that ended well")
+
+
+def _run(nodes: Nodes, run_id: str) -> dict[str, Any]:
+    (found,) = [run for run in nodes.get("/api/runs") if run["run_id"] == run_id]
+    return dict(found)
 
 
 def _steps(nodes: Nodes, run_id: str, count: int) -> list[int]:
@@ -155,7 +162,8 @@ def test_ctrl_c_saves_and_the_command_that_it_names_goes_on(tmp_path: Path) -> N
     task_id = command.task_id_told
     assert f"its ranks save and leave together at step {saved[1]}" in command.output
     assert "stopped by Ctrl-C in `strata run`" in command.output
-    assert f"`strata resume {task_id}` goes on from its checkpoint of step {saved[1]}" in command.output
+    named = f"`strata resume {task_id} --data-dir {command.data_dir}`"
+    assert f"{named} goes on from its checkpoint of step {saved[1]}" in command.output
     with RunCommand(tmp_path, task_id, verb="resume") as again:
         assert again.wait() == 0, again.output
     assert f"starts from {saved[1]}" in again.output
