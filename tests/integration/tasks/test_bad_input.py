@@ -143,6 +143,24 @@ def test_a_log_file_that_cannot_be_written_is_the_named_cause(nodes: Nodes) -> N
     assert (task.status, task.failures) == (TaskStatus.COMPLETED, 0)
 
 
+def test_strangers_at_the_ranks_meeting_hold_no_task_up(nodes: Nodes) -> None:
+    """More silent connections than there is room for, and rubbish, all before the rank itself comes."""
+    text = (
+        "import os, socket, time, strata\n"
+        "run, strangers = strata.init(), []\n"
+        "address = (os.environ['MASTER_ADDR'], int(os.environ['STRATA_GANG_PORT']))\n"
+        "while run.rank == 1 and len(strangers) < 80:\n"
+        "    try: strangers.append(socket.create_connection(address))\n"
+        "    except ConnectionRefusedError: time.sleep(0.05)\n"
+        "if strangers: strangers[-1].send(b'rubbish' * 100)\n"
+        "print(run.gang.gather(run.rank + 5), flush=True)\n"
+    )
+    task_id = nodes.submit(name="meeting", entrypoint=_script(nodes, "meeting", text), worker_count=2)
+    task = nodes.wait_task(task_id, timeout_s=120)
+    assert (task.status, task.attempt) == (TaskStatus.COMPLETED, 1), task.reason
+    assert [nodes.output(task_id, 1, rank).strip() for rank in range(2)] == ["[5, 6]", "[5, 6]"]
+
+
 def test_a_crash_loop_ends_and_shows_the_last_words(nodes: Nodes) -> None:
     script = _script(nodes, "crash", "raise ValueError('the flux is too low')")
     task = nodes.wait_task(nodes.submit(name="crash", entrypoint=script, max_restarts=9))
