@@ -108,7 +108,7 @@ class Guard:
         followed = method == "GET" and not costs and headers.get("sec-fetch-mode") == "navigate"
         if site not in _OURS and not followed:
             raise PermissionDenied("requests from other web sites are refused", hint=_ALLOW)
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        if origin is not None and _place(origin) != headers.get("host"):
             raise PermissionDenied(f"requests from {origin[:80]!r} are refused", hint=_ALLOW)
 
 
@@ -118,6 +118,14 @@ def _check_content_type(method: str, headers: Headers) -> None:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if method in _CHANGING and has_body and kind != "application/json":
         raise InvalidArgument(f"Content-Type is {kind or 'missing'}", hint="Send application/json.")
+
+
+def _place(origin: str) -> str | None:
+    """host:port of an origin; None of what is none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _host(headers: Headers) -> str:

@@ -72,6 +72,7 @@ def test_behind_a_proxy_the_connection_proves_nothing(header: str) -> None:
     [
         {"origin": "http://evil.example"},
         {"origin": "null"},
+        {"origin": "http://[x"},
         {"sec_fetch_site": "cross-site"},
         {"sec_fetch_site": "same-site"},
     ],

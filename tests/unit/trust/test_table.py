@@ -1,5 +1,6 @@
 """The table is whole: every method of our servers and every route has its row, and no row is about nothing."""
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import grpc
@@ -34,6 +35,9 @@ class _Anything:
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         return _Anything()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
 
 
 def _methods() -> set[str]:
