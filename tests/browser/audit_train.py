@@ -25,8 +25,8 @@ def main() -> None:
     folder = Path(sys.argv[1])
     run = strata.init(config={"steps": STEPS})
     with run.checkpoints(str(folder / "checkpoints")) as checkpoints:
-        found = checkpoints.recover() if run.rank == 0 else None
-        step = max(0, int(run.gang.gather(found.info.step if found else -1)[0]))
+        found = checkpoints.recover()
+        step = found.info.step if found else 0
         sys.stdout.write(f"audit rank {run.rank} begins after step {step}\n")
         while step < STEPS:
             step += 1
