@@ -19,8 +19,9 @@ from strata.types.events import DatasetAttached, DatasetRegistered, ShardsRebala
 
 __all__ = ["MAX_NEW_SHARDS", "Datasets", "slot_name"]
 
-# Dealing this many takes 0.05 s of the coordinator's one loop. Older journals may hold datasets with more.
-MAX_NEW_SHARDS = 1_000_000
+# The first dealing of this many takes 0.04 s of the coordinator's one loop, of a million 0.23 s. Older journals may
+# hold datasets with more.
+MAX_NEW_SHARDS = 250_000
 
 
 def slot_name(rank: int) -> str:

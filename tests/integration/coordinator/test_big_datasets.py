@@ -73,7 +73,7 @@ def test_the_limit_is_named_and_the_largest_holds_nobody_up(server: CoordinatorP
     error = refused(server, 10**7, 1)
     assert isinstance(error, InvalidArgument)
     assert f"10000000 shards, allowed are at most {MAX_NEW_SHARDS}" in str(error)
-    assert "shard_size of at least 10" in error.hint
+    assert "shard_size of at least 40" in error.hint
     names = [f"w{number}" for number in range(20)]
     for name in names:
         server.workers.RegisterWorker(pb.WorkerInfo(worker_id=name), timeout=30)
