@@ -8,7 +8,7 @@ import pytest
 
 from strata.observatory.readmodel import views
 from strata.observatory.readmodel.cluster import Cluster
-from strata.types.events import encode_event
+from strata.types.events import TaskChanged, encode_event
 from strata.types.queues import QueueStatus
 from tests.unit.coordinator.state.test_queue_schedules import SAMPLES, SHARD, Job
 
@@ -88,12 +88,17 @@ def test_progress_of_a_dataset_is_what_counts_in_its_queue() -> None:
     assert (dataset["epoch"], dataset["progress"]) == (0, pytest.approx(100 * 5 / SAMPLES))
 
 
-def test_the_queue_of_a_task_ends_with_it() -> None:
+@pytest.mark.parametrize(("status", "stays"), [("stopped", True), ("failed", True), ("completed", False)])
+def test_the_queue_of_a_task_waits_for_its_resumption_and_ends_with_its_completion(status: str, stays: bool) -> None:
+    """At the coordinator and on the page alike: a resumed task goes on where its queue stands."""
     job = Job(world=1, task_id="t1")
     job.read("w0", 3)
     cluster = followed(job)
     told = shown(cluster)
     assert told is not None
     assert (told["task_id"], told["workers"]) == ("t1", {"w0": 1})
-    cluster.apply(999, "TaskChanged", {"task_id": "t1", "status": "completed", "attempt": 1, "reason": "", "at": 9.0})
-    assert shown(cluster) is None
+    ended = TaskChanged(task_id="t1", status=status, attempt=1, reason="", at=9.0)
+    cluster.apply(999, "TaskChanged", json.loads(encode_event(ended)))
+    job.cluster.state.queues.evolve(ended)
+    assert (shown(cluster) is not None) is stays
+    assert (("t1", "d") in job.cluster.state.queues.queues) is stays
