@@ -6,8 +6,10 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
@@ -52,11 +54,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         running.post("/api/runs/yesterday/points", {"points": day})
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "STRATA_DATA_DIR": str(folder)}
         subprocess.run([sys.executable, "-c", _FINISHED], env=environment, check=True, timeout=60)
-        _workers(running)
-        yield running
+        with _workers(running):
+            yield running
 
 
-def _workers(lab: Cluster) -> None:
+@contextmanager
+def _workers(lab: Cluster) -> Iterator[None]:
     """One whose GPUs are at 90 %, and one that falls silent and is lost."""
     usage = [GpuUsage(gpu_id=n, utilization_percent=90.0, memory_used_bytes=1, memory_total_bytes=2) for n in range(2)]
     with grpc.insecure_channel(lab.endpoints["grpc"]) as channel:
@@ -68,12 +71,21 @@ def _workers(lab: Cluster) -> None:
             status=WorkerStatus(state=WorkerStatus.State.TRAINING, current_step=3),
             resources=ResourceUsage(cpu_percent=10, gpu_usage=usage, disk_write_bytes=3_070_000),
         )
+        over = threading.Event()
 
-        def lost() -> bool:
-            stub.Heartbeat(beat)
-            return bool(lab.get("/api/logs?worker_id=dies&level=error"))
+        def live() -> None:
+            while not over.wait(0.5):
+                stub.Heartbeat(beat)
 
-        eventually("the loss of the silent one", lost, within_s=60)
+        thread = threading.Thread(target=live)
+        thread.start()
+        try:
+            look = "/api/logs?worker_id=dies&level=error"
+            eventually("the loss of the silent one", lambda: lab.get(look), within_s=60)
+            yield
+        finally:
+            over.set()
+            thread.join()
 
 
 def _open(page: Page, lab: Cluster, path: str) -> None:
@@ -83,7 +95,7 @@ def _open(page: Page, lab: Cluster, path: str) -> None:
 
 def test_five_tabs_by_the_prefix_of_a_metric(page: Page, lab: Cluster) -> None:
     _open(page, lab, "/ui/metrics?runs=live")
-    assert page.get_by_role("tab").count() == 5
+    expect(page.get_by_role("tab")).to_have_count(5)
     for tab, names in TABS.items():
         page.get_by_role("tab", name=re.compile(f"^{tab}")).click()
         for name in names:
@@ -120,11 +132,12 @@ def test_badges_toggle_runs_and_show_who_is_active(page: Page, lab: Cluster) -> 
 def test_the_timeline_scopes_the_charts(page: Page, lab: Cluster) -> None:
     _open(page, lab, "/ui/metrics?runs=yesterday")
     card = page.locator("article[data-metric=loss_t1]")
+    timeline = page.get_by_role("group", name="Timeline")
     for span in ("1h", "6h", "24h"):
-        page.get_by_role("button", name=span, exact=True).click()
+        timeline.get_by_role("button", name=span, exact=True).click()
         expect(card).to_contain_text("Nothing in this time range")
     for span in ("7d", "All"):
-        page.get_by_role("button", name=span, exact=True).click()
+        timeline.get_by_role("button", name=span, exact=True).click()
         expect(card).not_to_contain_text("Nothing in this time range")
 
 
