@@ -8,6 +8,7 @@ from rich.console import Console
 
 from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
 from strata.cli.up import cluster, serve
+from strata.client.observatory import announced
 
 __all__ = ["add_to"]
 
@@ -39,7 +40,10 @@ def demo(
         data_dir=data_dir,
         slots=slots or _WORKERS,
     )
-    with cluster(settings, with_agent=True) as supervisor:
+    with (
+        cluster(settings, with_agent=True) as supervisor,
+        announced(supervisor.endpoints, settings.data_dir),
+    ):
         coordinator = supervisor.endpoints["grpc"]
         job = submit_demo(settings, coordinator, num_workers=_WORKERS)
         _console.print(
