@@ -35,6 +35,7 @@ _ALIVE_S = 5.0
 _MAX_NOTES = 1_000_000
 _MAX_BATCH_POINTS = 50_000
 _MAX_BATCH_NAMES = 1_000_000  # characters: a batch of many long names must stay a message of a few megabytes
+_MAX_NAME = 256
 _MAX_TOLD = 100
 _MAX_CONFIG = 200 * 1024
 
@@ -176,18 +177,23 @@ class Reporter:
 
     def _batch(self) -> tm.Batch:
         columns = _Columns()
-        while self._notes and not columns.full:
+        while self._notes and columns.room > 0:
             step, now_ns, noted = self._notes.popleft()
             try:
                 points = list(flat(noted))
             except Exception as error:  # somebody's own kind of dict
                 self.refuse("run.log", f"its values cannot be read: {shown(error)}", len(noted))
                 continue
-            for number, (name, value) in enumerate(points):
-                if columns.full:
-                    self._notes.appendleft((step, now_ns, dict(points[number:])))
-                    break
-                self._add(columns, name, value, step, now_ns // 1_000_000)
+            room = columns.room
+            if len(points) > room:
+                self._notes.appendleft((step, now_ns, dict(points[room:])))
+                del points[room:]
+            time_ms = now_ns // 1_000_000
+            for name, value in points:
+                if type(value) is float and name in columns.known:  # nearly all of them
+                    columns.add(name, value, step, time_ms)
+                else:
+                    self._add(columns, name, value, step, time_ms)
         batch = new_batch()
         batch.dropped_points = self._untold()
         rank, run_id, host = self._place.rank, self._run_id, self._host
@@ -222,8 +228,9 @@ class _Columns:
         self._letters = 0
 
     @property
-    def full(self) -> bool:
-        return len(self.values) >= _MAX_BATCH_POINTS or self._letters >= _MAX_BATCH_NAMES
+    def room(self) -> int:
+        """How many points may be added, were each of a new and long name."""
+        return min(_MAX_BATCH_POINTS - len(self.values), (_MAX_BATCH_NAMES - self._letters) // _MAX_NAME)
 
     def add(self, name: str, value: float, step: int, time_ms: int) -> None:
         index = self.known.get(name)
