@@ -31,6 +31,8 @@ WIDE = 10_000
 SAMPLES, SHARD_SIZE = 1_000, 64
 SAVED_TAGS: dict[str, Any] = {"path": "s3://elsewhere/models/500", "size_bytes": 2_000_000}
 STATES = {"finished": "finished", "failed": "failed", "killed": "killed", "lost": "lost"}
+HANG_S = 15
+"""Longer than a rank may stand still on a busy machine without hanging."""
 SLOW_S = 180.0
 """Four interpreters start twice, on cores that others use too."""
 
@@ -190,7 +192,7 @@ class AuditWorld:
             "name": "audit",
             "type": "script",
             "worker_count": 4,
-            "config": {"lr": 0.125, "hang_timeout_s": 1},
+            "config": {"lr": 0.125, "hang_timeout_s": HANG_S},
             "entrypoint": [sys.executable, str(TRAIN), str(self.folder)],
         }
         self.task = self.cluster.post("/api/tasks", body)["task_id"]

@@ -18,7 +18,9 @@ import type { MetricEntry } from "./use-metrics";
 
 const ROWS = 500;
 
+/** Read anew each second: its points may be on their way when it is opened, and more may follow. */
 function PointTable({ metric }: { metric: string }) {
+  useNow(1000);
   const input = readMetric({ metric, width: 1000, onDetail: () => {} });
   const { plot, view, nameOf } = input;
   const from = Math.max(0, plot.x.length - ROWS);
