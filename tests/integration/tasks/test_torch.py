@@ -41,8 +41,8 @@ dist.init_process_group("gloo")
 run = strata.init(project="ddp", name="gang")
 model = DistributedDataParallel(torch.nn.Linear(4, 1))
 with run.checkpoints() as checkpoints:
-    found = checkpoints.recover() if run.rank == 0 else None
-    start = run.gang.gather(found.info.step if found else 0)[0]
+    found = checkpoints.recover()
+    start = found.info.step if found else 0
     for step in range(start + 1, 9):
         model(torch.ones(2, 4)).sum().backward()
         assert run.gang.gather(step) == [step, step]
