@@ -64,11 +64,29 @@ def test_files_that_are_named_exist(document: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_every_command_of_the_readme_exists() -> None:
-    named = set(re.findall(r"^strata (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE))
-    known = set(get_command(app).commands)  # type: ignore[attr-defined]  # a group has them
+SHELL = [
+    pytest.param(code, id=f"{page.relative_to(ROOT)}:{number}")
+    for page in PAGES
+    for number, code in enumerate(re.findall(r"```(?:bash|bash server)?\n(.*?)```", page.read_text(), re.DOTALL))
+    if re.search(r"^(?:\w+=\S+ )*strata \w", code, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("code", SHELL)
+def test_every_command_of_the_docs_exists_with_its_flags(code: str) -> None:
+    """Every `strata …` at the start of a line; flags before a script are the command's own."""
+    groups = get_command(app).commands  # type: ignore[attr-defined]  # a group has them
+    named = re.findall(r"^(?:\w+=\S+ )*strata (\w+)(.*)$", code, re.MULTILINE)
     assert named
-    assert named <= known
+    for command, rest in named:
+        assert command in groups, command
+        found = groups[command]
+        known = {option for parameter in found.params for option in parameter.opts}
+        known |= {
+            option for child in getattr(found, "commands", {}).values() for p in child.params for option in p.opts
+        }
+        own = re.split(r"\s\S+\.py\b", rest.partition("#")[0])[0]
+        assert set(re.findall(r"(?<=\s)--[\w-]+", own)) <= known, own
 
 
 def test_the_configuration_page_names_every_setting() -> None:
