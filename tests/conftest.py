@@ -17,3 +17,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--odd-values", type=int, default=12, help="odd values through every door; 1000 for all of them")
     parser.addoption("--points", type=int, default=100_000, help="points of the run whose observatory is killed")
     parser.addoption("--fuzz-cases", type=int, default=300, help="cases of noise for the gRPC server")
+    parser.addoption("--api-cases", type=int, default=200, help="requests made from the OpenAPI description")

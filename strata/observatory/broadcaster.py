@@ -5,12 +5,13 @@ its own speed, and one that falls out of it is told to resync. Nobody ever waits
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 
 from strata.clock import Clock
+from strata.errors import Busy
 from strata.observatory.encoding import encode
-from strata.observatory.ring import Event, Filter, Ring, RunPart, frame
+from strata.observatory.ring import Event, Filter, Frames, Ring, RunPart, frame
 
 __all__ = ["PING", "Broadcaster"]
 
@@ -19,6 +20,11 @@ _PING_S = 15.0
 _OPENING = b"retry: 2000\n\n"
 # A client that is this far behind is better served by a snapshot.
 _MAX_LAG_BYTES = 8 << 20
+# What one client is handed at a time; the rest waits in the ring, once for all.
+_PIECE_BYTES = 256 * 1024
+# Snapshots have up to 8 MB each, and differ by filter: so many clients are being sent one at a time, others wait.
+_SNAPSHOTS_AT_ONCE = 8
+_MAX_CLIENTS = 2_000
 # The longest that a page is kept waiting for its first picture after a start; the engine's own start takes two seconds.
 _HOLD_S = 6.0
 
@@ -32,6 +38,8 @@ class Broadcaster:
         self._snapshot = snapshot
         self._clock = clock
         self._ring = ring or Ring()
+        self._frames = Frames()
+        self._snapshots = asyncio.Semaphore(_SNAPSHOTS_AT_ONCE)
         self._news = asyncio.Event()
         self._closed = False
         self._released = asyncio.Event()
@@ -83,6 +91,11 @@ class Broadcaster:
         self._released.set()
         self._news.set()
 
+    def check_room(self) -> None:
+        """Raises Busy when there are as many clients as may be."""
+        if self.num_clients >= _MAX_CLIENTS:
+            raise Busy(f"{_MAX_CLIENTS:,} clients follow the stream already", hint="Close some tabs, or try again.")
+
     async def stream(self, wanted: Filter, cursor: str | None) -> AsyncGenerator[bytes]:
         """One client's bytes: what it missed, or a snapshot, then everything new, with pings."""
         self.num_clients += 1
@@ -92,13 +105,28 @@ class Broadcaster:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_HOLD_S):
                         await self._released.wait()
-            seq, opening = self._open(wanted, cursor)
-            yield _OPENING + opening
+            seq = self._parse(cursor) if cursor is not None else None
+            greeting = _OPENING
+            if seq is None or self._why_resync(seq) is not None:
+                async with self._snapshots:
+                    moved = "the stream has moved on since this cursor" if cursor is not None else None
+                    seq, snapshot = self._fresh(wanted, moved)
+                    for piece in _pieces(_OPENING + snapshot):
+                        yield piece
+                greeting = b""
             sent_at = self._clock.monotonic()
             while not self._closed:
-                if seq == self._ring.last_seq:
+                if seq == self._ring.last_seq and not greeting:
                     await self._news.wait()
+                if (why := self._why_resync(seq)) is not None:
+                    async with self._snapshots:
+                        seq, data = self._fresh(wanted, why)
+                        for piece in _pieces(data):
+                            yield piece
+                    sent_at = self._clock.monotonic()
+                    continue
                 seq, data = self._next(wanted, seq)
+                data, greeting = greeting + data, b""
                 now = self._clock.monotonic()
                 if not data and now - sent_at >= _PING_S:
                     data = PING
@@ -108,36 +136,34 @@ class Broadcaster:
         finally:
             self.num_clients -= 1
 
-    def _open(self, wanted: Filter, cursor: str | None) -> tuple[int, bytes]:
-        if cursor is None:
-            return self._fresh(wanted)
-        seq = self._parse(cursor)
-        missed = self._ring.since(seq) if seq is not None else None
-        if missed is None or any(event.name == "resync" for event in missed):
-            return self._resync(wanted, "the stream has moved on since this cursor")
-        return self._ring.last_seq, b"".join(event.frame(wanted) for event in missed)
+    def _why_resync(self, seq: int) -> str | None:
+        """None when the ring holds all that this client still needs, and not too much of it."""
+        events = self._ring.since(seq)
+        if events is None or (len(events) > 1 and sum(event.size for event in events) > _MAX_LAG_BYTES):
+            return "this client reads too slowly"
+        return "history was loaded" if any(event.name == "resync" for event in events) else None
 
     def _next(self, wanted: Filter, seq: int) -> tuple[int, bytes]:
-        events = self._ring.since(seq)
-        if events is None:
-            return self._resync(wanted, "this client reads too slowly")
-        if any(event.name == "resync" for event in events):
-            return self._resync(wanted, "history was loaded")
-        if len(events) > 1 and sum(event.size for event in events) > _MAX_LAG_BYTES:
-            return self._resync(wanted, "this client reads too slowly")
-        return self._ring.last_seq, b"".join(event.frame(wanted) for event in events)
+        """The events after `seq`, as many as fit into a piece."""
+        frames: list[bytes] = []
+        room = _PIECE_BYTES
+        for event in self._ring.since(seq) or []:
+            if room <= 0:
+                break
+            frames.append(self._frames.of(event, wanted))
+            room -= len(frames[-1])
+            seq = event.seq
+        return seq, b"".join(frames)
 
-    def _resync(self, wanted: Filter, reason: str) -> tuple[int, bytes]:
-        self.resyncs += 1
-        told = frame("resync", self._id(self._ring.last_seq), encode({"reason": reason}))
-        seq, snapshot = self._fresh(wanted)
-        return seq, told + snapshot
-
-    def _fresh(self, wanted: Filter) -> tuple[int, bytes]:
-        seq = self._ring.last_seq
+    def _fresh(self, wanted: Filter, why: str | None) -> tuple[int, bytes]:
+        """A snapshot, after the word that it replaces what the client has."""
+        seq, told = self._ring.last_seq, b""
+        if why is not None:
+            self.resyncs += 1
+            told = frame("resync", self._id(seq), encode({"reason": why}))
         if not wanted.wants("metrics"):
-            return seq, b""
-        return seq, frame("snapshot", self._id(seq), self._snapshot(wanted))
+            return seq, told
+        return seq, told + frame("snapshot", self._id(seq), self._snapshot(wanted))
 
     def _id(self, seq: int) -> str:
         return f"{self.epoch}:{seq}"
@@ -145,3 +171,8 @@ class Broadcaster:
     def _parse(self, cursor: str) -> int | None:
         epoch, _, number = cursor.rpartition(":")
         return int(number) if epoch == self.epoch and number.isdecimal() else None
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """A client that reads slowly makes us wait before the next one, so none is copied into its buffer too early."""
+    return (data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES))

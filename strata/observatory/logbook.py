@@ -16,6 +16,7 @@ from strata.types.logs import LogEntry, LogLevel
 __all__ = ["LogBook", "LogQuery"]
 
 _TAIL = 20_000
+_TAIL_BYTES = 64 << 20  # a line has up to 64 KB
 _MAX_LIMIT = 10_000
 _CURSOR = re.compile(r"log_([0-9a-f]{11})[0-9a-f]+\Z")
 
@@ -65,14 +66,18 @@ class LogBook:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._tail: deque[LogEntry] = deque(maxlen=_TAIL)
+        self._tail: deque[LogEntry] = deque()
+        self._tail_bytes = 0
         self._fresh: list[LogEntry] = []
 
     def take(self, columns: Columns) -> None:
         for position, line in enumerate(columns.logs):
             entry = log_entry(line, columns.batch_id, position)
             self._tail.append(entry)
+            self._tail_bytes += len(entry.message)
             self._fresh.append(entry)
+        while len(self._tail) > _TAIL or self._tail_bytes > _TAIL_BYTES:
+            self._tail_bytes -= len(self._tail.popleft().message)
 
     def drain(self) -> list[LogEntry]:
         """Lines that no tick has published yet."""

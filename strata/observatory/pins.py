@@ -7,7 +7,7 @@ import asyncio
 from collections import OrderedDict
 
 from strata.checkpoint.catalog import Catalog
-from strata.checkpoint.layout import step_folder
+from strata.checkpoint.layout import parse_step
 from strata.clock import Clock
 from strata.errors import CheckpointNotFound, Conflict
 from strata.observatory.background import cancel, spawn
@@ -82,7 +82,7 @@ class PinBook:
         return {
             one["id"]: one["step"]
             for one in self._board.cluster.checkpoints.values()
-            if one["status"] == "completed" and one["path"] == f"{root}/{step_folder(one['step']).rstrip('/')}"
+            if one["status"] == "completed" and _is_ours(root, one["path"], one["step"])
         }
 
     def _catalog(self, root: str) -> Catalog:
@@ -91,6 +91,11 @@ class PinBook:
             while len(self._catalogs) > _MAX_ROOTS:
                 self._read_at.pop(self._catalogs.popitem(last=False)[0], None)
         return self._catalogs[root]
+
+
+def _is_ours(root: str, path: str, step: int) -> bool:
+    folder, _, name = path.rpartition("/")
+    return folder == root and parse_step(name) == step
 
 
 def _look(catalog: Catalog) -> tuple[frozenset[int] | None, frozenset[int]]:

@@ -3,14 +3,15 @@
 Bounded by count and by bytes; what has fallen out is answered with a resync.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-__all__ = ["Event", "Filter", "Ring", "frame"]
+__all__ = ["Event", "Filter", "Frames", "Ring", "RunPart", "frame"]
 
 _MAX_EVENTS = 50_000
 _MAX_BYTES = 64 << 20
+_MAX_FRAMES_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,9 @@ def frame(name: str, event_id: str, body: bytes) -> bytes:
     return b"event: %b\nid: %b\ndata: %b\n\n" % (name.encode(), event_id.encode(), body)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Event:
-    """Encoded once; `by_run` events are put together per filter, once each. An empty topic reaches everybody."""
+    """Encoded once; `by_run` events are put together per filter. An empty topic reaches everybody."""
 
     seq: int
     topic: str
@@ -43,7 +44,6 @@ class Event:
     event_id: str
     body: bytes = b""
     by_run: Mapping[str, "RunPart"] | None = None
-    _frames: dict[frozenset[str] | None, bytes] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -51,17 +51,8 @@ class Event:
             return len(self.body)
         return sum(len(part.points) + len(part.new_series) for part in self.by_run.values())
 
-    def frame(self, wanted: Filter) -> bytes:
-        """The bytes for a client, empty when nothing in it concerns it."""
-        if not wanted.wants(self.topic):
-            return b""
-        key = wanted.runs if self.by_run is not None else None
-        known = self._frames.get(key)
-        if known is None:
-            known = self._frames[key] = self._compose(key)
-        return known
-
-    def _compose(self, runs: frozenset[str] | None) -> bytes:
+    def frame(self, runs: frozenset[str] | None) -> bytes:
+        """The bytes for who wants these runs, empty when nothing in it is of them."""
         if self.by_run is None:
             return frame(self.name, self.event_id, self.body)
         parts = [part for run, part in self.by_run.items() if runs is None or run in runs]
@@ -70,6 +61,29 @@ class Event:
         heads = b",".join(part.new_series for part in parts if part.new_series)
         points = b",".join(part.points for part in parts if part.points)
         return frame(self.name, self.event_id, b'{"new_series":[%b],"points":[%b]}' % (heads, points))
+
+
+class Frames:
+    """The newest frames that were put together, for the next client with the same filter. What a thousand filters of
+    a thousand clients need is made again instead of kept."""
+
+    def __init__(self, max_bytes: int = _MAX_FRAMES_BYTES) -> None:
+        self._made: OrderedDict[tuple[int, frozenset[str] | None], bytes] = OrderedDict()
+        self._max_bytes = max_bytes
+        self.num_bytes = 0
+
+    def of(self, event: Event, wanted: Filter) -> bytes:
+        """The bytes for a client, empty when nothing in it concerns it."""
+        if not wanted.wants(event.topic):
+            return b""
+        key = (event.seq, wanted.runs if event.by_run is not None else None)
+        known = self._made.get(key)
+        if known is None:
+            known = self._made[key] = event.frame(key[1])
+            self.num_bytes += len(known)
+            while self.num_bytes > self._max_bytes or len(self._made) > _MAX_EVENTS:
+                self.num_bytes -= len(self._made.popitem(last=False)[1])
+        return known
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from fastapi import FastAPI
 
 from strata import __version__
 from strata.observatory.http.apidoc import add_api_page
+from strata.observatory.http.body_limit import BodyLimit
 from strata.observatory.http.checkpoints import checkpoints_router
 from strata.observatory.http.cluster import cluster_router
 from strata.observatory.http.datasets import datasets_router
@@ -51,6 +52,7 @@ def create_app(parts: Parts) -> FastAPI:
     for router in (*(make(parts) for make in _ROUTERS), static_router()):
         app.include_router(router)
         routes += router.routes
+    app.add_middleware(BodyLimit)
     app.add_middleware(GuardMiddleware, guard=parts.guard, routes=routes)
     allow_origins(app, parts.guard.origins)
     return app

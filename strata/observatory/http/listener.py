@@ -8,8 +8,8 @@ from collections.abc import Generator
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from strata.observatory.http.protocol import BoundedHttp
 from strata.trust.peer import Peer
 
 __all__ = ["PEER", "HttpListener"]
@@ -25,7 +25,7 @@ class _Server(uvicorn.Server):
         yield  # the composition root owns the signals
 
 
-class _Protocol(HttpToolsProtocol):
+class _Protocol(BoundedHttp):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self.app_state = {**self.app_state, PEER: Peer.of(transport)}

@@ -18,9 +18,8 @@ from strata.types.names import check_name
 
 __all__ = ["runs_router"]
 
-_MAX_BODY = 32 << 20
-
 Time = Annotated[str | None, Query(description="Unix seconds, ISO 8601, or ClickHouse's form; UTC unless it says so")]
+Step = Annotated[int | None, Query(ge=0, le=MAX_STEP)]
 
 
 class ChangeRun(Body):
@@ -58,8 +57,8 @@ def runs_router(parts: Parts) -> APIRouter:
     async def metrics(
         run_id: str,
         metric: str | None = None,
-        from_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
-        to_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+        from_step: Step = None,
+        to_step: Step = None,
         from_time: Time = None,
         to_time: Time = None,
         points: Annotated[int, Query(ge=2, le=2000)] = 2000,
@@ -89,8 +88,6 @@ def runs_router(parts: Parts) -> APIRouter:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    if int(request.headers.get("content-length", "0")) > _MAX_BODY:
-        raise InvalidArgument(f"the body is larger than {_MAX_BODY} bytes", hint="Send the points in several requests.")
     try:
         body = orjson.loads(await request.body())
     except orjson.JSONDecodeError as error:

@@ -29,6 +29,7 @@ def stream_router(parts: Parts) -> APIRouter:
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> Response:
         wanted = Filter(runs=_names(runs), topics=_topics(topics), sparse=sparse)
+        parts.broadcaster.check_room()
         events = parts.broadcaster.stream(wanted, last_event_id or cursor)
         return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 

@@ -32,7 +32,7 @@ _GROUP_BYTES = 6 << 20
 _RETRY_S = 1.0
 _PATIENCE = 5  # refusals of one group before each of its rows is tried
 _STOP_S = 3.0
-_MAX_OFFERED = 1_000_000  # points of 32 bytes each; a log line weighs ten
+_MAX_OFFERED_BYTES = 32 << 20  # a million points, or five hundred log lines of the largest size
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,11 @@ class _Offered:
     start: int
     end: int
     columns: Columns
+
+    @property
+    def num_bytes(self) -> int:
+        """Of memory, nearly: arrays have 32 bytes per point, the rest is as long as it was on the wire."""
+        return max(self.end - self.start, 32 * self.columns.num_points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ class StoreWriter:
         self._moved = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
         self._offered: deque[_Offered] = deque()
-        self._offered_weight = 0
+        self._offered_bytes = 0
         self._offered_end: int | None = None
         self.boot_end = 0
         self.inserted_points = 0
@@ -88,8 +93,8 @@ class StoreWriter:
         start = self._offered_end if self._offered_end is not None else self.boot_end
         self._offered_end = end
         self._offered.append(_Offered(start, end, columns))
-        self._offered_weight += _weight(columns)
-        while self._offered_weight > _MAX_OFFERED:
+        self._offered_bytes += self._offered[-1].num_bytes
+        while self._offered_bytes > _MAX_OFFERED_BYTES:
             self._drop_offered()
         self._wake.set()
 
@@ -198,7 +203,7 @@ class StoreWriter:
         return piece.end, batches
 
     def _drop_offered(self) -> None:
-        self._offered_weight -= _weight(self._offered.popleft().columns)
+        self._offered_bytes -= self._offered.popleft().num_bytes
 
     def _count(self, points: PointRows, inserted: int) -> None:
         self.inserted_points += inserted
@@ -206,7 +211,3 @@ class StoreWriter:
             numbers = self._series.intern_all(points.heads)
             counts = np.bincount(points.series, minlength=len(numbers)).astype(np.int64)
             self._series.add_stored(numbers, counts)
-
-
-def _weight(columns: Columns) -> int:
-    return 1 + columns.num_points + 10 * len(columns.logs)

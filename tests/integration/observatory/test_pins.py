@@ -74,11 +74,11 @@ def test_a_pin_is_durable_shown_and_honoured(
     with CheckpointManager(root, keep_count=2) as manager:
         for step in (1, 2):
             manager.save({"w": np.ones(4)}, step=step)
-        announce(coordinator, {1: root, 2: f"{root}/step-{2:012d}", 9: "elsewhere"})
+        announce(coordinator, {1: root, 2: f"{root}/step-{2:012d}", 9: "elsewhere", 10**12: root})
         wait_until(lambda: pins(observatory).get("c2") is False, "the pins of the store")
         answer = pin(observatory, "c1", body={"pinned": True})
         assert answer.json() == {"success": True, "id": "c1", "pinned": True}
-        assert pins(observatory) == {"c1": True, "c2": False, "c9": None}
+        assert pins(observatory) == {"c1": True, "c2": False, "c9": None, f"c{10**12}": False}
         assert [info.step for info in manager.list() if info.pinned] == [1]
 
         manager.save({"w": np.ones(4)}, step=3)
