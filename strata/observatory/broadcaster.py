@@ -22,9 +22,7 @@ _OPENING = b"retry: 2000\n\n"
 _MAX_LAG_BYTES = 8 << 20
 # What one client is handed at a time; the rest waits in the ring, once for all.
 _PIECE_BYTES = 256 * 1024
-# Snapshots have up to 8 MB each, and differ by filter: so many clients are being sent one at a time, others wait.
-_SNAPSHOTS_AT_ONCE = 8
-_MAX_CLIENTS = 2_000
+_MAX_CLIENTS = 1_000
 # The longest that a page is kept waiting for its first picture after a start; the engine's own start takes two seconds.
 _HOLD_S = 6.0
 
@@ -39,7 +37,7 @@ class Broadcaster:
         self._clock = clock
         self._ring = ring or Ring()
         self._frames = Frames()
-        self._snapshots = asyncio.Semaphore(_SNAPSHOTS_AT_ONCE)
+        self._shared: tuple[int, Filter, bytes] | None = None  # the last snapshot, until the next flush
         self._news = asyncio.Event()
         self._closed = False
         self._released = asyncio.Event()
@@ -77,6 +75,7 @@ class Broadcaster:
 
     def flush(self) -> None:
         """Wakes the clients when there is news; also each 15 s without, for the ping."""
+        self._shared = None
         now = self._clock.monotonic()
         if self._flushed_seq == self._ring.last_seq and now - self._last_news < _PING_S:
             return
@@ -108,21 +107,19 @@ class Broadcaster:
             seq = self._parse(cursor) if cursor is not None else None
             greeting = _OPENING
             if seq is None or self._why_resync(seq) is not None:
-                async with self._snapshots:
-                    moved = "the stream has moved on since this cursor" if cursor is not None else None
-                    seq, snapshot = self._fresh(wanted, moved)
-                    for piece in _pieces(_OPENING + snapshot):
-                        yield piece
+                moved = "the stream has moved on since this cursor" if cursor is not None else None
+                seq, told, snapshot = self._fresh(wanted, moved)
+                for piece in _pieces(_OPENING + told, snapshot):
+                    yield piece
                 greeting = b""
             sent_at = self._clock.monotonic()
             while not self._closed:
                 if seq == self._ring.last_seq and not greeting:
                     await self._news.wait()
                 if (why := self._why_resync(seq)) is not None:
-                    async with self._snapshots:
-                        seq, data = self._fresh(wanted, why)
-                        for piece in _pieces(data):
-                            yield piece
+                    seq, told, snapshot = self._fresh(wanted, why)
+                    for piece in _pieces(told, snapshot):
+                        yield piece
                     sent_at = self._clock.monotonic()
                     continue
                 seq, data = self._next(wanted, seq)
@@ -155,15 +152,17 @@ class Broadcaster:
             seq = event.seq
         return seq, b"".join(frames)
 
-    def _fresh(self, wanted: Filter, why: str | None) -> tuple[int, bytes]:
-        """A snapshot, after the word that it replaces what the client has."""
+    def _fresh(self, wanted: Filter, why: str | None) -> tuple[int, bytes, bytes]:
+        """A snapshot, and the word before it that it replaces what the client has."""
         seq, told = self._ring.last_seq, b""
         if why is not None:
             self.resyncs += 1
             told = frame("resync", self._id(seq), encode({"reason": why}))
         if not wanted.wants("metrics"):
-            return seq, told
-        return seq, told + frame("snapshot", self._id(seq), self._snapshot(wanted))
+            return seq, told, b""
+        if self._shared is None or self._shared[:2] != (seq, wanted):
+            self._shared = (seq, wanted, frame("snapshot", self._id(seq), self._snapshot(wanted)))
+        return seq, told, self._shared[2]
 
     def _id(self, seq: int) -> str:
         return f"{self.epoch}:{seq}"
@@ -173,6 +172,8 @@ class Broadcaster:
         return int(number) if epoch == self.epoch and number.isdecimal() else None
 
 
-def _pieces(data: bytes) -> Iterator[bytes]:
-    """A client that reads slowly makes us wait before the next one, so none is copied into its buffer too early."""
-    return (data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES))
+def _pieces(told: bytes, snapshot: bytes) -> Iterator[bytes]:
+    """Each is handed over when the client has taken the one before; what is not yet sent is shared with others."""
+    for at in range(0, len(snapshot) or 1, _PIECE_BYTES):
+        yield told + snapshot[at : at + _PIECE_BYTES]
+        told = b""

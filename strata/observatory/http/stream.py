@@ -1,9 +1,12 @@
 """GET /stream: the one connection of a browser tab."""
 
-from typing import Annotated
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from strata.errors import InvalidArgument
 from strata.observatory.http.parts import Parts
@@ -13,6 +16,18 @@ __all__ = ["stream_router"]
 
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _TOPICS = frozenset({"metrics", "state", "logs", "alerts"})
+
+
+class _EventStream(StreamingResponse):
+    """Closes its source when the client is gone, instead of leaving it to the garbage collector."""
+
+    def __init__(self, events: AsyncGenerator[bytes], **options: Any) -> None:
+        super().__init__(events, **options)
+        self._events = events
+
+    async def stream_response(self, send: Send) -> None:
+        async with contextlib.aclosing(self._events):
+            await super().stream_response(send)
 
 
 def stream_router(parts: Parts) -> APIRouter:
@@ -31,7 +46,7 @@ def stream_router(parts: Parts) -> APIRouter:
         wanted = Filter(runs=_names(runs), topics=_topics(topics), sparse=sparse)
         parts.broadcaster.check_room()
         events = parts.broadcaster.stream(wanted, last_event_id or cursor)
-        return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
+        return _EventStream(events, media_type="text/event-stream", headers=_HEADERS)
 
     return router
 
