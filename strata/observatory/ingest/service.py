@@ -1,12 +1,13 @@
 """The Telemetry service: one stream per sender, each batch acknowledged when it is safe on disk."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, cast
 
 import grpc
 
-from strata.errors import StrataError
+from strata.errors import Busy, StrataError
 from strata.grpcserver.call import Call
 from strata.grpcserver.connection import Gate
 from strata.grpcserver.server import Server
@@ -19,7 +20,8 @@ from strata.trust.table import Admission
 
 __all__ = ["TelemetryServer"]
 
-_MAX_MESSAGE = 64 << 20
+_MAX_MESSAGE = 60 << 20  # less than what a connection may have unread; a batch of 200,000 points has 5 MB
+_MAX_ON_THE_WAY = 128 << 20  # bytes of batches that are not on the disk yet
 # Batches of one stream that are on their way to the disk at once; more wait in the socket.
 _IN_FLIGHT = 16
 
@@ -57,11 +59,13 @@ class _Servicer:
     def __init__(self, intake: Intake, task_of: Callable[[str], str | None]) -> None:
         self._intake = intake
         self._task_of = task_of
+        self._on_the_way = 0
 
     async def report_once(self, raw: bytes, context: Call) -> BatchAck:
         try:
-            batch = self._read_batch(raw, context)
-            accepted = await self._intake.accept(batch, raw)
+            with self._room_for(raw):
+                batch = self._read_batch(raw, context)
+                accepted = await self._intake.accept(batch, raw)
         except StrataError as error:
             await context.abort(to_status(error), to_text(error), to_trailers(error))
         return BatchAck(batch_id=batch.batch_id, accepted_points=accepted.points, accepted_logs=accepted.logs)
@@ -87,12 +91,24 @@ class _Servicer:
     async def _answer(self, raw: bytes, context: Call) -> BatchAck:
         batch_id = ""
         try:
-            batch = self._read_batch(raw, context)
-            batch_id = batch.batch_id
-            accepted = await self._intake.accept(batch, raw)
+            with self._room_for(raw):
+                batch = self._read_batch(raw, context)
+                batch_id = batch.batch_id
+                accepted = await self._intake.accept(batch, raw)
         except StrataError as error:
             return BatchAck(batch_id=batch_id, error_code=error.code, error_message=error.message)
         return BatchAck(batch_id=batch_id, accepted_points=accepted.points, accepted_logs=accepted.logs)
+
+    @contextlib.contextmanager
+    def _room_for(self, raw: bytes) -> Generator[None]:
+        """Raises Busy when many large batches wait for the disk; the sender tries again."""
+        if self._on_the_way and self._on_the_way + len(raw) > _MAX_ON_THE_WAY:
+            raise Busy(f"batches of {self._on_the_way:,} bytes are on their way to the disk", hint="Send it again.")
+        self._on_the_way += len(raw)
+        try:
+            yield
+        finally:
+            self._on_the_way -= len(raw)
 
     def _read_batch(self, raw: bytes, context: Call) -> Batch:
         batch = parse(raw)
