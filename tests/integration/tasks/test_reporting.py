@@ -22,13 +22,13 @@ _LOG = """
 import sys, time, strata
 count = int(sys.argv[1])
 run = strata.init(name="many", run_id="many")
-began = time.perf_counter()
+began = time.thread_time()  # what the loop itself pays, however busy the machine is
 for step in range(count):
     run.log({"loss": 1.0 / (step + 1)}, step=step)
     if step == count // 2:
         print("half", flush=True)
         time.sleep(1.0)
-cost = (time.perf_counter() - began - 1.0) / count * 1e6
+cost = (time.thread_time() - began) / count * 1e6
 delivered = run.finish(timeout_s=60.0)
 print(f"delivered {delivered} dropped {run.dropped} us_per_call {cost:.2f}", flush=True)
 """
