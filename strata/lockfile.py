@@ -3,6 +3,7 @@
 A lock file left behind by kill -9 holds nothing; whoever comes next simply takes it.
 """
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -40,8 +41,9 @@ class FolderLock:
             os.close(fd)
             self.acquire()
             return
-        os.ftruncate(fd, 0)
-        os.write(fd, f"{os.getpid()}\n".encode())
+        with contextlib.suppress(OSError):  # on a full disk the lock holds without a name in it
+            os.ftruncate(fd, 0)
+            os.write(fd, f"{os.getpid()}\n".encode())
         self._fd = fd
 
     def release(self) -> None:

@@ -33,6 +33,7 @@ class IntakeCounts:
     batches: int = 0
     repeated: int = 0
     refused: int = 0
+    unsafe: int = 0  # could not be written to disk and were not acknowledged
     dropped_points: int = 0
     dropped_logs: int = 0
     late_points: int = 0  # of runs that were deleted
@@ -68,6 +69,7 @@ class Intake:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.counts = IntakeCounts()
+        self._is_failing = False
 
     async def start(self) -> None:
         self._task = spawn(self._run(), "intake")
@@ -128,7 +130,10 @@ class Intake:
         try:
             ends = await asyncio.to_thread(self._spool.append, [(item.digest, item.payload) for item in group])
         except StrataError as error:
-            _log.error("%s", error.message)
+            if not self._is_failing:  # once, not for every batch of an hour
+                _log.error("%s; senders keep their points and try again", error.message)
+            self._is_failing = True
+            self.counts.unsafe += len(group)
             for item in group:
                 _settle(item.done, error)
             return
@@ -136,6 +141,9 @@ class Intake:
             for item in group:
                 _settle(item.done, Unavailable("the observatory is stopping"))
             raise
+        if self._is_failing:
+            self._is_failing = False
+            _log.info("batches can be kept again")
         for item, end in zip(group, ends, strict=True):
             self._tally(item.columns)
             self._sink(item.columns, end)

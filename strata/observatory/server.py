@@ -229,6 +229,7 @@ class Observatory:
             "spool_backlog_bytes": self._spool.backlog_bytes,
             "spool_damage": asdict(self._spool.damage),
             "set_aside": self._aside.view(),
+            "refused_batches": self._intake.counts.unsafe,
             "dropped_points": self._intake.counts.dropped_points,
             "observatory_started_at_ms": round(self._started_at * 1000),
         }

@@ -140,8 +140,9 @@ class StoreWriter:
                 continue
             except (StrataError, OSError) as error:  # also a disk that is full, or cannot be read: it may pass
                 refusals += 1
+                if self.problem != str(error):  # once, not every second
+                    _log.error("points cannot be moved to the metric store, trying again: %s", error)
                 self.problem = str(error)
-                _log.error("points cannot be moved to the metric store, trying again: %s", error)
                 await asyncio.sleep(_RETRY_S)
                 continue
             async with self._moved:
