@@ -56,7 +56,7 @@ def test_runs_and_run(page: Page, site: Site) -> None:
     expect(line).to_contain_text("running")
     line.get_by_role("link", name=site.task).first.click()
     expect(page.get_by_role("heading", level=1, name=site.task)).to_be_visible()
-    facts = page.locator("dl").first
+    facts = page.locator("main dl").first
     shown = number(facts.locator("dt:text-is('Step') + dd").inner_text())
     later = next(one for one in site.get("/runs") if one["run_id"] == site.task)
     assert told["latest_step"] - 100 <= shown <= later["latest_step"] + 100
@@ -112,13 +112,13 @@ def test_workers(page: Page, site: Site) -> None:
 def test_worker(page: Page, site: Site) -> None:
     worker = site.workers()[1]
     site.open(page, f"/ui/cluster/{worker['id']}")
-    facts = page.locator("dl").first
+    facts = page.locator("main dl").first
     expect(facts).to_contain_text("active")
     expect(facts.locator("dt:text-is('Heartbeat') + dd")).to_have_text(re.compile(r"now|[1-5] s ago"))
     expect(facts.locator("dt:text-is('Rank') + dd")).to_have_text(str(worker["rank"]))
     expect(facts.locator("dt:text-is('Shards') + dd")).to_have_text(str(worker["assigned_shards"]))
     expect(facts.locator("dt:text-is('Task') + dd")).to_have_text(site.task)
-    memory = page.locator("dl").nth(1).locator("dt:text-is('Memory') + dd")
+    memory = page.locator("main dl").nth(1).locator("dt:text-is('Memory') + dd")
     eventually(
         "memory",
         lambda: abs(number(memory.inner_text()) * 1e6 / site.workers()[1]["resources"]["memory_used_bytes"] - 1) < 0.05,
@@ -209,7 +209,7 @@ def test_alerts(page: Page, site: Site) -> None:
 def test_settings(page: Page, site: Site) -> None:
     site.open(page, "/ui/settings")
     told = site.get("/api/status")
-    server = page.locator("dl").first
+    server = page.locator("main dl").first
     expect(server).to_contain_text(told["address"])
     expect(server).to_contain_text(told["version"])
     expect(server.locator("dt:text-is('Metric store') + dd")).to_have_text(told["metric_store"])
