@@ -104,6 +104,7 @@ class ControlService(ct_grpc.ControlServicer):
             end_index=table.stops.tolist(),
             committed=table.committed.tolist(),
             num_samples=table.num_samples,
+            epoch=table.epoch,
             generation=table.generation,
             digest=self._state.datasets.digest(task_id, request.dataset_id) if table.mode == "dealt" else "",
         )

@@ -45,6 +45,7 @@ class ShardReaders:
     stops: NDArray[np.int64]
     committed: NDArray[np.int64]
     num_samples: tuple[int, ...]
+    epoch: int | None = None  # of the queue; lanes and dealt shards are the same in every epoch
 
 
 class Shares:
@@ -189,6 +190,7 @@ class Shares:
             stops=stops,
             committed=queue.committed_of(shards) if queue is not None else shards[:0],
             num_samples=tuple(num_samples),
+            epoch=queue.epoch if queue is not None else None,
         )
 
     # --- queue mode

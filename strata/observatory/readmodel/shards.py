@@ -42,7 +42,7 @@ def shard_rows(cluster: Cluster, spec: Record, table: Any, shown: tuple[int, int
                 "start_index": start,
                 "end_index": stop,
                 "progress": progress,
-                "epoch": epoch if epoch is not None else vitals.get("current_epoch"),
+                "epoch": table.epoch if table.HasField("epoch") else _epoch(vitals, epoch),
                 "readers": found,
                 "task_id": table.task_id or None,
                 "mode": table.mode or None,
@@ -70,6 +70,10 @@ def _main(readers: list[Record], mode: str) -> Record | None:
         read[one["worker_id"]] = read.get(one["worker_id"], 0) + one["end_index"] - one["start_index"]
     most = max(read, key=lambda worker_id: read[worker_id])
     return next(one for one in readers if one["worker_id"] == most)
+
+
+def _epoch(vitals: Record, asked: int | None) -> int | None:
+    return asked if asked is not None else vitals.get("current_epoch")
 
 
 def _progress(vitals: Record, share: int | None, epoch: int | None) -> float | None:

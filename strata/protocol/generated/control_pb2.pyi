@@ -444,11 +444,14 @@ class ShardTable(_message.Message):
     END_INDEX_FIELD_NUMBER: _builtins.int
     COMMITTED_FIELD_NUMBER: _builtins.int
     NUM_SAMPLES_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     digest: _builtins.str
     task_id: _builtins.str
     mode: _builtins.str
     """lanes, queue, dealt; empty = nobody reads it"""
+    epoch: _builtins.int
+    """queue mode: the epoch whose shards were taken"""
     @_builtins.property
     def workers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -487,12 +490,15 @@ class ShardTable(_message.Message):
         end_index: _abc.Iterable[_builtins.int] | None = ...,
         committed: _abc.Iterable[_builtins.int] | None = ...,
         num_samples: _abc.Iterable[_builtins.int] | None = ...,
+        epoch: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_epoch", b"_epoch", "epoch", b"epoch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "committed", b"committed", "digest", b"digest", "end_index", b"end_index", "generation", b"generation", "mode", b"mode", "num_samples", b"num_samples", "ranks", b"ranks", "reader", b"reader", "shard", b"shard", "start_index", b"start_index", "task_id", b"task_id", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epoch", b"_epoch", "alive", b"alive", "committed", b"committed", "digest", b"digest", "end_index", b"end_index", "epoch", b"epoch", "generation", b"generation", "mode", b"mode", "num_samples", b"num_samples", "ranks", b"ranks", "reader", b"reader", "shard", b"shard", "start_index", b"start_index", "task_id", b"task_id", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__epoch: _TypeAlias = _typing.Literal["epoch"]  # noqa: Y015
+    _WhichOneofArgType__epoch: _TypeAlias = _typing.Literal["_epoch", b"_epoch"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__epoch) -> _WhichOneofReturnType__epoch | None: ...
 
 Global___ShardTable: _TypeAlias = ShardTable  # noqa: Y015
 

@@ -156,11 +156,12 @@ def test_queue_mode_shows_who_took_which_shard(site: Site) -> None:
     task_id = site.submit("queue")
     compared: set[str] = set()
     while not site.task(task_id).status.final:
-        noted, epoch = list(site.noted()), _epoch(site)
+        noted = list(site.noted())
         previews = {worker["id"]: site.preview(worker["id"]) for worker in site.cluster.get("/api/workers")}
         shards = site.shards()
-        if epoch is None or epoch != _epoch(site) or not shards[0]["mode"]:
+        if not shards[0]["mode"]:
             continue
+        epoch = shards[0]["epoch"]
         assert {row["mode"] for row in shards} == {"queue"}
         taken = site.read_by(shards)
         ranks = {one["rank"]: one["worker_id"] for row in shards for one in row["readers"]}
@@ -215,11 +216,6 @@ def _readers(site: Site, number: int) -> dict[str, set[int]] | None:
 def _assigned(site: Site, worker_id: str) -> int | None:
     workers = {worker["id"]: worker for worker in site.cluster.get("/api/workers")}
     return int(workers[worker_id]["assigned_shards"] or 0) or None
-
-
-def _epoch(site: Site) -> int | None:
-    queues = site.cluster.get("/api/datasets")[0]["queues"]
-    return int(queues[-1]["epoch"]) if queues else None
 
 
 def _final(site: Site, task_id: str) -> TaskView | None:
