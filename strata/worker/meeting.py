@@ -5,6 +5,7 @@ not know the secret is dropped, and holds nobody up.
 
 import contextlib
 import hmac
+import logging
 import secrets
 import selectors
 import socket
@@ -16,7 +17,10 @@ from strata.errors import PeerLost
 
 __all__ = ["Address", "dial", "gather"]
 
+_log = logging.getLogger(__name__)
+
 JOIN_S = 300.0  # within which all ranks come; one may still load its data
+SAY_S = 10.0  # a wait this long is said: perhaps not every rank makes the call that needs all of them
 _HELLO_S = 10.0  # within which a connection says who it is
 _RETRY_S = 0.05
 _LOOK_S = 0.5
@@ -25,6 +29,23 @@ _HELLO = _NONCE + 4 + 32  # nonce, rank, proof
 _SPARE = 64  # connections beyond those of the ranks that may wait to be heard
 
 Address = tuple[str, int]
+
+
+class _Patience:
+    """How long a rank waits for others, and one line about it on the way."""
+
+    def __init__(self, join_s: float, say_s: float) -> None:
+        now = time.monotonic()
+        self.ends_at = now + join_s
+        self._say_at = now + say_s
+
+    def over(self) -> bool:
+        return time.monotonic() > self.ends_at
+
+    def say(self, what: str) -> None:
+        if time.monotonic() > self._say_at:
+            self._say_at = self.ends_at
+            _log.warning("%s: run.gang and recover() need a call by every rank", what)
 
 
 class _Caller:
@@ -120,14 +141,15 @@ class _Meeting:
 
 
 def gather(
-    address: Address, world_size: int, secret: bytes, join_s: float = JOIN_S
+    address: Address, world_size: int, secret: bytes, join_s: float = JOIN_S, say_s: float = SAY_S
 ) -> "dict[int, Connection[Any, Any]]":
     """Rank 0's side: a connection to every other rank. Raises PeerLost when some have not come in time."""
-    deadline = time.monotonic() + join_s
+    patience = _Patience(join_s, say_s)
     with contextlib.closing(_Meeting(_listen(address, world_size), world_size, secret)) as meeting:
         while meeting.missing:
-            if time.monotonic() > deadline:
+            if patience.over():
                 raise PeerLost(f"ranks {meeting.missing} did not come to the gang within {join_s:g} s")
+            patience.say(f"rank 0 waits for ranks {meeting.missing}")
             meeting.wait(_LOOK_S)
         return meeting.peers
 
@@ -142,14 +164,17 @@ def _listen(address: Address, world_size: int) -> socket.socket:
     return server
 
 
-def dial(address: Address, rank: int, secret: bytes, join_s: float = JOIN_S) -> "Connection[Any, Any]":
+def dial(
+    address: Address, rank: int, secret: bytes, join_s: float = JOIN_S, say_s: float = SAY_S
+) -> "Connection[Any, Any]":
     """Another rank's side: the connection to rank 0, which may still be starting."""
-    deadline = time.monotonic() + join_s
+    patience = _Patience(join_s, say_s)
     said = "does not answer"
-    while time.monotonic() < deadline:
+    while not patience.over():
+        patience.say(f"rank {rank} waits for rank 0")
         try:
             with contextlib.suppress(OSError):
-                return _dial_once(address, rank, secret, deadline)
+                return _dial_once(address, rank, secret, patience.ends_at)
         except ValueError as error:
             said = str(error)
         time.sleep(_RETRY_S)

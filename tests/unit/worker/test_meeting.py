@@ -105,3 +105,14 @@ def test_a_port_that_is_taken_is_said(address: Address) -> None:
         pytest.raises(PeerLost, match=r"the ranks cannot meet at .*: Address already in use"),
     ):
         gather(address, 2, _SECRET)
+
+
+def test_a_wait_for_ranks_that_do_not_come_is_said_once(address: Address, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(PeerLost, match=r"ranks \[1, 2\] did not come"):
+        gather(address, 3, _SECRET, join_s=1.5, say_s=0.1)
+    with pytest.raises(PeerLost, match="does not answer"):
+        dial(address, 2, _SECRET, join_s=0.5, say_s=0.1)
+    assert [record.message for record in caplog.records] == [
+        "rank 0 waits for ranks [1, 2]: run.gang and recover() need a call by every rank",
+        "rank 2 waits for rank 0: run.gang and recover() need a call by every rank",
+    ]
