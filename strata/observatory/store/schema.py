@@ -174,6 +174,7 @@ CREATE TABLE IF NOT EXISTS {db}.schema_version (version UInt32, applied_at DateT
 ENGINE = MergeTree ORDER BY version
 """
 
+_LAST_SECOND = 2**32 - 1  # of a DateTime
 _WITH_TTL = ("metric_points", "logs", "events")
 
 
@@ -215,9 +216,16 @@ def ensure_schema(command: Callable[[str], Any], database: str, retention_days: 
             current = version
     if retention_days is not None:
         for table in _WITH_TTL:
-            ttl = f"toDateTime(event_time) + INTERVAL {retention_days:d} DAY"
-            command(f"ALTER TABLE {database}.{table} MODIFY TTL {ttl} SETTINGS materialize_ttl_after_modify = 0")
+            ttl = f"ALTER TABLE {database}.{table} MODIFY TTL {_expiry(retention_days)}"
+            command(f"{ttl} SETTINGS materialize_ttl_after_modify = 0")
     return current
+
+
+def _expiry(retention_days: int) -> str:
+    """When a row may go. A DateTime ends in 2106 and starts again in 1970, which would delete rows of later years at
+    once: they expire at its end instead. 1 is its beginning, because 0 stands for never."""
+    seconds = f"intDiv(toUnixTimestamp64Milli(event_time), 1000) + {retention_days * 86_400:d}"
+    return f"toDateTime(greatest(1, least({_LAST_SECOND}, {seconds})))"
 
 
 def has_points(command: Callable[[str], Any], database: str) -> bool:

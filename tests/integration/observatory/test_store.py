@@ -70,6 +70,19 @@ async def test_a_repeated_insert_changes_neither_the_table_nor_the_rollup(store:
     assert await one(store, "SELECT uniqExact(toYYYYMM(event_time)) FROM {db}.metric_points WHERE run_id='retry'") == 2
 
 
+async def test_retention_drops_old_points_and_never_those_of_later_years(store: SupervisedStore) -> None:
+    """A DateTime ends in February 2106; ten years before that the sum of time and retention would pass its end."""
+    years = {"1971": 31_536_000, "2010": 1_262_304_000, "2026": 1_794_000_000, "2098": 4_039_372_800}
+    years |= {"2106": 4_296_000_000, "2150": 5_680_281_600, "2199": 7_226_582_400}
+    for year, seconds in years.items():
+        await insert(store, points(f"year-{year}", [1.0, 2.0], seconds * 1000), f"years-{year}")
+    await store.command("OPTIMIZE TABLE {db}.metric_points FINAL")
+    left = await store.query("SELECT run_id, count() FROM {db}.metric_points WHERE run_id LIKE 'year-%' GROUP BY run_id")
+    assert {row["run_id"]: row["count()"] for row in left.to_pylist()} == {
+        f"year-{year}": 2 for year in ("2026", "2098", "2106", "2150", "2199")
+    }
+
+
 async def test_metric_points_is_the_public_table(store: SupervisedStore) -> None:
     rows = (await store.query("DESCRIBE TABLE {db}.metric_points")).to_pylist()
     assert [(row["name"], row["type"]) for row in rows] == [
