@@ -22,7 +22,8 @@ from strata.observatory.store.base import Store
 from strata.observatory.store.sql import RUN_DETAILS, RUNS, SERIES, raw_points
 from strata.observatory.store.writer import StoreWriter
 from strata.observatory.strangers import OVERLAP_MS, Recent, Row, comparable, pick_new
-from strata.types.metrics import SeriesKey
+from strata.types.metrics import MAX_STEP, SeriesKey
+from strata.types.shown import MARK
 
 __all__ = ["Poller", "PollerConfig"]
 
@@ -96,6 +97,8 @@ class Poller:
         await self._writer.flushed(self._writer.boot_end)
         await self.refresh_runs()
         await self._history.outline(self._live)
+        for number in range(len(self._live.series)):
+            self._name_odd(self._live.series.key(number), self._live.cache.tally.of(number).last_step)
         room = self._live.cache.max_series * 9 // 10
         chosen = [number for info in self._live.runs.all() for number in self._live.series.of_run(info.run_id)][:room]
         await self._history.fetch(self._live, chosen)
@@ -146,9 +149,9 @@ class Poller:
 
     async def _check_series(self, row: dict[str, Any], reload: list[int]) -> int:
         series = self._live.series
-        number = series.intern(
-            SeriesKey(row["run_id"], row["metric"], row["host"], row["rank"], row["device"]), row["unit"]
-        )
+        key = SeriesKey(row["run_id"], row["metric"], row["host"], row["rank"], row["device"])
+        self._name_odd(key, row["top_step"])
+        number = series.intern(key, row["unit"])
         new = int(row["points"]) - series.stored(number)
         if new == 0:
             return 0
@@ -184,12 +187,21 @@ class Poller:
         del where["run_id"]
         sql, parameters = raw_points(where, 2 * _MAX_NEW)
         table = await self._store.query(sql, parameters)
-        found = list(zip(table["step"].to_pylist(), table["ms"].to_pylist(), table["value"].to_pylist(), strict=True))
+        steps = [min(step, MAX_STEP) for step in table["step"].to_pylist()]
+        found = list(zip(steps, table["ms"].to_pylist(), table["value"].to_pylist(), strict=True))
         # Our own rows that the store has must be in the cache before the two are compared.
         self._live.tick()
         if not known:
             return found if len(found) == new else None
         return pick_new(found, self._known(number), cache.stats(number).last_time, new)
+
+    def _name_odd(self, key: SeriesKey, top_step: int) -> None:
+        """Listed, but not as it was written: people are told why."""
+        item = f"metric {key.metric} of run {key.run_id}"
+        if any(text.startswith(MARK) for text in (key.run_id, key.metric)):
+            self._config.aside.note(_PART, item, "its name is not UTF-8, so that its curve cannot be asked for")
+        elif top_step >= MAX_STEP:
+            self._config.aside.note(_PART, item, "it has steps beyond 2^53, which are shown as 2^53")
 
     def _known(self, number: int) -> Counter[Row] | None:
         """The rows of a series that we have, as far as they are kept one by one."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from strata.errors import MissingExtra
 from strata.observatory.store.config import StoreConfig
+from strata.types.shown import MARK
 
 __all__ = ["Engine"]
 
@@ -48,7 +49,8 @@ class Engine:
         return self._client.command(sql, parameters=parameters)
 
     def query(self, sql: str, parameters: dict[str, Any]) -> pa.Table:
-        return self._client.query_arrow(sql, parameters=parameters, settings=_READ)
+        """Its texts can be read, whatever bytes somebody wrote."""
+        return _readable(self._client.query_arrow(sql, parameters=parameters, settings=_READ))
 
     def insert(self, table: str, rows: pa.Table, token: str) -> None:
         """With the same token and rows, a second call changes nothing."""
@@ -56,3 +58,26 @@ class Engine:
 
     def close(self) -> None:
         self._client.close()
+
+
+def _readable(table: pa.Table) -> pa.Table:
+    """ClickHouse's String holds any bytes; those that are no UTF-8 become their escapes after the mark."""
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        if not pa.types.is_string(column.type):
+            continue
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            texts = [_text(raw) for raw in column.cast(pa.binary()).to_pylist()]
+            table = table.set_column(place, name, pa.array(texts, pa.string()))
+    return table
+
+
+def _text(raw: bytes | None) -> str | None:
+    if raw is None:
+        return None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return MARK + raw.decode(errors="backslashreplace")

@@ -3,24 +3,28 @@
 from collections.abc import Mapping
 from typing import Any
 
+from strata.types.metrics import MAX_STEP
+
 __all__ = ["CHECKPOINT_ROWS", "RUNS", "RUN_DETAILS", "RUN_EDITS", "SERIES", "curves", "raw_points", "series_of"]
 
 _KEY = "run_id, metric, host, rank, device"
+# Others may write any UInt64; what is beyond our own limit, which no page could show, is shown as the limit.
+_STEP = f"least(step, {MAX_STEP})"
 
 # One row per series; at 10 M points 13 ms (research/metric_store.md 1.7).
 SERIES = f"""
 SELECT {_KEY}, anyLast(unit) AS unit, sum(num_points) AS points, sum(num_bad) AS bad,
-       max(max_step) AS top_step, toUnixTimestamp64Milli(min(first_time)) AS first_ms,
+       max(least(max_step, {MAX_STEP})) AS top_step, toUnixTimestamp64Milli(min(first_time)) AS first_ms,
        toUnixTimestamp64Milli(max(last_time)) AS last_ms, argMaxMerge(last_value) AS newest
 FROM {{db}}.series_rollup GROUP BY {_KEY} ORDER BY {_KEY}
 """  # noqa: S608 - constants only
 
-RUNS = """
+RUNS = f"""
 SELECT run_id, toUnixTimestamp64Milli(min(first_time)) AS first_ms, toUnixTimestamp64Milli(max(last_time)) AS last_ms,
-       maxOrNullIf(max_step, NOT startsWith(metric, 'sys.')) AS top_step, sum(num_points) AS points,
+       maxOrNullIf(least(max_step, {MAX_STEP}), NOT startsWith(metric, 'sys.')) AS top_step, sum(num_points) AS points,
        uniqExact(metric, host, rank, device) AS series
-FROM {db}.series_rollup GROUP BY run_id ORDER BY last_ms DESC
-"""
+FROM {{db}}.series_rollup GROUP BY run_id ORDER BY last_ms DESC
+"""  # noqa: S608 - constants only
 
 RUN_DETAILS = """
 SELECT run_id, argMaxIf(name, event_time, name != '') AS name, argMaxIf(project, event_time, project != '') AS project,
@@ -56,7 +60,7 @@ SELECT {_KEY}, bucket, any(series_unit) AS unit, count() AS n, countIf(NOT isFin
        min(step) AS sfirst, min(ms) AS tfirst,
        argMax(value, place) AS vlast, argMax(step, place) AS slast, argMax(ms, place) AS tlast
 FROM (
-    SELECT {_KEY}, step, value, toString(p.unit) AS series_unit, toUnixTimestamp64Milli(event_time) AS ms,
+    SELECT {_KEY}, {_STEP} AS step, value, toString(p.unit) AS series_unit, toUnixTimestamp64Milli(event_time) AS ms,
            row_number() OVER (PARTITION BY {_KEY} ORDER BY step, event_time) AS place,
            count() OVER (PARTITION BY {_KEY}) AS total,
            intDiv(place - 1, greatest(1, intDiv(total + {buckets:d} - 1, {buckets:d}))) AS bucket
@@ -78,12 +82,12 @@ FROM {{db}}.metric_points WHERE {clause} ORDER BY event_time, step LIMIT {limit:
 
 
 # What somebody else wrote about checkpoints of a run: the value is theirs, and so are the tags.
-CHECKPOINT_ROWS = """
-SELECT metric, host, rank, device, step, value, toString(unit) AS unit, tags_json,
+CHECKPOINT_ROWS = f"""
+SELECT metric, host, rank, device, {_STEP} AS step, value, toString(unit) AS unit, tags_json,
        toUnixTimestamp64Milli(event_time) AS ms
-FROM {db}.metric_points WHERE run_id = {run:String} AND startsWith(metric, 'checkpoint')
+FROM {{db}}.metric_points WHERE run_id = {{run:String}} AND startsWith(metric, 'checkpoint')
 ORDER BY event_time DESC, step DESC, metric LIMIT 1000
-"""
+"""  # noqa: S608 - constants only
 
 _CLAUSES = {
     "runs": "run_id IN {runs:Array(String)}",

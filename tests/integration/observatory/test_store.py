@@ -77,7 +77,9 @@ async def test_retention_drops_old_points_and_never_those_of_later_years(store: 
     for year, seconds in years.items():
         await insert(store, points(f"year-{year}", [1.0, 2.0], seconds * 1000), f"years-{year}")
     await store.command("OPTIMIZE TABLE {db}.metric_points FINAL")
-    left = await store.query("SELECT run_id, count() FROM {db}.metric_points WHERE run_id LIKE 'year-%' GROUP BY run_id")
+    left = await store.query(
+        "SELECT run_id, count() FROM {db}.metric_points WHERE run_id LIKE 'year-%' GROUP BY run_id"
+    )
     assert {row["run_id"]: row["count()"] for row in left.to_pylist()} == {
         f"year-{year}": 2 for year in ("2026", "2098", "2106", "2150", "2199")
     }
