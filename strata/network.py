@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from strata.errors import InvalidConfig
+from strata.errors import InvalidConfig, StorageError
 
 __all__ = ["bind", "check_exposure", "check_free", "is_loopback", "shown_address", "write_endpoint"]
 
@@ -71,8 +71,14 @@ def shown_address(sock: socket.socket) -> str:
 def write_endpoint(target: Path, endpoints: Mapping[str, str]) -> Path:
     """Tells a supervisor where a process listens, with its pid. Atomic: a reader sees all of it or none."""
     staged = target.with_name(f"{target.name}.{os.getpid()}")
-    staged.write_text(json.dumps({**endpoints, "pid": os.getpid()}))
-    staged.replace(target)
+    try:
+        staged.write_text(json.dumps({**endpoints, "pid": os.getpid()}))
+        staged.replace(target)
+    except OSError as error:
+        staged.unlink(missing_ok=True)
+        raise StorageError(
+            f"{target} cannot be written: {error.strerror}", hint="Make room, or mend the disk."
+        ) from None
     return target
 
 

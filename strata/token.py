@@ -48,10 +48,8 @@ def _create(file: Path, token: str) -> None:
     staged = file.with_name(f"{file.name}.{secrets.token_hex(4)}")  # not the pid: containers give it again
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        os.write(descriptor, f"{token}\n".encode())
-    finally:
-        os.close(descriptor)
-    try:
+        with os.fdopen(descriptor, "wb") as whole:
+            whole.write(f"{token}\n".encode())
         file.hardlink_to(staged)
     except FileExistsError:
         pass  # another process was first: its token is the one

@@ -6,6 +6,7 @@ Each child runs in a session of its own, so that Ctrl-C reaches the supervisor a
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ _POLL_S = 0.05
 _HEALTHY_S = 5.0  # whoever served this long does not die of its start: it comes back at once
 _BACK_OFF_S = (0.0, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LOG_LIMIT_BYTES = 20 * 1024 * 1024
+_ROOM_BYTES = 64 * 1024  # a disk with less is full
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,6 +39,7 @@ class Child:
     stop_timeout_s: float = 20.0  # a server ends itself within 15 s
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
+    log_start: int = 0  # where the words of the running process begin
     failures: int = 0
     restart_at: float | None = None
     endpoints: dict[str, str] = field(default_factory=dict)
@@ -47,6 +50,7 @@ class Child:
         command = [sys.executable, "-m", "strata", *self.arguments()]
         environment = {**os.environ, SUPERVISOR_VARIABLE: str(os.getpid())}
         with self.log_file.open("ab") as log:
+            self.log_start = log.tell()
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
@@ -68,18 +72,31 @@ class Child:
         while not self.ready():
             assert self.process is not None
             if self.process.poll() is not None:
-                raise ProcessFailed(_last_error(self.log_file) or f"the {self.name} ended with {self.exit_text()}")
+                raise ProcessFailed(self.last_words() or f"the {self.name} ended with {self.exit_text()}")
             if time.monotonic() > deadline:
                 raise ProcessFailed(
                     f"the {self.name} was not ready within {self.start_timeout_s:g} s", hint=f"See {self.log_file}."
                 )
             time.sleep(_POLL_S)
 
+    def restart_after_pause(self) -> None:
+        self.restart_at = time.monotonic() + _BACK_OFF_S[min(self.failures, len(_BACK_OFF_S) - 1)]
+        self.failures += 1
+
     def exit_text(self) -> str:
         code = self.process.returncode if self.process else None
         if code is not None and code < 0:
             return f"signal {signal.Signals(-code).name}"
         return f"exit code {code}"
+
+    def last_words(self) -> str:
+        """Why it ended by itself: its last `error:` line, without the word. On a full disk it cannot write one."""
+        with self.log_file.open("rb") as log:
+            log.seek(max(self.log_start, self.log_file.stat().st_size - 64 * 1024))
+            lines = log.read().decode(errors="replace").splitlines()
+        found = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+        full = shutil.disk_usage(self.log_file.parent).free < _ROOM_BYTES
+        return found[-1] if found else f"no room is left in {self.log_file.parent}" if full else ""
 
     def stop(self) -> None:
         """SIGTERM, then SIGKILL; returns when it is gone."""
@@ -139,18 +156,23 @@ class Supervisor:
         now = time.monotonic()
         if child.restart_at is not None:
             if now >= child.restart_at:
-                child.start()
+                self._start_again(child)
             return
         assert child.process is not None
         if child.process.poll() is None:
             if child.failures and now - child.started_at > _HEALTHY_S:
                 child.failures = 0
             return
-        pause = _BACK_OFF_S[min(child.failures, len(_BACK_OFF_S) - 1)]
-        child.failures += 1
-        child.restart_at = now + pause
-        why = _last_error(child.log_file) if child.process.returncode > 0 else ""
+        child.restart_after_pause()
+        why = child.last_words() if child.process.returncode > 0 else ""
         self._tell(f"{child.name} died ({child.exit_text()}), starting it again{f': {why}' if why else ''}")
+
+    def _start_again(self, child: Child) -> None:
+        try:
+            child.start()
+        except OSError as error:  # no room, no memory, no descriptors: it may pass, and the others still serve
+            child.restart_after_pause()
+            self._tell(f"{child.name} cannot be started, trying again: {error}")
 
     def stop(self) -> None:
         """In reverse order, each gone before the next is told."""
@@ -162,12 +184,3 @@ def _rotate(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and file.stat().st_size > _LOG_LIMIT_BYTES:
         file.replace(file.with_suffix(".log.1"))
-
-
-def _last_error(file: Path) -> str:
-    """The child's last `error:` line, without the word."""
-    with file.open("rb") as log:
-        log.seek(max(0, file.stat().st_size - 64 * 1024))
-        lines = log.read().decode(errors="replace").splitlines()
-    found = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return found[-1] if found else ""
