@@ -44,6 +44,12 @@ test("ranks become one line with a band, or one line each", () => {
   expect(buildPlot(ranks, { ...OPTIONS, ranks: "all" }).lines.map((line) => line.rank)).toEqual([0, 1]);
 });
 
+test("the ranks of a run stand in their order, whichever was heard of first", () => {
+  const heard = [series("b", 2, [1]), series("a", 1, [1]), series("b", 0, [1]), series("a", 0, [1])];
+  const lines = buildPlot(heard, { ...OPTIONS, ranks: "all" }).lines.map((line) => `${line.run}${line.rank}`);
+  expect(lines).toEqual(["b0", "b2", "a0", "a1"]);
+});
+
 test("ranks that log a few milliseconds apart are still averaged on a time axis", () => {
   const ranks = Array.from({ length: 4 }, (_, rank) => series("a", rank, new Array(50).fill(rank)));
   const plot = buildPlot(ranks, { ...OPTIONS, x: "wall" });

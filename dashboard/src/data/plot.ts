@@ -113,7 +113,10 @@ function chooseWidth(series: readonly PlotSeries[], options: PlotOptions): numbe
 
 const MAX_RUNS_APART = 6;
 
+/** Runs as they came; the ranks of a run in their order, whichever was heard of first. */
 function group(series: readonly PlotSeries[], ranks: RankMode) {
+  const places = new Map([...new Set(series.map((one) => one.head.run_id))].map((run, place) => [run, place]));
+  const place = (run: string) => places.get(run) ?? 0;
   const groups = new Map<string, { key: string; run: string; rank: number | null; members: PlotSeries[] }>();
   for (const one of series) {
     const { run_id: run, rank, device, host } = one.head;
@@ -122,7 +125,7 @@ function group(series: readonly PlotSeries[], ranks: RankMode) {
     if (found) found.members.push(one);
     else groups.set(key, { key, run, rank: ranks === "mean" ? null : rank, members: [one] });
   }
-  return [...groups.values()];
+  return [...groups.values()].sort((a, b) => place(a.run) - place(b.run) || (a.rank ?? 0) - (b.rank ?? 0));
 }
 
 function hideNonPositive(row: Row): void {

@@ -26,12 +26,12 @@ export function GoodputBar({ shares, legend = false }: Props) {
         ))}
       </div>
       {legend && (
-        <ul className="mt-2.5 grid grid-cols-[repeat(auto-fill,minmax(150px,1fr))] gap-x-4 gap-y-1.5 text-xs">
+        <ul className="mt-2.5 flex flex-wrap gap-x-6 gap-y-1.5 text-xs">
           {segments.map((one) => (
-            <li key={one.key} title={one.hint} className="flex items-baseline gap-1.5">
+            <li key={one.key} title={one.hint} className="flex items-baseline gap-1.5 whitespace-nowrap">
               <span aria-hidden="true" className={cx("size-2 shrink-0 rounded-[2px]", one.fill)} />
               <span className="text-muted">{one.label}</span>
-              <span className="ml-auto font-mono whitespace-nowrap">
+              <span className="font-mono">
                 {formatDuration(one.seconds)} <span className="text-faint">{formatPercent(one.percent, 1)}</span>
               </span>
             </li>

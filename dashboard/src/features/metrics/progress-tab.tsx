@@ -29,7 +29,7 @@ function share(metric: string, value: number, all: readonly number[]): number {
 
 function show(metric: string, value: number): string {
   if (metric.startsWith("time_to_")) return formatDuration(value);
-  return /percent|progress\//.test(metric) ? formatPercent(share(metric, value, [])) : formatCompact(value);
+  return /percent|progress\//.test(metric) ? formatPercent(share(metric, value, []), 1) : formatCompact(value);
 }
 
 export function ProgressTab({ metrics }: { metrics: readonly MetricEntry[] }) {
