@@ -24,6 +24,11 @@ LOSS = as_value(sum(loss_of(STEPS, rank) for rank in RANKS) / 4)
 RATE = as_value(sum(rate_of(rank) for rank in RANKS) / 4)
 LOGGED = STOP + STEPS - RESUMED
 """Points of each metric that a rank logged in its two attempts."""
+NAMES = {"loss", "throughput/samples_per_sec", "checkpoint_save", "milestone/a"}
+DEALT = [5, 5, 6]
+"""1,000 samples in shards of 64 are 16 shards, dealt to three plain workers."""
+OWN = 2 * len(RANKS)
+"""Series of the task: two metrics of each rank. The host's own, named sys.*, come on top."""
 PAGES = ("/", "/ui/runs", "/ui/metrics", "/ui/cluster", "/ui/data", "/ui/checkpoints", "/ui/tasks", "/ui/logs",
          "/ui/alerts", "/ui/settings")  # fmt: skip
 
@@ -96,7 +101,7 @@ def test_system_figures_are_on_every_page(page: Page, world: AuditWorld) -> None
 
 def test_runs(page: Page, world: AuditWorld) -> None:
     look(page, world, "/ui/runs")
-    points = 8 * LOGGED
+    points = OWN * LOGGED
     for run, words in {
         world.task: [as_count(STEPS), LOSS, as_value(loss_of(STEPS, 0))],
         "finished": ["10", "0.1", "0.1", "10"],
@@ -122,10 +127,14 @@ def test_run(page: Page, world: AuditWorld) -> None:
     expect(fact(page, "Step")).to_have_text(as_count(STEPS))
     expect(fact(page, "Loss")).to_have_text(f"{LOSS} last · {as_value(loss_of(STEPS, 0))} best")
     expect(fact(page, "Task")).to_have_text(world.task)
-    told = next(one for one in world.get("/runs") if one["run_id"] == world.task)
-    expect(fact(page, "Series")).to_have_text(f"{told['num_series']} series, {as_count(told['num_points'])} points")
+    host = [one for one in world.series(world.task) if one["metric"].startswith("sys.")]
+    points = OWN * LOGGED + sum(one["total_points"] for one in host)
+    expect(fact(page, "Series")).to_have_text(f"{OWN + len(host)} series, {as_count(points)} points")
     for key, value in {"lr": "0.125", "steps": str(STEPS)}.items():
         expect(row(page, "Config of the runs on show", key)).to_contain_text(value)
+    for run, words in {"lost": "1 series, 10 points", "foreign": "2 series, 2 points"}.items():
+        look(page, world, f"/ui/runs/{run}")
+        expect(fact(page, "Series")).to_have_text(words)
 
 
 def test_the_points_of_a_metric(page: Page, world: AuditWorld) -> None:
@@ -178,13 +187,22 @@ def test_foreign_checkpoints_and_milestones(page: Page, world: AuditWorld) -> No
 def test_workers(page: Page, world: AuditWorld) -> None:
     look(page, world, "/ui/cluster")
     shards = {one["id"]: one["assigned_shards"] for one in world.get("/api/workers")}
-    assert sum(shards.values()) == -(-SAMPLES // SHARD_SIZE)
+    assert sorted(shards.values()) == DEALT
     use = {"plain-silent": "–", "plain-partly": "12%", "plain-gpus": "50%"}
     memory = {"plain-silent": "–", "plain-partly": "–", "plain-gpus": "3.00 MB"}
     for rank, name in enumerate(PLAIN):
         shown = cells(row(page, "Workers", name))
         assert shown[:4] == [str(rank), name, "active", f"plain-host:{7_000 + rank}"]
         assert shown[5:] == [use[name], "0", memory[name], "1", "7", str(shards[name]), "–"]
+
+
+def test_shards_of_each_worker(page: Page, world: AuditWorld) -> None:
+    main = look(page, world, "/ui/cluster?view=shards")
+    expect(main).to_contain_text("16 shards · max − min 1")
+    for name in PLAIN:
+        expect(main).to_contain_text(name)
+    shown = main.get_by_text(re.compile(r"^\d+ shards$")).all_inner_texts()
+    assert sorted(int(words.split()[0]) for words in shown) == DEALT
 
 
 def test_worker(page: Page, world: AuditWorld) -> None:
@@ -281,5 +299,7 @@ def test_settings(page: Page, world: AuditWorld) -> None:
     expect(fact(page, "Version")).to_have_text(told["version"])
     expect(fact(page, "Points dropped")).to_have_text("0")
     names = {one["metric"] for run in world.get("/runs") for one in world.series(run["run_id"], points=2)}
+    own = {name for name in names if not name.startswith("sys.")}
+    assert own == {f"name/{number:05d}" for number in range(WIDE)} | NAMES
     expect(fact(page, "Metrics")).to_contain_text(f"{as_count(len(names))} names")
     expect(fact(page, "Unknown points")).to_have_text("0")
