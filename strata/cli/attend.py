@@ -18,7 +18,7 @@ from strata.config import Settings
 from strata.errors import CoordinatorUnavailable, InvalidArgument, StrataError
 from strata.types.tasks import TaskStatus
 
-__all__ = ["Attendance", "Stops", "answers", "task_cluster", "whisper"]
+__all__ = ["Attendance", "Place", "Stops", "answers", "task_cluster", "whisper"]
 
 _POLL_S = 0.5
 _LOOK_S = 0.05

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from strata.cli.api import Api
-from strata.cli.attend import Attendance, answers, task_cluster, whisper
+from strata.cli.attend import Attendance, Place, answers, task_cluster, whisper
 from strata.cli.fleet import Fleet, FleetRequest, open_fleet
 from strata.cli.options import DataDir, prepare
 from strata.cli.show import resumed
@@ -96,6 +96,8 @@ def resume(
 ) -> None:
     """Go on with a stopped or failed task from its last good checkpoint, and follow its log.
 
+    One that is stopping is waited for.
+
     It stays the same task and the same run; its attempts are counted on, its restarts and losses anew.
     """
     settings = prepare(data_dir=data_dir)
@@ -104,6 +106,7 @@ def resume(
         Channel(place[0]["grpc"], token=known_token(settings)) as channel,
     ):
         tasks = TasksClient(channel)
+        _wait_until_stopped(tasks, task_id, place)
         whisper(resumed(task_id, tasks.resume(task_id)))
         if detach:
             return
@@ -111,6 +114,13 @@ def resume(
         task = attendance.run()
     attendance.tell(task)
     raise typer.Exit(0 if task.status is TaskStatus.COMPLETED else 1)
+
+
+def _wait_until_stopped(tasks: TasksClient, task_id: str, place: Place) -> None:
+    """Its ranks save and leave first. Ctrl-C ends the waiting; the coordinator then says that it is stopping."""
+    _, stops, pause = place
+    while tasks.get(task_id).status is TaskStatus.STOPPING and stops.count == 0:
+        pause()
 
 
 def _workers_of(settings: Settings, task_id: str) -> int:

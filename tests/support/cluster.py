@@ -27,7 +27,9 @@ def strata(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 class Cluster:
     """`strata up` in a folder. Use as a context manager; leaving it is Ctrl-C."""
 
-    def __init__(self, folder: Path, *flags: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *flags: str, environment: dict[str, str] | None = None, cwd: Path | None = None
+    ) -> None:
         self.folder = folder
         ports = ("--grpc-port", "0", "--http-port", "0", "--telemetry-port", "0")
         command = [sys.executable, "-m", "strata", "up", "--data-dir", str(folder), *ports, *flags]
@@ -37,6 +39,7 @@ class Cluster:
             stderr=subprocess.STDOUT,
             text=True,
             env={**os.environ, **(environment or {})},
+            cwd=cwd,
         )
 
     def __enter__(self) -> "Cluster":

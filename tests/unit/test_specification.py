@@ -1,4 +1,4 @@
-"""docs/specification.md is complete: every claim once, every test that it names exists."""
+"""docs/specification.md is complete: every claim once, every test that it names exists and is run by `make test`."""
 
 import ast
 import re
@@ -30,15 +30,41 @@ def test_every_claim_says_how_it_is_met() -> None:
     assert unexplained == []
 
 
-def _tests_of(path: Path) -> set[str]:
+def _tests_of(path: Path) -> dict[str, str]:
+    """Each test with all that can keep it from running: its own source, its decorators and the marks of its file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    marks = [
+        ast.unparse(node) for node in tree.body if isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node)
+    ]
+    return {
+        node.name: "\n".join([*marks, ast.unparse(node)])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def _left_out(source: str) -> str | None:
+    """What a line must name when its test is not always run."""
+    for marker in ("torch", "launchers"):
+        if f"mark.{marker}" in source:
+            return f"make test-{marker}"
+    return "skipped" if re.search(r"mark\.(skip|xfail)|pytest\.(skip|xfail|importorskip)\(", source) else None
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row[0]))
-def test_the_named_tests_exist(row: list[str]) -> None:
+def test_the_named_tests_exist_and_are_run(row: list[str]) -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row[4])
     assert named, "a claim names the test that shows it"
     for path, name in named:
         assert (ROOT / path).is_file(), path
-        assert name in _tests_of(ROOT / path), f"{path} has no {name}"
+        tests = _tests_of(ROOT / path)
+        assert name in tests, f"{path} has no {name}"
+        needed = _left_out(tests[name])
+        assert needed is None or needed in row[3], f"`make test` may leave out {name}: say {needed!r} in the line"
+
+
+def test_what_leaves_a_test_out_is_seen() -> None:
+    assert _left_out("@pytest.mark.torch\ndef test_x(): ...") == "make test-torch"
+    assert _left_out("pytestmark = pytest.mark.skipif(True)\ndef test_x(): ...") == "skipped"
+    assert _left_out("def test_x():\n    pytest.skip('no')") == "skipped"
+    assert _left_out("def test_x(): ...") is None

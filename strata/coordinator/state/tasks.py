@@ -138,9 +138,12 @@ class Tasks:
                 f"task {task_id!r} is completed: there is nothing to resume", hint="Submit it as a new task."
             )
         if not task.status.final:
+            stopping = task.status is TaskStatus.STOPPING
             raise Conflict(
                 f"task {task_id!r} is {task.status}: only a stopped or failed task can be resumed",
-                hint=f"`strata tasks stop {task_id}` stops it first.",
+                hint=f"`strata resume {task_id}` waits for its end."
+                if stopping
+                else f"`strata tasks stop {task_id}` stops it first.",
             )
         where = f"from step {step}" if step >= 0 else "at step 0, for it has no checkpoint"
         return _changed(task_id, TaskStatus.QUEUED, task.attempt, f"{by}, to go on {where}", TaskCourse(), now)

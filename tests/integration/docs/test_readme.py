@@ -2,7 +2,6 @@
 
 import csv
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,9 +16,9 @@ from strata.client.channel import Channel
 from strata.client.tasks import fetch_state
 from tests.support.cluster import Cluster
 from tests.support.nodes import wait_for
+from tests.support.pages import block
 
-ROOT = Path(__file__).resolve().parents[3]
-TEN_LINES = re.findall(r"## Ten lines\n+```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
+TEN_LINES = block("README.md", "Ten lines")
 STEPS = 240
 
 # What the README leaves to its reader by name. The model sums over the ranks, so that one of them alone cannot go on.

@@ -3,8 +3,7 @@ against a real one, and what they claim is looked up.
 """
 
 import json
-import re
-import subprocess
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import Cluster
+from tests.support.pages import ROOT, blocks, here, run
 from tests.support.waiting import eventually
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +24,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def run_blocks(page: str, cluster: Cluster, folder: Path) -> list[str]:
     """What each block of the page printed. The page's addresses become those of the cluster."""
     printed = []
-    text = (ROOT / page).read_text()
-    for language, code in re.findall(r"```(bash|python) server\n(.*?)```", text, re.DOTALL):
-        here = code.replace("http://localhost:3000", cluster.endpoints["http"])
-        here = here.replace("localhost:50051", cluster.endpoints["grpc"])
-        command = [sys.executable, "-c", here] if language == "python" else ["bash", "-euo", "pipefail", "-c", here]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, f"{code}\n{done.stderr}"
-        printed.append(done.stdout.strip())
+    for one in blocks(ROOT / page):
+        if one.mark == "server":
+            code = here(one.code, cluster)
+            script = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}" if one.language == "python" else code
+            printed.append(run(script, folder, cluster.folder).strip())
     return printed
 
 

@@ -15,6 +15,7 @@ from strata.config import Settings
 from strata.observatory.server import Observatory
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.sse import StreamClient
+from tests.support.pages import block
 
 _SHIM = Path(__file__).with_name("clickhouse_shim.py")
 _FOREIGN = """
@@ -27,6 +28,11 @@ run, metric, first, count = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.
 rows = [[run, metric, step, step * 0.5] for step in range(first, first + count)]
 client.insert("training_observability.metric_points", rows, column_names=["run_id", "metric", "step", "value"])
 print(time.time())
+"""
+_STATEMENT = """
+import sys, clickhouse_connect
+client = clickhouse_connect.get_client(host="127.0.0.1", port=int(sys.argv[1]), autogenerate_session_id=False)
+client.command(sys.argv[2])
 """
 _POLL_S = 1.5
 
@@ -90,6 +96,11 @@ async def test_strangers_rows_reach_the_stream_exactly_once(
     await client.wait_for(lambda: client.count("mixed") == 25)
     steps = [step for step, _, _ in client.of("mixed", "loss")]
     assert sorted(steps) == list(range(25))
+
+    command = [sys.executable, "-c", _STATEMENT, str(shim_port), block("docs/writing-metrics.md", "Into ClickHouse")]
+    await asyncio.to_thread(subprocess.run, command, check=True, timeout=60)
+    await client.wait_for(lambda: client.count("sweep-7") == 1)
+    assert [(step, value) for step, _, value in client.of("sweep-7", "loss")] == [(4, 0.35)]
 
     await asyncio.to_thread(wait_until, lambda: process.get("/api/status")["spool_backlog_bytes"] == 0, "empty spool")
     runs = {run["run_id"]: run for run in process.get("/runs")}

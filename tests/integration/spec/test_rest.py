@@ -14,7 +14,7 @@ import pytest
 
 from strata.protocol.generated.coordinator_pb2 import BarrierRequest, WorkerInfo
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
-from tests.support.cluster import Cluster, strata
+from tests.support.cluster import Cluster
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.plain_client import PlainClient
 from tests.support.waiting import eventually
@@ -57,12 +57,6 @@ def _get(cluster: Cluster, path: str, *, until: Callable[[Any], bool]) -> Any:
         return (found,) if until(found) else None
 
     return eventually(path, look, within_s=30)[0]
-
-
-def test_the_command_that_starts_it(cluster: Cluster) -> None:
-    assert "Run the control plane alone" in strata("coordinator", "--help").stdout
-    assert cluster.pid_of("coordinator") is not None
-    assert cluster.pid_of("coordinator") != cluster.pid_of("observatory")
 
 
 def test_status_says_health_and_uptime(cluster: Cluster) -> None:

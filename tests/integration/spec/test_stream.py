@@ -1,24 +1,27 @@
 """Document 5 with a plain EventSource: what comes, in which order, and what the unprefixed paths answer."""
 
+import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import pytest
 
 from strata.clock import ManualClock
+from strata.config import Settings
 from strata.observatory.runs import RunBook
+from strata.observatory.server import Observatory
+from tests.integration.observatory.sse import StreamClient
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def events(cluster: Cluster, query: str = "", **headers: str) -> Iterator[tuple[str, str, Any]]:
@@ -67,11 +70,56 @@ def test_snapshot_then_deltas_then_runs_meta(cluster: Cluster) -> None:
     assert int(next_id.split(":")[1]) > int(number)
 
 
-def test_runs_meta_comes_every_thirty_seconds() -> None:
-    source = (ROOT / "strata" / "observatory" / "poller.py").read_text()
-    found = re.search(r"^_META_S = ([\d.]+)", source, re.MULTILINE)
-    assert found is not None
-    assert float(found[1]) == 30.0
+async def test_runs_meta_comes_every_thirty_seconds(tmp_path: Path) -> None:
+    """A whole observatory and its real stream on a hand-turned clock: nothing at 29 s, one event past 30, and again.
+    Five minutes without data, and the event says that the run is not active any more."""
+    clock = ManualClock(wall=time.time())
+    settings = Settings(data_dir=tmp_path, http_port=0, telemetry_port=0, poll_interval_sec=0.1)
+    observatory = Observatory(settings, clock)
+    await observatory.start()
+    client = StreamClient(observatory.http)
+    try:
+        await asyncio.wait_for(observatory._poller.ready.wait(), 120)
+        await client.open()
+        await _two_polls(observatory, client, 1)
+        clock.advance(31)
+        await _two_polls(observatory, client, 3)
+        for step in (5, 7):
+            before = len(_said(client))
+            clock.advance(29)
+            await _two_polls(observatory, client, step)
+            assert len(_said(client)) == before
+            clock.advance(1.5)
+            await client.wait_for(partial(_has_said, client, before + 1))
+        assert _said(client)[-1]
+        clock.advance(301)
+        await client.wait_for(lambda: not _said(client)[-1])
+    finally:
+        await client.close()
+        await observatory.stop()
+
+
+def _said(client: StreamClient) -> list[bool]:
+    """Each runs_meta so far: whether it calls the strangers' run active."""
+    told = [body["runs"] for name, body in client.events if name == "runs_meta"]
+    return [any(run["run_id"] == "theirs" and run["is_active"] for run in runs) for runs in told]
+
+
+def _has_said(client: StreamClient, count: int) -> bool:
+    return len(_said(client)) == count
+
+
+def _has_points(client: StreamClient, count: int) -> bool:
+    return client.count("theirs") == count
+
+
+async def _two_polls(observatory: Observatory, client: StreamClient, step: int) -> None:
+    """Until the poller has looked at the store twice, and done what it does after the first look. It brings rows that
+    somebody else wrote."""
+    for now in (step, step + 1):
+        row = {"run_id": ["theirs"], "metric": ["loss"], "step": pa.array([now], pa.uint64()), "value": [1.0]}
+        await observatory._store.insert("metric_points", pa.table(row), token=f"theirs-{now}")
+        await client.wait_for(partial(_has_points, client, now))
 
 
 def test_a_run_is_active_for_five_minutes() -> None:
