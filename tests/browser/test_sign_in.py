@@ -19,6 +19,10 @@ def test_a_browser_elsewhere_signs_in(browser: Browser, tmp_path: Path) -> None:
         token = (cluster.folder / "token").read_text().strip()
         with browser.new_context(viewport={"width": 1440, "height": 900}) as context:
             page = context.new_page()
+            page.goto(f"http://head.localhost:{port}/")
+            expect(page.get_by_text("Runs are not known yet")).to_be_visible()
+            for claim in ("No run yet", "None yet.", "no save measured yet"):
+                expect(page.get_by_text(claim)).to_have_count(0)
             page.goto(f"http://head.localhost:{port}/settings")
             expect(page.get_by_text("The server wants a token").first).to_be_visible()
             field = page.get_by_label("Token")

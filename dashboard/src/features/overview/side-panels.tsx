@@ -43,6 +43,7 @@ export function LastCheckpoint() {
       null,
     );
   const training = useCluster((state) => state.tasks.some((task) => task.status === "running"));
+  const loaded = useCluster((state) => state.loaded);
   const saving = checkpoints.find((one) => one.status === "in_progress");
   return (
     <Panel
@@ -66,7 +67,7 @@ export function LastCheckpoint() {
         </div>
       ) : (
         <p className="text-xs text-muted">
-          {training ? "None yet: a crash now would start from step 0." : "None yet."}
+          {training ? "None yet: a crash now would start from step 0." : loaded ? "None yet." : "Not known yet."}
         </p>
       )}
     </Panel>
