@@ -26,7 +26,7 @@ def ray_head(folder: Path, cpus: int = 4) -> Iterator[str]:
     with (folder / "head.log").open("wb") as log:
         head = subprocess.Popen([*command, f"--temp-dir={folder}", "--block"], stdout=log, stderr=log, env=environment)
     try:
-        yield wait_for(lambda: _address(folder, head), 60, "a Ray head")
+        yield wait_for(lambda: _address(folder, head), 180, "a Ray head")
     finally:
         family = psutil.Process(head.pid).children(recursive=True)
         head.send_signal(signal.SIGTERM)
