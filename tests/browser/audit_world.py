@@ -117,6 +117,7 @@ class AuditWorld:
         self.task = ""
         self.victim = ""
         self.victim_pid = 0
+        self.began_at = self.killed_at = self.ended_at = 0.0
 
     @property
     def url(self) -> str:
@@ -155,6 +156,11 @@ class AuditWorld:
         """What the ranks wrote at a step, as the file system counts it."""
         folder = self.folder / "checkpoints" / f"step-{step:012d}"
         return sum(file.stat().st_size for file in folder.rglob("*.safetensors"))
+
+    def times(self, what: str, step: int) -> list[float]:
+        """When ranks did something at a step, as they noted it themselves; all attempts, earliest first."""
+        lines = [line.split() for file in self.folder.glob("times-*") for line in file.read_text().splitlines()]
+        return sorted(float(at) for kind, number, at in lines if (kind, int(number)) == (what, step))
 
     def alerts(self, kind: str) -> list[dict[str, Any]]:
         return [one for one in self.get("/api/alerts") if one["kind"] == kind]
@@ -195,6 +201,7 @@ class AuditWorld:
             "config": {"lr": 0.125, "hang_timeout_s": HANG_S},
             "entrypoint": [sys.executable, str(TRAIN), str(self.folder)],
         }
+        self.began_at = time.time()
         self.task = self.cluster.post("/api/tasks", body)["task_id"]
         eventually("step 25 of every rank", lambda: self._steps() == [STOP] * 4, within_s=SLOW_S)
         with Channel(self.cluster.endpoints["grpc"]) as channel:
@@ -203,8 +210,10 @@ class AuditWorld:
         self.victim, self.victim_pid = victim["worker_id"], int(victim["metadata"]["pid"])
         eventually("the hang is told", lambda: self.alerts("hang"), within_s=SLOW_S)
         (self.folder / "killed").touch()
+        self.killed_at = time.time()
         os.kill(self.victim_pid, signal.SIGKILL)
         eventually("the task's end", lambda: self._status() in ("completed", "failed"), within_s=SLOW_S)
+        self.ended_at = time.time()
         assert self._status() == "completed", self.get(f"/api/tasks/{self.task}")
 
     def _steps(self) -> list[int]:

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.browser.audit_train import EVERY, STEPS, STOP, loss_of, rate_of
 from tests.browser.audit_world import PLAIN, SAMPLES, SAVED_TAGS, SHARD_SIZE, STATES, WIDE, AuditWorld, PlainWorkers
 from tests.browser.site import row, stat
-from tests.browser.words import as_bytes, as_count, as_value
+from tests.browser.words import as_bytes, as_count, as_duration, as_rate, as_value
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
@@ -269,6 +269,33 @@ def test_tasks_and_the_course_of_one(page: Page, world: AuditWorld) -> None:
     course = world.get(f"/api/tasks/{world.task}/course")["shares"]
     parts = [value for name, value in course.items() if name != "wall_s" and value is not None]
     assert sum(parts) == pytest.approx(course["wall_s"], abs=0.01)
+
+
+def test_how_long_saves_took(page: Page, world: AuditWorld) -> None:
+    """Between the first rank that began and the last that was done, by the ranks' own clocks."""
+    look(page, world, "/ui/checkpoints")
+    saved = {one["step"]: one for one in world.get("/api/checkpoints") if one["task_id"] == world.task}
+    for step in world.kept_steps():
+        took = world.times("saved", step)[-1] - world.times("saving", step)[0]
+        seconds, size = saved[step]["duration_s"], world.saved_bytes(step)
+        assert 0 < seconds <= took, f"step {step}"
+        shown = cells(page.get_by_role("row").filter(has_text=f"step-{step:012d}"))
+        assert shown[4:6] == [as_duration(seconds), as_rate(size / 1e6 / seconds)]
+
+
+def test_where_the_time_went(page: Page, world: AuditWorld) -> None:
+    """Lost is the work that was done again: from the step that was saved last until the kill ended its attempt."""
+    look(page, world, f"/ui/tasks/{world.task}")
+    shares = world.get(f"/api/tasks/{world.task}/course")["shares"]
+    first, again = world.times("step", RESUMED + 1)[0], world.times("step", RESUMED + 1)[-1]
+    assert world.killed_at - first <= shares["lost_s"] <= again - world.times("step", RESUMED - 1)[0]
+    assert world.times("step", STEPS)[-1] - world.times("step", 1)[0] <= shares["wall_s"]
+    assert shares["wall_s"] <= world.ended_at - world.began_at
+    legend = page.locator("main li", has_text=re.compile(r"%$"))
+    for name, label in {"starting": "Starting", "recovering": "Recovering", "lost": "Lost work"}.items():
+        seconds = shares[f"{name}_s"]
+        words = f"{as_duration(seconds)} {100 * seconds / shares['wall_s']:.1f}%"
+        expect(legend.filter(has_text=label)).to_contain_text(words)
 
 
 def test_logs(page: Page, world: AuditWorld) -> None:

@@ -1,6 +1,6 @@
 """Numbers as the dashboard writes them, worked out here anew from the truth."""
 
-__all__ = ["as_bytes", "as_count", "as_value"]
+__all__ = ["as_bytes", "as_count", "as_duration", "as_rate", "as_value"]
 
 
 def as_value(value: float) -> str:
@@ -23,3 +23,18 @@ def as_bytes(value: float) -> str:
         power += 1
     digits = 0 if power == 0 or value >= 100 else 1 if value >= 10 else 2
     return f"{value:.{digits}f} {('B', 'KB', 'MB', 'GB', 'TB')[power]}"
+
+
+def as_rate(value: float) -> str:
+    return as_value(round(value) if value >= 10 else float(f"{value:.2g}"))
+
+
+def as_duration(seconds: float) -> str:
+    """Of anything below an hour."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    if seconds < 10:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    if seconds < 60:
+        return f"{round(seconds)} s"
+    return f"{round(seconds) // 60}m {round(seconds) % 60:02d}s"

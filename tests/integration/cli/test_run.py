@@ -54,7 +54,7 @@ def test_systems_that_are_not_here(tmp_path: Path, script: str, flags: tuple[str
 def test_more_workers_than_the_slots_that_were_set(tmp_path: Path, script: str) -> None:
     done = strata("run", "--data-dir", str(tmp_path), "--workers", "5", script, STRATA_SLOTS="2", STRATA_GRPC_PORT="0")
     assert done.returncode == 1
-    assert "5 workers do not fit into 2 slots. STRATA_SLOTS says how many there are." in done.stderr
+    assert "5 workers do not fit into 2 slots. STRATA_SLOTS says how many there are: raise or unset it" in done.stderr
 
 
 def test_scripts_that_are_not_there(tmp_path: Path) -> None:
