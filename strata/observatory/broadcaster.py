@@ -29,6 +29,10 @@ _HOLD_S = 6.0
 SnapshotOf = Callable[[Filter], bytes]
 
 
+# The id of a resync: whoever loses the connection between it and its snapshot has nothing to go on from.
+_NO_CURSOR = "resync"
+
+
 class Broadcaster:
     """`snapshot(filter)` must describe the state as of the last published event; both run on the loop, so it does."""
 
@@ -157,7 +161,7 @@ class Broadcaster:
         seq, told = self._ring.last_seq, b""
         if why is not None:
             self.resyncs += 1
-            told = frame("resync", self._id(seq), encode({"reason": why}))
+            told = frame("resync", _NO_CURSOR, encode({"reason": why}))
         if not wanted.wants("metrics"):
             return seq, told, b""
         if self._shared is None or self._shared[:2] != (seq, wanted):

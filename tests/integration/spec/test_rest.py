@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import grpc
@@ -53,7 +54,12 @@ def _get(cluster: Cluster, path: str, *, until: Callable[[Any], bool]) -> Any:
     """The answer once it is as wanted: the page's process follows the coordinator by its events."""
 
     def look() -> Any:
-        found = cluster.get(path)
+        try:
+            found = cluster.get(path)
+        except HTTPError as error:
+            if error.code != 404:
+                raise
+            return None
         return (found,) if until(found) else None
 
     return eventually(path, look, within_s=30)[0]

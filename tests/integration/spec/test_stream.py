@@ -48,6 +48,7 @@ def log(cluster: Cluster, run_id: str, *points: dict[str, Any]) -> None:
 
 def test_snapshot_then_deltas_then_runs_meta(cluster: Cluster) -> None:
     log(cluster, "sse-a", {"metric": "loss_t1", "step": 1, "value": 0.5})
+    eventually("the next tick", lambda: any(run["run_id"] == "sse-a" for run in cluster.get("/runs")))
     stream = events(cluster, "topics=metrics")
     name, first_id, snapshot = next(stream)
     assert name == "snapshot"

@@ -71,7 +71,7 @@ def test_a_killed_rank_is_replaced_and_nothing_is_lost(
     _wait_step(nodes, task_id, 20)
     os.kill(nodes.rank_pids(task_id)[1], signal.SIGKILL)
     task = nodes.wait_task(task_id)
-    assert (task.status, task.attempt, task.failures) == (TaskStatus.COMPLETED, 2, 1)
+    assert (task.status, task.attempt, task.failures, task.preemptions) == (TaskStatus.COMPLETED, 2, 0, 1)
     assert "resumed from step" in nodes.output(task_id, 2, 0)
     assert _results(nodes, task_id) == undisturbed
 
