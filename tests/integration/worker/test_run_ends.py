@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.cluster import Cluster, strata
 from tests.support.nodes import wait_for
+from tests.support.waiting import eventually
 
 _SCRIPT = """
 import os, signal, sys, time
@@ -48,6 +49,9 @@ ENDS = {
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Cluster]:
     with Cluster(tmp_path / "strata", "--no-agent", environment={"HEARTBEAT_TIMEOUT": "10"}) as cluster:
+        eventually(
+            "its note, which comes last", (Path(os.environ["XDG_RUNTIME_DIR"]) / "strata" / "endpoints.json").exists
+        )
         yield cluster
 
 
