@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SUITE, MIRROR = "bookworm", "http://deb.debian.org/debian"
+SUITE = "bookworm"
 PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
 # How this machine reaches its package indexes; everything else of the environment stays behind.
 KEPT = re.compile(r"(?i)lang|.*_proxy|.*cert.*|.*ca_bundle|pip_.*|npm_config_.*")
@@ -71,7 +71,7 @@ def clean_debian(folder: Path, base: Path | None) -> Iterator[Path]:
     if base is None:
         base = folder / "base"
         subprocess.run(
-            ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(base), MIRROR],
+            ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(base)],
             check=True,
             stdout=subprocess.DEVNULL,
         )
