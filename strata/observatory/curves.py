@@ -37,7 +37,7 @@ class CurveReader:
         missing = [number for number in known if not self._live.cache.has(number)]
         if missing:
             with contextlib.suppress(StoreUnavailable):
-                await self._history.fetch(self._live, missing)
+                await self._history.fetch(self._live, missing, keep=known)
         return [number for number in known if self._live.cache.has(number)]
 
     def _is_known(self, number: int) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,13 +65,13 @@ class History:
             later = self._later(live, stored_end)
             live.replace(list(range(len(self._series))), lambda: self._set_tallies(rows), later)
 
-    async def fetch(self, live: LiveView, numbers: Sequence[int]) -> None:
-        """Puts the curves of these series into the cache; others make room."""
+    async def fetch(self, live: LiveView, numbers: Sequence[int], keep: Collection[int] = ()) -> None:
+        """Puts the curves of these series into the cache; others make room, but none of `keep`."""
         for start in range(0, len(numbers), _SERIES_AT_ONCE):
-            await self._fetch_some(live, list(numbers[start : start + _SERIES_AT_ONCE]))
+            await self._fetch_some(live, list(numbers[start : start + _SERIES_AT_ONCE]), keep)
             await asyncio.sleep(0)
 
-    async def _fetch_some(self, live: LiveView, numbers: list[int]) -> None:
+    async def _fetch_some(self, live: LiveView, numbers: list[int], keep: Collection[int]) -> None:
         keys = {self._series.key(number): number for number in numbers}
         runs, metrics = sorted({key.run_id for key in keys}), sorted({key.metric for key in keys})
         async with self._writer.quiet() as stored_end:
@@ -86,7 +86,13 @@ class History:
                 if number is not None:
                     self._series.set_stored(number, row["points"])
             mine = [(keys[curve.key], curve) for curve in found if curve.key in keys]
-            live.replace(numbers, lambda: self._load_rows(live, mine), later)
+
+            def load() -> None:
+                # A row for each: a series of which the store has nothing yet gets its points from `later`.
+                live.make_room(min(len(numbers), self._cache.max_series), keep)
+                self._load_rows(mine)
+
+            live.replace(numbers, load, later)
 
     def _set_tallies(self, rows: list[dict[str, Any]]) -> None:
         for row in rows:
@@ -95,8 +101,7 @@ class History:
             stats = SeriesStats(row["points"], row["bad"], row["top_step"], row["last_ms"], row["newest"])
             self._cache.tally.set(number, stats)
 
-    def _load_rows(self, live: LiveView, found: list[tuple[int, StoredCurve]]) -> None:
-        live.make_room(min(len(found), self._cache.max_series))
+    def _load_rows(self, found: list[tuple[int, StoredCurve]]) -> None:
         for number, curve in found:
             if not self._cache.load(number, curve.buckets, curve.stats):
                 self._cache.tally.set(number, curve.stats)

@@ -4,7 +4,7 @@ So the cache is always the state as of the last published event: a snapshot plus
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,13 +129,16 @@ class LiveView:
         """Who the series of these runs are, and the newest point of each."""
         return self._snapshots.outline(run_ids)
 
-    def make_room(self, wanted: int) -> None:
+    def make_room(self, wanted: int, keep: Collection[int] = ()) -> None:
         """Gives rows away until `wanted` are free: of ended runs first, then of the others, each time those of the
-        series that were fed or looked at longest ago. Their points are in the store."""
+        series that were fed or looked at longest ago, and never one of `keep`. Their points are in the store."""
         missing = wanted - self.cache.num_free
         if missing <= 0:
             return
         numbers, used_at = self.cache.held()
+        if keep:
+            free = ~np.isin(numbers, list(keep))
+            numbers, used_at = numbers[free], used_at[free]
         owners = self.series.run_numbers(numbers)
         active = self.runs.active()
         lively = np.isin(owners, [run for run in np.unique(owners).tolist() if self.series.run_id(run) in active])

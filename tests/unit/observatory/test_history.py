@@ -130,6 +130,30 @@ async def test_a_load_neither_loses_nor_doubles(tmp_path: Path, ticked: bool, wr
     world.spool.close()
 
 
+async def test_series_that_are_asked_for_together_do_not_push_each_other_out(tmp_path: Path) -> None:
+    """Room for the one that is read back is made among the others, not among those that the same answer shows."""
+    world = World(tmp_path)
+    for name in range(12):  # two more than there are rows
+        world.accept(f"m{name:02d}")
+        world.live.tick()
+    world.write()
+    asked = world.series.of_run("r1")[:10]
+    lost = [number for number in asked if not world.cache.has(number)]
+    assert 0 < len(lost) < len(asked)
+    await world.history.fetch(world.live, lost, keep=asked)
+    assert all(world.cache.has(number) for number in asked)
+
+
+async def test_a_series_that_only_the_spool_has_gets_a_row(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for name in range(12):
+        world.accept(f"m{name:02d}")
+        world.live.tick()
+    lost = [number for number in world.series.of_run("r1") if not world.cache.has(number)]
+    await world.history.fetch(world.live, lost)
+    assert all(world.cache.has(number) for number in lost)
+
+
 async def test_nothing_is_loaded_while_an_insert_is_in_doubt(tmp_path: Path) -> None:
     """Its rows may be in the store and are still in the spool: they would be shown twice."""
     world = World(tmp_path)
