@@ -19,15 +19,15 @@ from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant
 from benchmarks.measure import stopwatch
 from benchmarks.scripts.observatory_server import Server, server
 from strata.clock import SystemClock
-from strata.observatory.cache import SeriesCache
-from strata.observatory.logbook import LogQuery, _sql
-from strata.observatory.ring import Filter
-from strata.observatory.runs import RunBook
-from strata.observatory.series import SeriesTable
-from strata.observatory.snapshot import SnapshotBuilder
+from strata.observatory.history.logbook import LogQuery, _sql
+from strata.observatory.live.cache import SeriesCache
+from strata.observatory.live.runs import RunBook
+from strata.observatory.live.series import SeriesTable
+from strata.observatory.live.snapshot import SnapshotBuilder
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.sql import RUNS, SERIES
 from strata.observatory.store.supervised import SupervisedStore
+from strata.observatory.stream.ring import Filter
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
 from strata.types.metrics import SeriesKey

@@ -47,6 +47,7 @@ WIRE = (
     "strata.gate",
     "strata.coordinator.rpc",
     "strata.coordinator.server",
+    "strata.observatory.cluster",
     "strata.observatory.ingest",
     "strata.observatory.server",
 )
@@ -184,6 +185,26 @@ def test_there_are_no_cycles_not_even_lazy_ones() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail("import cycle: " + " → ".join(reversed(error.args[1])))
+
+
+def _package(name: str) -> str:
+    return name if modules()[name].path.name == "__init__.py" else name.rpartition(".")[0]
+
+
+def test_there_are_no_rings_of_packages() -> None:
+    """A folder is a room. Rooms that import each other are one room with two doors. The modules right below `strata`
+    are no room: their layers are checked one by one."""
+    graph: dict[str, set[str]] = {_package(name): set() for name in modules()}
+    for found in imports():
+        target = found.target if found.target in modules() else found.target.rpartition(".")[0]
+        if target in modules():
+            source, room = _package(found.module.name), _package(target)
+            if "strata" not in (source, room) and source != room:
+                graph[source].add(room)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail("ring of packages: " + " → ".join(reversed(error.args[1])))
 
 
 def test_pure_packages_know_no_threads_loops_or_clocks() -> None:

@@ -34,8 +34,8 @@ def dump(data_dir: DataDir = None) -> None:
 def read_state(data_dir: Path) -> dict[str, Any]:
     """Replays the journal read-only, as a start would."""
     from strata.clock import SystemClock
+    from strata.coordinator.engine.snapshots import Snapshots
     from strata.coordinator.journal.sqlite import read_journal
-    from strata.coordinator.snapshots import Snapshots
     from strata.coordinator.state.cluster import ClusterState, StateConfig
     from strata.coordinator.state.now import read_clock
 

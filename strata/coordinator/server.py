@@ -16,18 +16,18 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from strata.clock import SystemClock
 from strata.config import Settings, check_storage
-from strata.coordinator.coordinator import Coordinator
+from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.engine.lifecycle import LifecycleLog
+from strata.coordinator.engine.log_feed import LogFeed
+from strata.coordinator.engine.ticker import run_ticker
 from strata.coordinator.journal.sqlite import SqliteJournal
-from strata.coordinator.launch import BUILTIN_ENTRYPOINTS
-from strata.coordinator.lifecycle import LifecycleLog
-from strata.coordinator.log_feed import LogFeed
 from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
 from strata.coordinator.rpc.vitals import VitalsBoard
 from strata.coordinator.rpc.workers import WorkersService
-from strata.coordinator.scheduler import Scheduler
+from strata.coordinator.scheduling.launch import BUILTIN_ENTRYPOINTS
+from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.state.cluster import ClusterState, StateConfig
-from strata.coordinator.ticker import run_ticker
 from strata.datadir import open_data_dir
 from strata.errors import InvalidConfig
 from strata.gate import Gate

@@ -3,7 +3,6 @@
 Nothing heavy is imported here: pyarrow and Pillow are loaded by the first file that needs them.
 """
 
-from strata.data.columns import Columns
 from strata.data.config import LoaderConfig
 from strata.data.describe import describe_dataset, read_range
 from strata.data.loader import Loader
@@ -14,6 +13,7 @@ from strata.data.preview import Preview
 from strata.data.queue import LocalQueue, QueueSource, set_queue_source
 from strata.data.queue_loader import QueueConfig, QueueLoader
 from strata.data.stats import LoaderStats
+from strata.data.table.columns import Columns
 
 __all__ = [
     "Columns",

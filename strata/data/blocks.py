@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from strata.data.columns import Block, Columns, join, num_rows, size_of, take
 from strata.data.manifest import Manifest
 from strata.data.readers import BlockRead, reader_for
 from strata.data.readers.base import select
+from strata.data.table.columns import Block, Columns, join, num_rows, size_of, take
 from strata.errors import DataError
 from strata.sharding import Window
 

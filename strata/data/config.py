@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from strata.data.columns import Columns
+from strata.data.table.columns import Columns
 from strata.errors import InvalidArgument
 from strata.sharding import Tail
 

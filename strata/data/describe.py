@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from strata.data.blocks import INDEX, BlockSource
-from strata.data.cache import LocalCache
-from strata.data.columns import Columns, join, take
+from strata.data.files.cache import LocalCache
 from strata.data.manifest import Manifest, build_manifest
+from strata.data.table.columns import Columns, join, take
 from strata.errors import InvalidArgument
 from strata.types.datasets import DataFile, DatasetSpec
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from strata.data.blocks import INDEX, BlockSource
-from strata.data.cache import LocalCache, default_cache_dir
-from strata.data.columns import Columns, num_rows
 from strata.data.config import LoaderConfig, LoaderOptions
+from strata.data.files.cache import LocalCache, default_cache_dir
 from strata.data.manifest import Manifest, build_manifest
 from strata.data.plan import LanePlan, PlanSource, StaticPlan, choose_lanes, choose_window, plan_source
 from strata.data.preview import Preview, preview_rows
 from strata.data.stats import LoaderStats, SkipLog
 from strata.data.stream import BatchStream, Span, transformed
+from strata.data.table.columns import Columns, num_rows
 from strata.data.watch import read_watcher
 from strata.errors import InvalidArgument, Refused
 from strata.sharding import EpochOrder, LaneLayout, OrderSpec, SyncCursor

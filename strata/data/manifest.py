@@ -12,11 +12,11 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from strata.data.cache import LocalCache, default_cache_dir
-from strata.data.files import DataFiles, FileRef, files_for
+from strata.data.files.cache import LocalCache, default_cache_dir
+from strata.data.files.listing import DataFiles, FileRef, files_for
 from strata.data.readers import FileIndex, Reader, canonical_format, format_of, reader_for
 from strata.data.readers.base import select
-from strata.data.types import merge_schemas
+from strata.data.table.types import merge_schemas
 from strata.errors import DataError
 
 __all__ = ["Manifest", "build_manifest"]

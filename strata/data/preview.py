@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strata.data.blocks import INDEX
-from strata.data.columns import Columns, num_rows
 from strata.data.images import looks_like_image, thumbnail
 from strata.data.manifest import Manifest
+from strata.data.table.columns import Columns, num_rows
 
 __all__ = ["Preview", "preview_rows", "shown"]
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strata.data.blocks import INDEX, BlockSource
-from strata.data.cache import LocalCache, default_cache_dir
-from strata.data.columns import Columns, join, num_rows, take
+from strata.data.files.cache import LocalCache, default_cache_dir
 from strata.data.manifest import Manifest, build_manifest
 from strata.data.plan import plan_source
 from strata.data.preview import Preview, preview_rows
 from strata.data.queue import LocalQueue, LocalSource, QueueSource, queue_source
 from strata.data.stats import SkipLog
+from strata.data.table.columns import Columns, join, num_rows, take
 from strata.data.watch import read_watcher
 from strata.errors import DeadlineExceeded, InvalidArgument, Refused, UnknownDataset
 from strata.sharding.queue import START, QueueOrder

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strata.data.blocks import INDEX, BlockSource, WindowRows
-from strata.data.columns import Columns, join
 from strata.data.prefetch import Prefetcher
+from strata.data.table.columns import Columns, join
 from strata.sharding import EpochOrder, Lane
 
 __all__ = ["BatchStream", "Span", "transformed"]

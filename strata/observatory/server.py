@@ -20,47 +20,47 @@ from strata.datadir import open_data_dir
 from strata.errors import Internal
 from strata.gate import Gate
 from strata.network import bind, check_free, shown_address, write_endpoint
-from strata.observatory.alerts import AlertBook
-from strata.observatory.background import FATAL
-from strata.observatory.broadcaster import Broadcaster
-from strata.observatory.cache import SeriesCache
-from strata.observatory.courses import CourseBook
-from strata.observatory.curves import CurveReader
-from strata.observatory.datafiles import FileReaders
-from strata.observatory.edits import RunEditor
-from strata.observatory.exposition import Exposition
-from strata.observatory.history import History
+from strata.observatory.alerts.book import AlertBook
+from strata.observatory.alerts.watcher import Sentinel
+from strata.observatory.alerts.webhook import Webhook
+from strata.observatory.background.part import FATAL
+from strata.observatory.background.priority import run_in_background
+from strata.observatory.background.setaside import SetAside
+from strata.observatory.background.shutdown import Teardown, end_surely, print_stacks_on_signal
+from strata.observatory.background.ticker import Ticker
+from strata.observatory.batch.columns import Columns
+from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.cluster.checkpoint_archive import CheckpointKeeper
+from strata.observatory.cluster.commands import CoordinatorCommands
+from strata.observatory.cluster.follower import CoordinatorFeed
+from strata.observatory.cluster.pins import PinBook
+from strata.observatory.cluster.timelines import CourseBook
+from strata.observatory.history.edits import RunEditor
+from strata.observatory.history.loader import History
+from strata.observatory.history.logbook import LogBook
+from strata.observatory.history.poller import Poller, PollerConfig
+from strata.observatory.history.series_reader import CurveReader
 from strata.observatory.http.app import create_app
 from strata.observatory.http.auth import Guard
+from strata.observatory.http.exposition import Exposition
 from strata.observatory.http.listener import HttpListener
 from strata.observatory.http.parts import Parts
-from strata.observatory.ingest.batch import Columns
-from strata.observatory.ingest.commands import CoordinatorCommands
-from strata.observatory.ingest.feed import CoordinatorFeed
+from strata.observatory.ingest.intake import Intake
 from strata.observatory.ingest.service import TelemetryServer
-from strata.observatory.intake import Intake
-from strata.observatory.keeper import CheckpointKeeper
-from strata.observatory.live import LiveView
-from strata.observatory.logbook import LogBook
-from strata.observatory.pins import PinBook
-from strata.observatory.poller import Poller, PollerConfig
-from strata.observatory.priority import run_in_background
-from strata.observatory.readmodel.board import ClusterBoard
-from strata.observatory.run_ends import RunEnds
-from strata.observatory.runs import RunBook
-from strata.observatory.samples import SampleBook
-from strata.observatory.sentinel import Sentinel
-from strata.observatory.series import SeriesTable
-from strata.observatory.setaside import SetAside
-from strata.observatory.shutdown import Teardown, end_surely, print_stacks_on_signal
-from strata.observatory.snapshot import SnapshotBuilder
-from strata.observatory.spool import Spool
+from strata.observatory.live.cache import SeriesCache
+from strata.observatory.live.run_ends import RunEnds
+from strata.observatory.live.runs import RunBook
+from strata.observatory.live.series import SeriesTable
+from strata.observatory.live.snapshot import SnapshotBuilder
+from strata.observatory.live.view import LiveView
+from strata.observatory.previews.files import FileReaders
+from strata.observatory.previews.samples import SampleBook
+from strata.observatory.spool.spool import Spool
 from strata.observatory.store.base import Store
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.supervised import SupervisedStore
 from strata.observatory.store.writer import StoreWriter
-from strata.observatory.ticker import Ticker
-from strata.observatory.webhook import Webhook
+from strata.observatory.stream.broadcaster import Broadcaster
 
 __all__ = ["Observatory", "run", "serve"]
 

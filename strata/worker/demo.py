@@ -17,8 +17,8 @@ from strata.client.channel import Channel, known_token
 from strata.client.datasets import DatasetsClient
 from strata.client.tasks import TasksClient, fetch_state
 from strata.config import Settings
-from strata.data.arrow import arrow
 from strata.data.describe import describe_dataset
+from strata.data.table.arrow import arrow
 from strata.errors import StrataError
 from strata.types.tasks import TaskSpec
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strata.data.columns import Columns, num_rows
+from strata.data.table.columns import Columns, num_rows
 from strata.errors import DataError, InvalidArgument
 
 __all__ = ["Model", "Scheme", "learn_scheme"]

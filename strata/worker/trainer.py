@@ -14,9 +14,9 @@ import numpy as np
 
 from strata.checkpoint.manager import CheckpointManager
 from strata.data.blocks import INDEX
-from strata.data.columns import Columns, join
 from strata.data.loader import Loader
 from strata.data.plan import StaticPlan
+from strata.data.table.columns import Columns, join
 from strata.errors import InvalidArgument, PeerLost, StrataError
 from strata.worker.model import Model, learn_scheme
 from strata.worker.run import Run, init

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from strata.clock import ManualClock
+from strata.coordinator.engine.snapshots import Snapshots
 from strata.coordinator.journal.base import Record
 from strata.coordinator.journal.memory import MemoryJournal
-from strata.coordinator.snapshots import Snapshots
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.membership import Caller

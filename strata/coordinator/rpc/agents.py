@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 
 import grpc
 
-from strata.coordinator.coordinator import Coordinator
+from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.answer import Context, fail
 from strata.coordinator.rpc.releases import ReleaseWriter
-from strata.coordinator.scheduler import Scheduler
+from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.outcomes import Outcome, outcome_for
-from strata.coordinator.waiters import Waiter
 from strata.errors import BarrierFailed, Busy, InvalidArgument, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag

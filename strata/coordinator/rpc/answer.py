@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
 
-from strata.coordinator.meter import Meter
+from strata.coordinator.engine.meter import Meter
 from strata.coordinator.state.tasks import Tasks
 from strata.errors import Internal, StrataError
 from strata.grpcserver.call import Call

@@ -5,7 +5,7 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from strata.coordinator.coordinator import Coordinator
+from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.journal.base import Record
 from strata.coordinator.rpc.answer import Context, answered, fail
 from strata.coordinator.rpc.vitals import VitalsBoard

@@ -1,7 +1,7 @@
 """The calls of queue mode: a message in, a command, a message out."""
 
-from strata.coordinator.coordinator import Coordinator
-from strata.coordinator.meter import Meter
+from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.engine.meter import Meter
 from strata.coordinator.rpc.answer import Context, answered
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.membership import Caller

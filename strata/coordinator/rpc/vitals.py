@@ -5,8 +5,8 @@ A watcher that is slow gets the newest vitals only; state events are on another 
 
 import asyncio
 
-from strata.coordinator.coordinator import Coordinator
-from strata.coordinator.meter import BARRIER_BOUNDS_MS
+from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.engine.meter import BARRIER_BOUNDS_MS
 from strata.coordinator.state.membership import Worker
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb

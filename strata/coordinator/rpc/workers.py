@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from strata.coordinator.coordinator import Coordinator
+from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, answered, check_rank, fail
 from strata.coordinator.rpc.queues import QueueCalls
 from strata.coordinator.state import commands as c

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from strata.data.columns import Block
-from strata.data.files import FileRef
+from strata.data.files.listing import FileRef
+from strata.data.table.columns import Block
 from strata.errors import DataError
 
 __all__ = ["BLOCK_BYTES", "BlockInfo", "BlockRead", "FileIndex", "OnBad", "Reader", "select"]

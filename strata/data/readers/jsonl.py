@@ -8,12 +8,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from strata.data.arrow import arrow, schema_text, to_columns
-from strata.data.columns import Block
-from strata.data.files import FileRef
+from strata.data.files.listing import FileRef
 from strata.data.readers.base import BlockRead, FileIndex
 from strata.data.readers.lines import scan_lines
-from strata.data.types import parse_type
+from strata.data.table.arrow import arrow, schema_text, to_columns
+from strata.data.table.columns import Block
+from strata.data.table.types import parse_type
 from strata.errors import DataError
 
 __all__ = ["JsonLinesReader"]

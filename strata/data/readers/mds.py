@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from strata.data.columns import Block, object_array
-from strata.data.files import FileRef
+from strata.data.files.listing import FileRef
 from strata.data.readers.base import BLOCK_BYTES, BlockInfo, BlockRead, FileIndex
+from strata.data.table.columns import Block, object_array
 from strata.errors import DataError
 
 __all__ = ["MdsReader"]

@@ -5,10 +5,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from strata.data.arrow import arrow, schema_text, to_columns
-from strata.data.columns import Block
-from strata.data.files import FileRef
+from strata.data.files.listing import FileRef
 from strata.data.readers.base import BlockInfo, BlockRead, FileIndex
+from strata.data.table.arrow import arrow, schema_text, to_columns
+from strata.data.table.columns import Block
 from strata.errors import DataError
 
 __all__ = ["ParquetReader"]

@@ -7,13 +7,13 @@ from pydantic import Field
 from starlette.responses import Response
 
 from strata.errors import UnknownDataset
-from strata.observatory.datafiles import FileReaders
-from strata.observatory.encoding import encode
+from strata.observatory.cluster.shards import shard_rows
 from strata.observatory.http.body import Body, Int64
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
-from strata.observatory.readmodel.shards import shard_rows
-from strata.observatory.samples import shape_preview
+from strata.observatory.previews.files import FileReaders
+from strata.observatory.previews.samples import shape_preview
+from strata.observatory.records.encoding import encode
 from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.workers import check_metadata
 

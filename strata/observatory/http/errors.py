@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from strata.errors import Internal, InvalidArgument, NotFound, StrataError
-from strata.observatory.encoding import encode
+from strata.observatory.records.encoding import encode
 
 __all__ = ["error_response", "install_error_handlers"]
 

@@ -6,10 +6,10 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from strata.errors import StoreUnavailable
-from strata.observatory.encoding import encode
+from strata.observatory.cluster import views
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
-from strata.observatory.readmodel import views
+from strata.observatory.records.encoding import encode
 
 __all__ = ["history_router"]
 

@@ -5,10 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from strata.observatory.encoding import encode
+from strata.observatory.history.logbook import LogQuery
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
-from strata.observatory.logbook import LogQuery
+from strata.observatory.records.encoding import encode
 
 __all__ = ["logs_router"]
 

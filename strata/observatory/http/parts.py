@@ -3,23 +3,23 @@
 from dataclasses import dataclass
 
 from strata.clock import Clock
-from strata.observatory.alerts import AlertBook
-from strata.observatory.broadcaster import Broadcaster
-from strata.observatory.courses import CourseBook
-from strata.observatory.curves import CurveReader
-from strata.observatory.datafiles import FileReaders
-from strata.observatory.edits import RunEditor
-from strata.observatory.exposition import Exposition
+from strata.observatory.alerts.book import AlertBook
+from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.cluster.checkpoint_archive import CheckpointKeeper
+from strata.observatory.cluster.commands import CoordinatorCommands
+from strata.observatory.cluster.pins import PinBook
+from strata.observatory.cluster.timelines import CourseBook
+from strata.observatory.history.edits import RunEditor
+from strata.observatory.history.logbook import LogBook
+from strata.observatory.history.series_reader import CurveReader
 from strata.observatory.http.auth import Guard
-from strata.observatory.ingest.commands import CoordinatorCommands
-from strata.observatory.intake import Intake
-from strata.observatory.keeper import CheckpointKeeper
-from strata.observatory.live import LiveView
-from strata.observatory.logbook import LogBook
-from strata.observatory.pins import PinBook
-from strata.observatory.readmodel.board import ClusterBoard
-from strata.observatory.samples import SampleBook
+from strata.observatory.http.exposition import Exposition
+from strata.observatory.ingest.intake import Intake
+from strata.observatory.live.view import LiveView
+from strata.observatory.previews.files import FileReaders
+from strata.observatory.previews.samples import SampleBook
 from strata.observatory.store.base import Store
+from strata.observatory.stream.broadcaster import Broadcaster
 
 __all__ = ["Parts"]
 

@@ -7,18 +7,19 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from strata.errors import InvalidArgument, NotFound
-from strata.observatory.encoding import encode
 from strata.observatory.http.body import Body
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
-from strata.observatory.ingest.points import from_json
-from strata.observatory.times import parse_time
+from strata.observatory.ingest.points import BODY_SCHEMA, from_json
+from strata.observatory.records.encoding import encode
+from strata.observatory.records.times import parse_time
 from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 
 __all__ = ["runs_router"]
 
 Time = Annotated[str | None, Query(description="Unix seconds, ISO 8601, or ClickHouse's form; UTC unless it says so")]
+_POINTS_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": BODY_SCHEMA}}}}
 Step = Annotated[int | None, Query(ge=0, le=MAX_STEP)]
 
 
@@ -76,7 +77,7 @@ def runs_router(parts: Parts) -> APIRouter:
             raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")
         return json_bytes(encode({"run_id": run_id, "series": found}))
 
-    @router.post("/api/runs/{run_id}/points")
+    @router.post("/api/runs/{run_id}/points", openapi_extra=_POINTS_BODY)
     async def add_points(run_id: str, request: Request) -> Response:
         check_name("run_id", run_id)
         parts.edits.check_open(run_id)

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from strata.errors import InvalidArgument
-from strata.observatory.decimate import Curve
-from strata.observatory.encoding import encode
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
-from strata.observatory.tally import SeriesStats
+from strata.observatory.live.decimate import Curve
+from strata.observatory.live.tally import SeriesStats
+from strata.observatory.records.encoding import encode
 
 __all__ = ["series_router"]
 

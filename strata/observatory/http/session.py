@@ -6,10 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from strata.observatory.encoding import encode
 from strata.observatory.http.auth import COOKIE, SESSION_S
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
+from strata.observatory.records.encoding import encode
 
 __all__ = ["session_router"]
 

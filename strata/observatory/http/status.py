@@ -3,9 +3,9 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from strata.observatory.encoding import encode
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
+from strata.observatory.records.encoding import encode
 
 __all__ = ["status_router"]
 

@@ -10,7 +10,7 @@ from starlette.types import Send
 
 from strata.errors import InvalidArgument
 from strata.observatory.http.parts import Parts
-from strata.observatory.ring import Filter
+from strata.observatory.stream.ring import Filter
 
 __all__ = ["stream_router"]
 

@@ -9,10 +9,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from strata.errors import UnknownTask
-from strata.observatory.encoding import encode
 from strata.observatory.http.body import Body, Int32
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import json_bytes
+from strata.observatory.records.encoding import encode
 from strata.types.tasks import TaskSpec
 
 __all__ = ["tasks_router"]

@@ -4,12 +4,38 @@ import json
 from typing import Any
 
 from strata.errors import InvalidArgument
-from strata.observatory.times import parse_time
+from strata.observatory.records.times import parse_time
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.metrics import NO_DEVICE, SeriesKey, check_series
 from strata.types.shown import check_text
 
-__all__ = ["from_json"]
+__all__ = ["BODY_SCHEMA", "from_json"]
+
+_WHOLE = {"type": "integer", "minimum": 0}
+_POINT = {
+    "type": "object",
+    "required": ["metric", "value"],
+    "properties": {
+        "metric": {"type": "string"},
+        "value": {"type": ["number", "string", "null"], "description": "null and NaN are counted as bad values"},
+        "step": _WHOLE,
+        "event_time": {"type": ["number", "string", "null"], "description": "Unix seconds or ISO 8601; else now"},
+        "host": {"type": ["string", "null"]},
+        "rank": _WHOLE,
+        "device": {"type": ["integer", "null"], "minimum": 0},
+        "unit": {"type": ["string", "null"]},
+        "tags": {"type": ["object", "string", "null"]},
+    },
+}
+# What `from_json` reads, for the API's description. It is not parsed by a model: a body may hold 100,000 points.
+BODY_SCHEMA = {
+    "type": "object",
+    "required": ["points"],
+    "properties": {
+        "points": {"type": "array", "minItems": 1, "items": _POINT},
+        "batch_id": {"type": ["string", "null"], "description": "the same for every retry of one batch"},
+    },
+}
 
 
 def from_json(run_id: str, body: dict[str, Any], now_ms: int) -> Batch:

@@ -11,9 +11,9 @@ from strata.errors import Busy, StrataError
 from strata.grpcserver.call import Call
 from strata.grpcserver.connection import Gate
 from strata.grpcserver.server import Server
-from strata.observatory.ingest.batch import parse
+from strata.observatory.batch.columns import parse
+from strata.observatory.ingest.intake import Intake
 from strata.observatory.ingest.ownership import check_batch
-from strata.observatory.intake import Intake
 from strata.protocol.generated.telemetry_pb2 import DESCRIPTOR, Batch, BatchAck
 from strata.protocol.status import to_status, to_text, to_trailers
 from strata.trust.table import Admission

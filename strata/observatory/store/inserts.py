@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.errors import Busy, InvalidArgument, StoreUnavailable, StrataError
-from strata.observatory.setaside import SetAside
+from strata.observatory.background.setaside import SetAside
 from strata.observatory.store.base import Store
 
 __all__ = ["Inserts", "Sent"]

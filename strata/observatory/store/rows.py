@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.observatory.ingest.batch import Columns, SeriesHead, log_entry
+from strata.observatory.batch.columns import Columns, SeriesHead, log_entry
 
 __all__ = ["PointRows", "tables_of", "warm_up"]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from strata.error_codes import rebuild_error
 from strata.errors import DataDirInUse, StoreUnavailable, StrataError
-from strata.observatory.background import cancel, spawn
+from strata.observatory.background.part import cancel, spawn
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.frames import from_ipc, pack, read_frame, to_ipc
 from strata.observatory.store.schema import RAW_ROLLUP

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from strata.errors import StoreUnavailable, StrataError
-from strata.observatory.background import cancel, spawn
-from strata.observatory.ingest.batch import Columns, decode
-from strata.observatory.series import SeriesTable
-from strata.observatory.setaside import SetAside
-from strata.observatory.spool import Progress, Spool
+from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.setaside import SetAside
+from strata.observatory.batch.columns import Columns, decode
+from strata.observatory.live.series import SeriesTable
+from strata.observatory.spool.spool import Progress, Spool
 from strata.observatory.store.base import Store
 from strata.observatory.store.inserts import Inserts, Sent
 from strata.observatory.store.rows import PointRows, tables_of, warm_up

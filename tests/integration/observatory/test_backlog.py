@@ -10,9 +10,9 @@ import grpc
 import pytest
 
 from strata.clock import SystemClock
-from strata.observatory.series import SeriesTable
-from strata.observatory.setaside import SetAside
-from strata.observatory.spool import Spool
+from strata.observatory.background.setaside import SetAside
+from strata.observatory.live.series import SeriesTable
+from strata.observatory.spool.spool import Spool
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.supervised import SupervisedStore
 from strata.observatory.store.writer import StoreWriter

@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 
 from strata.errors import Internal, StoreUnavailable
-from strata.observatory.cache import NUM_BUCKETS
-from strata.observatory.history import read_curves
-from strata.observatory.ingest.batch import to_columns
+from strata.observatory.batch.columns import to_columns
+from strata.observatory.history.loader import read_curves
 from strata.observatory.ingest.points import from_json
+from strata.observatory.live.cache import NUM_BUCKETS
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.rows import PointRows, tables_of
 from strata.observatory.store.supervised import SupervisedStore

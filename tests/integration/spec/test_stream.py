@@ -17,7 +17,7 @@ import pytest
 
 from strata.clock import ManualClock
 from strata.config import Settings
-from strata.observatory.runs import RunBook
+from strata.observatory.live.runs import RunBook
 from strata.observatory.server import Observatory
 from tests.integration.observatory.sse import StreamClient
 from tests.support.cluster import Cluster

@@ -6,9 +6,9 @@ import pytest
 
 from strata.clock import ManualClock
 from strata.config import RANK_VARIABLES
-from strata.coordinator.coordinator import Coordinator
+from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.journal.memory import MemoryJournal
-from strata.coordinator.scheduler import Scheduler
+from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.tasks import Task

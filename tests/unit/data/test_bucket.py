@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from strata.data import Loader, build_manifest
-from strata.data.cache import LocalCache
+from strata.data.files.cache import LocalCache
 from strata.errors import DataError
 from strata.storage import ObjectStore, open_store
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, seaweed

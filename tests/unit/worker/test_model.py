@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from strata.data.columns import Columns
+from strata.data.table.columns import Columns
 from strata.errors import DataError
 from strata.worker.model import Model, learn_scheme
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from strata.errors import DataError
-from strata.observatory.ingest.batch import to_columns
+from strata.observatory.batch.columns import to_columns
 from strata.observatory.transfer.batches import ImportedPoint, to_batches
 from strata.observatory.transfer.table import read_csv
 from strata.observatory.transfer.tensorboard import find_event_files, read_event_file

@@ -1,0 +1,1 @@
+"""Commands in, events out, made durable, and everybody who waits is told."""

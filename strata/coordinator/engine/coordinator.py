@@ -1,0 +1,277 @@
+"""The one writer: every command goes through here, in order, on one event loop. A reply leaves only when everything it
+rests on is durable; followers and waiters hear of an event only then, too.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from strata.clock import Clock
+from strata.coordinator.engine.feed import Feed
+from strata.coordinator.engine.meter import Meter
+from strata.coordinator.engine.snapshots import Snapshots
+from strata.coordinator.engine.vault import Vault
+from strata.coordinator.engine.waiters import Tell, Waiter, Waiters
+from strata.coordinator.journal.base import Journal, Record
+from strata.coordinator.state import commands as c
+from strata.coordinator.state.attempts import Attempt, Verdict
+from strata.coordinator.state.cluster import Applied, ClusterState
+from strata.coordinator.state.membership import Worker
+from strata.coordinator.state.now import Now, read_clock
+from strata.coordinator.state.outcomes import Outcome
+from strata.coordinator.state.replies import BarrierReply
+from strata.errors import Unavailable
+from strata.types import events as e
+from strata.types.barriers import BarrierArrival, BarrierKey
+
+__all__ = ["Coordinator"]
+
+_log = logging.getLogger(__name__)
+
+_SNAPSHOT_EVERY = 5_000
+
+
+class Coordinator:
+    """Owns the state. `stopped` is done when it was told to stop, or holds the error after which nothing may be
+    promised any more."""
+
+    def __init__(self, state: ClusterState, journal: Journal, clock: Clock) -> None:
+        self.state = state
+        self.feed = Feed()
+        self.vault = Vault()
+        self.meter = Meter(clock)
+        self._journal = journal
+        self._snapshots = Snapshots(state)
+        self._clock = clock
+        self._seq = 0
+        self._durable = 0
+        self._snapshot_seq = 0
+        self._unpublished: deque[tuple[Record, e.Event]] = deque()
+        self._waiting: deque[tuple[int, Callable[[BaseException | None], None]]] = deque()
+        self._barriers = Waiters()
+        self._released_at: dict[BarrierKey, float] = {}
+        self._attempts: dict[str, list[asyncio.Future[None]]] = {}
+        self._listeners: list[Callable[[e.Event], None]] = []
+        self.orders: dict[str, tuple[str, ...]] = {}  # worker → what its next heartbeats answer as pending commands
+        self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # --- start and stop
+
+    async def open(self) -> None:
+        """Replays the journal, gives every known lease a fresh term, and begins a new term of its own."""
+        stored = self._journal.open(self._on_durable, self._on_failure)
+        now = self.now()
+        self._snapshots.restore(stored, now)
+        self.state.datasets.around_dealing = self.meter.dealing  # not before: a replay is no dealing
+        self.vault.restore(stored.private)
+        self._seq = self._durable = stored.last_seq
+        self._snapshot_seq = stored.snapshot_seq
+        self.feed.start_after(stored.snapshot_seq, stored.records)
+        self.state.renew_leases(now)
+        await self.ask(c.Start(cluster_id=uuid.uuid4().hex))
+        _log.info(
+            "term %d of cluster %s: %d workers, %d datasets, %d tasks known",
+            self.state.term,
+            self.state.cluster_id,
+            len(self.state.membership.workers),
+            len(self.state.datasets.specs),
+            len(self.state.tasks.tasks),
+        )
+
+    def stop(self) -> None:
+        """No more commands: whoever serves this coordinator ends when `stopped` is done."""
+        if not self.stopped.done():
+            self.stopped.set_result(None)
+
+    def close(self) -> None:
+        """Saves a snapshot, so that the next start is quick, and lets go of the journal."""
+        if not (self.stopped.done() and self.stopped.exception()):
+            self._save_snapshot()
+        self._journal.close()
+
+    def listen(self, listener: Callable[[e.Event], None]) -> None:
+        """Calls `listener` with every event once it is durable. It must be quick and must not raise."""
+        self._listeners.append(listener)
+
+    def now(self) -> Now:
+        return read_clock(self._clock)
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event that is in the state, durable or not yet."""
+        return self._seq
+
+    # --- commands
+
+    async def ask(self, command: c.Command) -> object:
+        """Applies a command and gives its reply when that is safe to give."""
+        applied = self.apply(command)
+        await self.settled()
+        return applied.reply
+
+    def apply(self, command: c.Command) -> Applied:
+        """Applies a command and queues its events; the caller must await `settled` before it answers anybody."""
+        if self.stopped.done():
+            raise Unavailable("the coordinator is shutting down")
+        now = self.now()
+        applied = self.state.apply(command, now)
+        if applied.events:
+            self._record(applied.events, now, self.vault.take(command, applied.events))
+        return applied
+
+    def _record(self, events: list[e.Event], now: Now, private: Mapping[str, bytes]) -> None:
+        records = []
+        for event in events:
+            self._seq += 1
+            record = Record(self._seq, now.wall, type(event).__name__, e.encode_event(event))
+            records.append(record)
+            self._unpublished.append((record, event))
+            self._snapshots.note(record)
+            if isinstance(event, e.BarrierReleased):
+                self._released_at[BarrierKey(event.task_id, event.barrier_id, event.step)] = now.monotonic
+        self._journal.append(records, private)
+
+    async def settled(self) -> None:
+        """Returns when everything that has been decided so far is durable."""
+        if self._durable >= self._seq:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def resolve(error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        self._waiting.append((self._seq, resolve))
+        await future
+
+    def when_settled(self, then: Callable[[BaseException | None], None]) -> None:
+        """`settled` for those who have no task: calls `then` now or when it is so, with the error if it never will."""
+        if self._durable >= self._seq:
+            then(None)
+        else:
+            self._waiting.append((self._seq, then))
+
+    # --- durability
+
+    def _on_durable(self, seq: int) -> None:
+        self._durable = seq
+        published: list[Record] = []
+        while self._unpublished and self._unpublished[0][0].seq <= seq:
+            record, event = self._unpublished.popleft()
+            published.append(record)
+            self._announce(event)
+        if published:
+            self.feed.publish(published)
+        while self._waiting and self._waiting[0][0] <= seq:
+            self._waiting.popleft()[1](None)
+        self.meter.commits(self._journal.take_commit_times())
+        if seq - self._snapshot_seq >= _SNAPSHOT_EVERY:
+            self._save_snapshot()
+
+    def _on_failure(self, error: BaseException) -> None:
+        _log.critical("the journal has failed, stopping: %s", error)
+        if not self.stopped.done():
+            self.stopped.set_exception(Unavailable(f"the journal cannot be written: {error}"))
+        while self._waiting:
+            self._waiting.popleft()[1](Unavailable(f"the journal cannot be written: {error}"))
+
+    def _save_snapshot(self) -> None:
+        """Of everything decided so far: the journal keeps the order, so it cannot become durable before its records."""
+        self._journal.save_snapshot(self._snapshots.take(self._seq))
+        self._snapshot_seq = self._seq
+
+    def _announce(self, event: e.Event) -> None:
+        """Tells those who wait here what has become true."""
+        match event:
+            case e.BarrierReleased() | e.BarrierBroke():
+                self._announce_barrier(event)
+            case e.CheckpointPrepared() | e.CheckpointAborted():
+                self._wake_attempt(event.attempt)
+            case e.CheckpointCommitted():
+                self._wake_attempt(event.attempt)
+                self.meter.checkpoint(event.size_bytes, event.duration_s)
+            case e.MembersLost():
+                self._barriers.fence(dict(zip(event.worker_ids, event.reasons, strict=True)))
+            case _:
+                pass
+        for listener in self._listeners:
+            listener(event)
+
+    def _announce_barrier(self, event: Outcome) -> None:
+        self._barriers.release(event)
+        complete_at = self._released_at.pop(BarrierKey(event.task_id, event.barrier_id, event.step), None)
+        if complete_at is not None:
+            latency_ms = (self._clock.monotonic() - complete_at) * 1e3
+            self.meter.barrier(latency_ms, max(0.0, event.at - event.created_at) * 1e3)
+
+    # --- waiting
+
+    async def wait_barrier(self, arrival: BarrierArrival) -> Outcome:
+        """Arrives and waits for the outcome. A waiter that is cancelled withdraws its arrival."""
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def tell(_: Waiter, outcome: Outcome | BaseException) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, BaseException):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        waiter = self.arrive(arrival, tell)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.give_up(waiter)
+            raise
+        finally:
+            self.state.barriers.collected(waiter.key, arrival.worker_id)
+
+    def arrive(self, arrival: BarrierArrival, tell: Tell) -> Waiter:
+        """Arrives; `tell` hears the outcome once it is durable, never before this has returned."""
+        applied = self.apply(c.Arrive(arrival=arrival))
+        reply = applied.reply
+        assert isinstance(reply, BarrierReply)
+        waiter = Waiter(reply.key, reply.round, arrival.worker_id, arrival.request_id, tell)
+        outcome = reply.outcome
+        if outcome is not None and self._durable >= self._seq:
+            asyncio.get_running_loop().call_soon(waiter.tell, outcome)
+        elif outcome is None or applied.events:
+            self._barriers.add(waiter)
+        else:  # decided by another call, whose events are on their way to the disk
+            decided = outcome
+            self._waiting.append((self._seq, lambda error: waiter.tell(error or decided)))
+        return waiter
+
+    def give_up(self, waiter: Waiter) -> None:
+        """Only the last call of a member withdraws its arrival."""
+        if self._barriers.remove(waiter):
+            self.state.barriers.withdraw(waiter.key, waiter.round, waiter.worker_id)
+
+    async def wait_attempt(self, attempt: str, worker: Worker) -> Attempt:
+        """Returns when the attempt is decided, or when it is this worker's turn to write COMMIT.json."""
+        while True:
+            known = self.state.checkpoints.attempt(attempt)
+            await self.settled()
+            if known.verdict in (Verdict.COMMITTED, Verdict.ABORTED):
+                return known
+            if known.verdict is Verdict.PREPARED and known.committer == worker.rank:
+                return known
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            waiters = self._attempts.setdefault(attempt, [])
+            waiters.append(future)
+            try:
+                await future
+            finally:
+                waiters.remove(future)
+
+    def _wake_attempt(self, attempt: str) -> None:
+        for future in self._attempts.pop(attempt, ()):  # each waiter takes itself off the list
+            if not future.done():
+                future.set_result(None)

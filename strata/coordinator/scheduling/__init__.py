@@ -1,0 +1,1 @@
+"""Which ranks of which tasks run where, and how they are started."""

@@ -1,0 +1,344 @@
+"""Carries out the decisions about tasks: asks `placement` what should be, has it journaled, and only then tells the
+agents. Driven by events and a slow tick; everything it keeps itself is rebuilt from the agents' reports.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.scheduling.launch import desired_process, pick_ports
+from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, plan_stop_step
+from strata.coordinator.state import commands as c
+from strata.coordinator.state import endings as d
+from strata.coordinator.state import placement as p
+from strata.coordinator.state.membership import Caller
+from strata.coordinator.state.tasks import Task
+from strata.errors import StrataError
+from strata.protocol.generated import agents_pb2 as ag
+from strata.trust.proofs import SECRET_VARIABLE, Proofs
+from strata.types import events as e
+from strata.types.tasks import TaskCourse, TaskStatus, incarnation_of, worker_id_of
+from strata.types.workers import WorkerSpec
+
+__all__ = ["Scheduler"]
+
+_log = logging.getLogger(__name__)
+
+_TICK_S = 0.25
+_WATCH_S = 0.5
+_WAKING = (e.TaskSubmitted, e.TaskChanged, e.AgentJoined, e.AgentLost, e.MembersLost)
+
+Push = Callable[[ag.DesiredState], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """What an agent last said of a rank's process."""
+
+    agent_id: str
+    running: bool
+    end: d.RankEnd | None
+
+
+class Scheduler:
+    """One per coordinator. `entrypoints` maps task types to command lines; `proofs` makes the secrets of attempts."""
+
+    def __init__(self, coordinator: Coordinator, entrypoints: Mapping[str, Sequence[str]], proofs: Proofs) -> None:
+        self._coordinator = coordinator
+        self._state = coordinator.state
+        self._entrypoints = entrypoints
+        self._proofs = proofs
+        self._agents: dict[str, Push] = {}
+        self._sent: dict[str, bytes] = {}
+        self._stale = True  # something changed that agents may have to hear of
+        self._version = 0
+        self._watched_at = 0.0
+        self._processes: dict[tuple[str, int, int], _Process] = {}
+        self._progress = ProgressWatch()
+        self._wake = asyncio.Event()
+        coordinator.listen(self._on_event)
+
+    def _on_event(self, event: e.Event) -> None:
+        if isinstance(event, _WAKING):
+            self._wake.set()
+        if isinstance(event, e.TaskChanged):
+            self._stale = True
+
+    # --- agents
+
+    def attach(self, agent_id: str, push: Push) -> None:
+        """From now on this agent hears what should run on its host. A newer stream of the same agent replaces it."""
+        self._agents[agent_id] = push
+        self._sent.pop(agent_id, None)
+        self._stale = True
+        self._wake.set()
+
+    def detach(self, agent_id: str, push: Push) -> bool:
+        """False when a newer stream had taken this one's place."""
+        if self._agents.get(agent_id) != push:  # not `is`: a bound method is a new object each time it is named
+            return False
+        del self._agents[agent_id]
+        return True
+
+    async def report(self, agent_id: str, hostname: str, report: ag.ProcessReport) -> None:
+        """A rank's process started or ended. Reports of attempts that are over change nothing but the slot count."""
+        key = (report.task_id, report.attempt, report.rank)
+        known = self._processes.get(key)
+        if known is not None and not known.running:
+            return  # what has ended stays ended, as it was first told
+        end = None if report.running else _end_of(report)
+        task = self._state.tasks.tasks.get(report.task_id)
+        over = task is None or task.status.final
+        if over and end is not None:
+            self._processes.pop(key, None)
+        else:
+            self._processes[key] = _Process(agent_id, report.running, end)
+        if task is not None and not over and task.attempt == report.attempt and task.course.placement:
+            self._follow(task, report, hostname, agent_id, end)
+        await self._coordinator.settled()
+        self._wake.set()
+
+    def _follow(
+        self, task: Task, report: ag.ProcessReport, hostname: str, agent_id: str, end: d.RankEnd | None
+    ) -> None:
+        """Membership hears of it at once: a death breaks barriers now, not when a lease runs out. A rank that finished
+        stays a member until its task ends, for its peers still count on their generation."""
+        if end is None:
+            spec = WorkerSpec(
+                worker_id=worker_id_of(task.task_id, report.rank),
+                task_id=task.task_id,
+                incarnation=incarnation_of(task.task_id, task.attempt, report.rank),
+                rank=report.rank,
+                hostname=hostname,
+                agent_id=agent_id,
+                metadata={"pid": str(report.pid)},
+            )
+            if not self._joined(task, report.rank):
+                self._try(c.RegisterWorker(spec=spec))
+        elif not end.well and self._joined(task, report.rank):
+            asked = task.status is not TaskStatus.RUNNING
+            why = f"stopped, since the task is {task.status}" if asked else str(end)
+            self._try(c.LoseWorkers(gone={worker_id_of(task.task_id, report.rank): why}, left=asked))
+
+    def _joined(self, task: Task, rank: int) -> bool:
+        worker = self._state.membership.workers.get(worker_id_of(task.task_id, rank))
+        expected = incarnation_of(task.task_id, task.attempt, rank)
+        return worker is not None and worker.alive and worker.incarnation == expected
+
+    def _try(self, command: c.Command) -> None:
+        try:
+            self._coordinator.apply(command)
+        except StrataError as error:
+            _log.warning("%s: %s", type(command).__name__, error)
+
+    # --- deciding
+
+    async def run(self) -> None:
+        """Runs until it is cancelled."""
+        while True:
+            await self.step()
+            try:
+                async with asyncio.timeout(_TICK_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+            finally:
+                self._wake.clear()
+
+    async def step(self) -> None:
+        """One round: decide, journal, tell."""
+        now = self._coordinator.now().monotonic
+        look = now - self._watched_at >= _WATCH_S
+        for task in [task for task in self._state.tasks.tasks.values() if not task.status.final]:
+            decision = self._decide(task)
+            if decision is not None:
+                self._carry_out(task, decision)
+            if look:
+                self._watched_at = now
+                self._watch(task)
+        self._place_queued()
+        self._keep_finished()
+        await self._coordinator.settled()
+        self._tell()
+
+    def _decide(self, task: Task) -> d.Decision | None:
+        now = self._coordinator.now()
+        match task.status:
+            case TaskStatus.RUNNING:
+                return d.plan_end(task, self._ends(task), self._step(task), now, random.random())  # noqa: S311  # jitter
+            case TaskStatus.STOPPING:
+                return d.plan_stopped(task, self._ends(task))
+            case TaskStatus.RECOVERING if len(self._ends(task)) == task.spec.worker_count:
+                return d.plan_restart(task, self._hosts(without=task.task_id), self._step(task), now)
+            case _:
+                return None
+
+    def _watch(self, task: Task) -> None:
+        """A running task that stands still says so; a stopping one is told at which step its ranks leave together."""
+        members = self._state.membership.alive_in(task.task_id)
+        if task.status is TaskStatus.STOPPING and not any(
+            item.worker_id in self._coordinator.orders for item in members
+        ):
+            step = task.course.stop_at if task.course.stop_at >= 0 else plan_stop_step(members)
+            if step is not None:
+                self._coordinator.orders.update({item.worker_id: (f"stop_at {step}",) for item in members})
+                self._say(task, task.reason, replace(task.course, stop_at=step))
+        if task.status is TaskStatus.RUNNING and len(members) == task.spec.worker_count:
+            given = task.spec.config.get("hang_timeout_s", HANG_S)
+            hang_s = float(given) if isinstance(given, int | float) and given > 0 else HANG_S
+            stuck = self._progress.stuck(members, hang_s, self._coordinator.now().monotonic)
+            if stuck or task.course.stuck:
+                course = replace(task.course, stuck=bool(stuck))
+                self._say(task, stuck or f"attempt {task.attempt}", course)
+
+    def _say(self, task: Task, reason: str, course: TaskCourse) -> None:
+        """Nothing becomes of the task but what is said of it."""
+        self._carry_out(task, d.Decision(status=task.status, reason=reason, attempt=task.attempt, course=course))
+
+    def _place_queued(self) -> None:
+        queued = [task for task in self._state.tasks.tasks.values() if task.status is TaskStatus.QUEUED]
+        if not queued:
+            return
+        for task_id, plan in p.plan_queue(queued, self._hosts()).items():
+            task = self._state.tasks.task(task_id)
+            if isinstance(plan, p.Lacking):
+                self._say(task, plan.reason, task.course)
+            else:
+                self._carry_out(task, d.plan_start(task, plan.agents, self._step(task)))
+
+    def _carry_out(self, task: Task, decision: d.Decision) -> None:
+        course = decision.course
+        if decision.attempt != task.attempt:
+            host = self._state.agents.agents[course.placement[0]]
+            master, gang = pick_ports()
+            course = replace(course, master_addr=host.address, master_port=master, gang_port=gang)
+        change = c.ChangeTask(
+            task_id=task.task_id,
+            status=decision.status,
+            reason=decision.reason,
+            attempt=decision.attempt,
+            course=course,
+        )
+        self._coordinator.apply(change)
+        if task.status.final:
+            self._dismiss(task)
+
+    def _dismiss(self, task: Task) -> None:
+        """The members of a task that is over leave; its processes' reports are only needed for the slots they hold."""
+        names = [worker_id_of(task.task_id, rank) for rank in range(task.spec.worker_count)]
+        self._progress.forget(names)
+        for name in names:
+            self._coordinator.orders.pop(name, None)
+        for worker in self._state.membership.alive_in(task.task_id):
+            caller = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
+            self._try(c.DeregisterWorker(caller=caller, reason=f"its task is {task.status}"))
+        for key in [key for key, known in self._processes.items() if key[0] == task.task_id and not known.running]:
+            del self._processes[key]
+
+    def _keep_finished(self) -> None:
+        """A rank that finished early holds its place without heartbeats, unless somebody waits for it in vain."""
+        now = self._coordinator.now()
+        for (task_id, attempt, rank), known in list(self._processes.items()):
+            task = self._state.tasks.tasks.get(task_id)
+            if task is None or task.status is not TaskStatus.RUNNING or task.attempt != attempt:
+                continue
+            if known.end is None or not known.end.well or not self._joined(task, rank):
+                continue
+            worker = self._state.membership.workers[worker_id_of(task_id, rank)]
+            waiting = [b for b in self._state.barriers.open.values() if b.key.task_id == task_id]
+            if any(worker.worker_id in self._state.barriers.missing(barrier) for barrier in waiting):
+                self._try(c.LoseWorkers(gone={worker.worker_id: "has finished and will not come to a barrier"}))
+            else:
+                worker.seen_at = now.monotonic
+
+    # --- what is known
+
+    def _step(self, task: Task) -> int:
+        latest = self._state.checkpoints.latest(task.task_id)
+        return latest.step if latest else -1
+
+    def _ends(self, task: Task) -> dict[int, d.RankEnd]:
+        """The ranks of the current attempt that are gone: reported so, or out of reach with a host that is lost."""
+        ends: dict[int, d.RankEnd] = {}
+        for rank, agent_id in enumerate(task.course.placement):
+            known = self._processes.get((task.task_id, task.attempt, rank))
+            if known is not None and known.end is not None:
+                ends[rank] = known.end
+            elif not self._reachable(agent_id) and not self._joined(task, rank):
+                ends[rank] = d.RankEnd(rank=rank, exit_code=None, message=f"agent {agent_id} is lost", preempted=True)
+        return ends
+
+    def _reachable(self, agent_id: str) -> bool:
+        agent = self._state.agents.agents.get(agent_id)
+        return agent is not None and agent.state.alive
+
+    def _hosts(self, without: str = "") -> list[p.Host]:
+        """Agents that are attached now, with the slots that other tasks hold."""
+        held: dict[str, int] = {}
+        for task in self._state.tasks.tasks.values():
+            if task.task_id != without and not task.status.final:
+                for agent_id in task.course.placement:
+                    held[agent_id] = held.get(agent_id, 0) + 1
+        for (task_id, attempt, _), known in self._processes.items():
+            owner = self._state.tasks.tasks.get(task_id)
+            leftover = owner is None or not owner.course.placement or owner.status.final or owner.attempt != attempt
+            if known.running and leftover and task_id != without:
+                held[known.agent_id] = held.get(known.agent_id, 0) + 1
+        return [
+            p.Host(
+                agent_id=agent.agent_id,
+                address=agent.address,
+                slots=agent.slots,
+                held=held.get(agent.agent_id, 0),
+                launcher=agent.launcher,
+            )
+            for agent in self._state.agents.agents.values()
+            if agent.state.alive and agent.agent_id in self._agents
+        ]
+
+    # --- telling
+
+    def _tell(self) -> None:
+        """Sends what should run on a host to every agent for which that has changed since it was last told."""
+        if not self._stale:
+            return
+        self._stale = False
+        wanted: dict[str, list[ag.DesiredProcess]] = {agent_id: [] for agent_id in self._agents}
+        for task in self._state.tasks.tasks.values():
+            if task.status.final:
+                continue
+            dataset = self._state.datasets.specs.get(task.spec.dataset_id)
+            private = self._private(task)
+            for rank, agent_id in enumerate(task.course.placement):
+                if agent_id in wanted:
+                    wanted[agent_id].append(desired_process(task, rank, self._entrypoints, dataset, private))
+        for agent_id, processes in wanted.items():
+            desired = ag.DesiredState(processes=processes)
+            content = desired.SerializeToString(deterministic=True)
+            if self._sent.get(agent_id) == content:
+                continue
+            self._sent[agent_id] = content
+            self._version += 1
+            desired.version = (self._state.term << 32) + self._version
+            self._agents[agent_id](desired)
+
+    def _private(self, task: Task) -> dict[str, str]:
+        """The part of its ranks' environment that only they may know."""
+        secret = self._proofs.mint_secret(task.task_id, task.attempt)
+        return {**self._coordinator.vault.env_of(task.task_id), SECRET_VARIABLE: secret}
+
+
+def _end_of(report: ag.ProcessReport) -> d.RankEnd:
+    return d.RankEnd(
+        rank=report.rank,
+        exit_code=None if report.exit_unknown or report.unstarted or report.hindered else report.exit_code,
+        message=report.message,
+        preempted=report.stopped,
+        unstarted=report.unstarted,
+        hindered=report.hindered,
+        out_of_memory=report.out_of_memory,
+        exception=report.exception,
+    )

@@ -1,0 +1,1 @@
+"""Rows of data as columns, and the types of their values."""

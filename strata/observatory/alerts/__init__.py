@@ -1,0 +1,1 @@
+"""Rules over points and over the cluster, and the book of what they found."""

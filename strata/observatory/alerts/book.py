@@ -1,0 +1,135 @@
+"""Findings become alerts: told once, kept on disk, shown on the stream, sent to a webhook if there is one."""
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from strata.clock import Clock
+from strata.errors import StoreUnavailable, StrataError
+from strata.observatory.background.part import cancel, spawn
+from strata.observatory.records.finding import Finding
+from strata.observatory.store.base import Store
+from strata.observatory.stream.broadcaster import Broadcaster
+from strata.protocol.generated.telemetry_pb2 import Batch
+
+__all__ = ["AlertBook"]
+
+_log = logging.getLogger(__name__)
+_KEEP = 500
+_QUIET_S = 300.0
+_MAX_WAITING = 1_000
+
+_NEWEST = """
+SELECT id, toUnixTimestamp64Milli(event_time) AS ms, kind, severity, message, run_id, task_id, worker_id, rank, step
+FROM {db}.events WHERE NOT startsWith(kind, 'attempt_') ORDER BY event_time DESC, id DESC LIMIT 500
+"""
+
+Accept = Callable[[Batch], Awaitable[Any]]
+Notify = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class AlertBook:
+    """The same kind about the same subject is one alert, for as long as it is found again within five minutes."""
+
+    def __init__(self, stream: Broadcaster, clock: Clock, accept: Accept, notify: Notify | None = None) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._accept = accept
+        self._notify = notify
+        self._alerts: deque[dict[str, Any]] = deque(maxlen=_KEEP)
+        self._last: dict[tuple[str, str], float] = {}
+        self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_MAX_WAITING)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = spawn(self._run(), "alerts")
+
+    async def stop(self) -> None:
+        await cancel(self._task)
+
+    def newest(self) -> list[dict[str, Any]]:
+        return list(self._alerts)
+
+    async def load(self, store: Store) -> None:
+        """What was found before this start."""
+        known = {alert["id"] for alert in self._alerts}
+        try:
+            rows = (await store.query(_NEWEST)).to_pylist()
+        except StoreUnavailable:
+            raise
+        except StrataError as error:  # a server on which we may not have tables of our own
+            _log.info("no earlier alerts: %s", error.message)
+            return
+        for row in rows:
+            if row["id"] not in known and len(self._alerts) < _KEEP:
+                self._alerts.append(_from_row(row))
+
+    def report(self, findings: list[Finding]) -> None:
+        """Shows them at once; disk and webhook follow."""
+        now = self._clock.monotonic()
+        fresh = [self._alert(finding) for finding in findings if self._is_new(finding, now)]
+        if not fresh:
+            return
+        self._alerts.extendleft(fresh)
+        self._stream.publish("alert", {"alerts": fresh})
+        for alert in fresh:
+            _log.warning("alert: %s", alert["message"])
+            with contextlib.suppress(asyncio.QueueFull):  # already shown; a flood need not be kept whole
+                self._waiting.put_nowait(alert)
+
+    def _is_new(self, finding: Finding, now: float) -> bool:
+        key = (finding.kind, finding.subject)
+        told = now - self._last.get(key, -_QUIET_S) < _QUIET_S
+        self._last[key] = now
+        if told:
+            return False
+        if len(self._last) > 10_000:
+            self._last = {known: at for known, at in self._last.items() if now - at < _QUIET_S}
+        return True
+
+    def _alert(self, finding: Finding) -> dict[str, Any]:
+        milliseconds = round(self._clock.wall() * 1000)
+        return {
+            "id": f"alert_{uuid.uuid4().hex[:12]}",
+            "timestamp": milliseconds // 1000,
+            "timestamp_ms": milliseconds,
+            "kind": finding.kind,
+            "severity": finding.severity,
+            "message": finding.message,
+            "run_id": finding.run_id,
+            "task_id": finding.task_id,
+            "worker_id": finding.worker_id,
+            "rank": finding.rank,
+            "step": finding.step,
+        }
+
+    async def _run(self) -> None:
+        while True:
+            alert = await self._waiting.get()
+            try:
+                await self._accept(_batch(alert))
+                if self._notify is not None:
+                    await self._notify(alert)
+            except StrataError as error:
+                _log.warning("an alert could not be kept or sent: %s", error.message)
+            except Exception:  # not set aside: that would be an alert again
+                _log.exception("alert %s could not be kept or sent", alert["id"])
+
+
+def _batch(alert: dict[str, Any]) -> Batch:
+    batch = Batch(batch_id=alert["id"])
+    row = batch.events.add(event_time_ms=alert["timestamp_ms"])
+    for name in ("id", "kind", "severity", "message", "run_id", "task_id", "worker_id", "rank", "step"):
+        if alert[name] is not None:
+            setattr(row, name, alert[name])
+    return batch
+
+
+def _from_row(row: dict[str, Any]) -> dict[str, Any]:
+    times = {"timestamp": row["ms"] // 1000, "timestamp_ms": row["ms"]}
+    names = {name: row[name] or None for name in ("run_id", "task_id", "worker_id")}
+    return {**{name: value for name, value in row.items() if name != "ms"}, **times, **names}

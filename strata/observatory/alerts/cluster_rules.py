@@ -1,0 +1,169 @@
+"""Watches the cluster: what its events say, and what its vitals and the silence of runs mean. Time is an argument."""
+
+import re
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from strata.observatory.records.finding import Finding
+from strata.types.metrics import RunInfo
+
+__all__ = ["ClusterDetector", "find_stalled", "from_event"]
+
+_STRAGGLER = 1.5
+_STRAGGLER_CHECKS = 5
+_MIN_RANKS = 3
+_MIN_SILENCE_S = 60.0
+_MAX_SILENCE_S = 3600.0
+# As coordinator/scheduling/progress.py words it in a running task's reason.
+_HANG = re.compile(r"rank (?P<rank>\d+) has made no step .*\(step (?P<step>\d+)\)")
+
+Record = dict[str, Any]
+
+
+def from_event(kind: str, body: Record) -> list[Finding]:
+    """Events that people want to be told of."""
+    if kind == "MembersLost" and not body["left"]:
+        return [
+            Finding(
+                kind="worker_lost",
+                severity="critical",
+                message=f"worker {worker_id} is lost: {reason}",
+                subject=f"{worker_id}/{body['generation']}",
+                run_id=body["task_id"] or None,
+                task_id=body["task_id"] or None,
+                worker_id=worker_id,
+            )
+            for worker_id, reason in zip(body["worker_ids"], body["reasons"], strict=True)
+        ]
+    if kind == "CheckpointAborted":
+        text = f"a checkpoint was given up: {body['reason']}"
+        return [Finding(kind="checkpoint_failed", severity="warning", message=text, subject=body["attempt"])]
+    if kind == "BarrierBroke":
+        return [
+            Finding(
+                kind="barrier_broken",
+                severity="warning",
+                message=f"barrier {body['barrier_id']} broke: {body['reason']}",
+                subject=f"{body['task_id']}/{body['barrier_id']}/{body['step']}/{body['round']}",
+                run_id=body["task_id"] or None,
+                task_id=body["task_id"] or None,
+                step=body["step"],
+            )
+        ]
+    if kind == "TaskChanged" and body["status"] == "failed":
+        return [
+            Finding(
+                kind="task_failed",
+                severity="critical",
+                message=f"task {body['task_id']} failed: {body['reason']}",
+                subject=body["task_id"],
+                run_id=body["task_id"],
+                task_id=body["task_id"],
+            )
+        ]
+    if kind == "TaskChanged" and body["status"] == "running" and (hang := _HANG.search(body["reason"])):
+        return [
+            Finding(
+                kind="hang",
+                severity="critical",
+                message=f"task {body['task_id']} hangs: {body['reason']}",
+                subject=f"{body['task_id']}/{body['attempt']}",
+                run_id=body["task_id"],
+                task_id=body["task_id"],
+                rank=int(hang["rank"]),
+                step=int(hang["step"]),
+            )
+        ]
+    return []
+
+
+class ClusterDetector:
+    """Late heartbeats and stragglers, from the workers list as REST shows it."""
+
+    def __init__(self) -> None:
+        self._slow: dict[str, int] = {}
+
+    def check(self, workers: list[Record]) -> list[Finding]:
+        """Called every few seconds."""
+        return [*self._late(workers), *self._stragglers(workers)]
+
+    def _late(self, workers: list[Record]) -> list[Finding]:
+        return [
+            Finding(
+                kind="late_heartbeat",
+                severity="warning",
+                message=f"worker {worker['id']} (rank {worker['rank']}) has not been heard of lately",
+                subject=f"{worker['id']}/{worker['incarnation']}",
+                run_id=worker["current_task"],
+                task_id=worker["current_task"],
+                worker_id=worker["id"],
+                rank=worker["rank"],
+                step=worker["current_step"],
+            )
+            for worker in workers
+            if worker["member_state"] == "suspect"
+        ]
+
+    def _stragglers(self, workers: list[Record]) -> list[Finding]:
+        by_task: dict[str, list[Record]] = {}
+        for worker in workers:
+            if worker["step_time_s"] and worker["status"] == "active" and not worker["section"]:
+                by_task.setdefault(worker["current_task"] or "", []).append(worker)
+        found, slow_now = [], set()
+        for group in by_task.values():
+            if len(group) < _MIN_RANKS:
+                continue
+            usual = median(worker["step_time_s"] for worker in group)
+            for worker in group:
+                if worker["step_time_s"] > _STRAGGLER * usual:
+                    slow_now.add(worker["id"])
+                    self._slow[worker["id"]] = self._slow.get(worker["id"], 0) + 1
+                    if self._slow[worker["id"]] == _STRAGGLER_CHECKS:
+                        found.append(_straggler(worker, usual))
+        for worker_id in [known for known in self._slow if known not in slow_now]:
+            del self._slow[worker_id]
+        return found
+
+
+def _straggler(worker: Record, usual: float) -> Finding:
+    factor = worker["step_time_s"] / usual
+    return Finding(
+        kind="straggler",
+        severity="warning",
+        message=f"rank {worker['rank']} ({worker['id']}) takes {factor:.1f} times as long per step as the median",
+        subject=f"{worker['id']}/{worker['incarnation']}",
+        run_id=worker["current_task"],
+        task_id=worker["current_task"],
+        worker_id=worker["id"],
+        rank=worker["rank"],
+        step=worker["current_step"],
+    )
+
+
+def find_stalled(runs: list[RunInfo], tasks: Mapping[str, str], now_ms: int) -> list[Finding]:
+    """Runs that go on and have been silent far longer than usual. `tasks` are the statuses of all tasks: a task knows
+    whether its run goes on; a run without one does while it says so and was heard of lately."""
+    found = []
+    for run in runs:
+        task = tasks.get(run.task_id or run.run_id)
+        running = run.is_active and (task == "running" if task is not None else run.status == "running")
+        if not running or run.last_event_ms is None or run.start_ms is None:
+            continue
+        silence_s = (now_ms - run.last_event_ms) / 1000
+        rows = max(1, run.num_points // max(1, run.num_series))
+        usual_s = (run.last_event_ms - run.start_ms) / 1000 / rows
+        if max(_MIN_SILENCE_S, 10 * usual_s) < silence_s < _MAX_SILENCE_S:
+            text = f"run {run.run_id} has sent nothing for {silence_s:.0f} s (step {run.latest_step})"
+            found.append(
+                Finding(
+                    kind="stalled_run",
+                    severity="warning",
+                    message=text,
+                    subject=f"{run.run_id}/{run.last_event_ms}",
+                    run_id=run.run_id,
+                    task_id=run.task_id,
+                    step=run.latest_step,
+                )
+            )
+    return found

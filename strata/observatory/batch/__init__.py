@@ -1,0 +1,1 @@
+"""A batch of points as columns, checked where it comes in."""

@@ -1,0 +1,133 @@
+"""What REST and SSE send of the cluster: each collection encoded once per change, never per request."""
+
+from collections.abc import Callable
+from typing import Any
+
+from strata.clock import Clock
+from strata.observatory.background.setaside import SetAside
+from strata.observatory.cluster import views
+from strata.observatory.cluster.fold import COLLECTIONS, Cluster, Record
+from strata.observatory.records.encoding import encode
+from strata.observatory.stream.broadcaster import Broadcaster
+
+__all__ = ["ClusterBoard"]
+
+_VIEWS: dict[str, Callable[[Cluster], Any]] = {
+    "workers": views.workers,
+    "tasks": views.tasks,
+    "datasets": views.datasets,
+    "checkpoints": views.checkpoints,
+    "barriers": views.barriers,
+    "metrics": views.metrics,
+}
+
+
+class ClusterBoard:
+    """The feed writes, everybody else reads. `status` is what GET /api/status adds to what it knows. A record that
+    cannot be read, followed or shown goes to `aside` and hides no other."""
+
+    def __init__(
+        self, stream: Broadcaster, clock: Clock, status: Callable[[], dict[str, Any]], aside: SetAside
+    ) -> None:
+        self.cluster = Cluster()
+        self.aside = aside
+        self.connected = False
+        self.problem: str | None = "connecting"
+        self.listeners: list[Callable[[str, Record, int], None]] = []
+        self._stream = stream
+        self._clock = clock
+        self._status = status
+        self._bodies: dict[str, bytes] = {}
+        self._stale: set[str] = set(COLLECTIONS)
+        self._told: Any = None
+
+    def load(self, seq: int, state: Record) -> None:
+        self.cluster.load(seq, state)
+        self._set_connected()
+
+    def apply(self, seq: int, kind: str, body: Record) -> None:
+        """An event that happened just now; those of a replay before a snapshot never come through here."""
+        if seq <= self.cluster.seq:
+            return
+        for take in (self._fold, *self.listeners):
+            with self.aside.guard("cluster events", f"{kind} (event {seq})"):
+                take(kind, body, seq)
+
+    def _fold(self, kind: str, body: Record, seq: int) -> None:
+        self.cluster.apply(seq, kind, body)
+
+    def set_vitals(self, workers: dict[str, Record], waiting: list[Record], figures: Record) -> None:
+        self.cluster.set_vitals(workers, waiting, figures)
+        self._set_connected()
+
+    def set_disconnected(self, problem: str) -> None:
+        """The last state stays, so that people can still see it; the status says that it is old."""
+        if self.connected or self.problem != problem:
+            self.connected, self.problem = False, problem
+            self.cluster.dirty.add("coordinator")
+
+    def _set_connected(self) -> None:
+        if not self.connected:
+            self.connected, self.problem = True, None
+            self.cluster.dirty.add("coordinator")
+
+    def body(self, name: str) -> bytes:
+        """The JSON of one collection. The coordinator's tells the time, so it is never an old one."""
+        self._collect()
+        if name == "coordinator" or name in self._stale or name not in self._bodies:
+            self._bodies[name] = encode(self._view(name))
+            self._stale.discard(name)
+        return self._bodies[name]
+
+    def task_state(self, task_id: str) -> tuple[str, str] | None:
+        """A task's status and the reason for it; None for one that the coordinator does not know."""
+        task = self.cluster.tasks.get(task_id)
+        return None if task is None else (str(task["status"]), str(task.get("reason") or ""))
+
+    def status(self) -> dict[str, Any]:
+        """GET /api/status: uptime and start are the coordinator's, null while nothing is known of it."""
+        cluster = self.cluster
+        started = cluster.started_at
+        now = self._clock.wall()
+        return {
+            "connected": self.connected,
+            **self._status(),
+            "uptime": max(0, round(now - started)) if started is not None and self.connected else None,
+            "generation": max(cluster.generations.values(), default=None),
+            "term": cluster.term,
+            "cluster_id": cluster.cluster_id or None,
+            "started_at": None if started is None else int(started),
+            "started_at_ms": None if started is None else round(started * 1000),
+            "problem": self.problem,
+        }
+
+    def publish(self) -> None:
+        """On each tick: collections that changed, each whole, in one event."""
+        status = self._status()
+        news = [status.get(name) for name in ("metric_store_problem", "set_aside")]
+        if news != self._told:  # of the observatory's own making: no event of the coordinator announces it
+            self._told = news
+            self.cluster.dirty.add("coordinator")
+        changed = self.cluster.dirty & set(COLLECTIONS)
+        self._collect()
+        parts = []
+        for name in COLLECTIONS:
+            if name in changed:
+                before = self._bodies.get(name)
+                body = self.body(name)
+                if body != before or name == "coordinator":
+                    parts.append(b'"%b":%b' % (name.encode(), body))
+        if parts:
+            self._stream.publish("state", b"{%b}" % b",".join(parts), topic="state")
+
+    def _collect(self) -> None:
+        self._stale |= self.cluster.dirty
+        self.cluster.dirty.clear()
+
+    def _view(self, name: str) -> Any:
+        if name == "coordinator":
+            return self.status()
+        view = _VIEWS[name](self.cluster)
+        while self.cluster.unshown:
+            self.aside.note("cluster lists", *self.cluster.unshown.popitem())
+        return view

@@ -1,0 +1,121 @@
+"""Keeps checkpoints in the store beside the metrics, so that a run's history outlives the coordinator's memory."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from strata.observatory.background.part import cancel, spawn
+from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.store.base import Store
+from strata.protocol.generated.telemetry_pb2 import Batch
+
+__all__ = ["CheckpointKeeper"]
+
+_log = logging.getLogger(__name__)
+_MAX_WAITING = 1_000
+_OF_RUN = """
+SELECT id, step, epoch, path, size_bytes, toUnixTimestamp64Milli(event_time) AS ms, worker_id, status, run_id,
+       duration_s, reason
+FROM {db}.checkpoints FINAL WHERE run_id = {run:String} ORDER BY step DESC, ms DESC LIMIT 2000
+"""
+
+
+class CheckpointKeeper:
+    """Listens to the cluster's events; a batch id of cluster and sequence makes a replay harmless."""
+
+    def __init__(self, board: ClusterBoard, accept: Callable[[Batch], Awaitable[Any]], store: Store) -> None:
+        self._board = board
+        self._accept = accept
+        self._store = store
+        self._waiting: asyncio.Queue[Batch] = asyncio.Queue(_MAX_WAITING)
+        self._task: asyncio.Task[None] | None = None
+        board.listeners.append(self._on_event)
+
+    async def start(self) -> None:
+        self._task = spawn(self._run(), "checkpoint-keeper")
+
+    async def stop(self) -> None:
+        await cancel(self._task)
+
+    async def of_run(self, run_id: str) -> list[dict[str, Any]]:
+        """Newest step first, in the shape of GET /api/checkpoints."""
+        rows = (await self._store.query(_OF_RUN, {"run": run_id})).to_pylist()
+        return [_shown(row) for row in rows]
+
+    def _on_event(self, kind: str, body: dict[str, Any], seq: int) -> None:
+        if kind == "CheckpointRemoved":
+            self._on_removed(body, seq)
+        if kind != "CheckpointCommitted":
+            return
+        batch = Batch(batch_id=f"checkpoint-{self._board.cluster.cluster_id}-{seq}")
+        row = batch.checkpoints.add(
+            event_time_ms=round(body["at"] * 1000),
+            id=body["checkpoint_id"],
+            run_id=body["task_id"],
+            worker_id=body["worker_id"],
+            step=body["step"],
+            epoch=body["epoch"],
+            path=body["storage_path"],
+            size_bytes=body["size_bytes"],
+            status="completed",
+        )
+        if body["duration_s"]:
+            row.duration_s = body["duration_s"]
+        self._put(batch)
+
+    def _on_removed(self, body: dict[str, Any], seq: int) -> None:
+        batch = Batch(batch_id=f"checkpoint-{self._board.cluster.cluster_id}-{seq}")
+        for checkpoint_id in body["checkpoint_ids"]:
+            record = self._board.cluster.checkpoints.get(checkpoint_id)
+            if record is None:
+                continue
+            row = batch.checkpoints.add(
+                event_time_ms=round(record["created_at"] * 1000) + 1,  # it replaces the commit's row and keeps its date
+                id=checkpoint_id,
+                run_id=record["task_id"] or "",
+                worker_id=record["worker_id"] or "",
+                step=record["step"],
+                epoch=record["epoch"],
+                path=record["path"],
+                size_bytes=record["size_bytes"],
+                status="removed",
+                reason=body["reason"],
+            )
+            if record.get("duration_s"):
+                row.duration_s = record["duration_s"]
+        if batch.checkpoints:
+            self._put(batch)
+
+    def _put(self, batch: Batch) -> None:
+        try:
+            self._waiting.put_nowait(batch)
+        except asyncio.QueueFull:
+            _log.warning("checkpoint %s is not kept in the metric store: too many wait", batch.checkpoints[0].id)
+
+    async def _run(self) -> None:
+        while True:
+            batch = await self._waiting.get()
+            with self._board.aside.guard("checkpoint history", batch.checkpoints[0].id):
+                await self._accept(batch)
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    duration = row["duration_s"]
+    return {
+        "id": row["id"],
+        "step": row["step"],
+        "epoch": row["epoch"],
+        "size": row["size_bytes"],
+        "path": row["path"],
+        "created_at": row["ms"] // 1000,
+        "created_at_ms": row["ms"],
+        "worker_id": row["worker_id"] or None,
+        "status": row["status"],
+        "task_id": row["run_id"] or None,
+        "duration_s": duration,
+        "throughput": row["size_bytes"] / 1e6 / duration if duration else None,
+        "verified": None,
+        "pinned": None,
+        "reason": row["reason"] or None,
+    }

@@ -1,0 +1,157 @@
+"""Follows the coordinator: one WatchState stream, taken up again where it broke. It writes the board, nothing else."""
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from strata.errors import CoordinatorUnavailable
+from strata.observatory.background.part import cancel, spawn
+from strata.observatory.cluster.board import ClusterBoard
+from strata.protocol.generated import control_pb2 as ct
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated.control_pb2_grpc import ControlStub
+from strata.protocol.status import from_rpc_error
+
+__all__ = ["CoordinatorFeed"]
+
+_log = logging.getLogger(__name__)
+_BACKOFF_S = (0.2, 0.5, 1.0, 2.0)
+_MAX_MESSAGE = 256 << 20
+# Vitals come twice a second; this long without any, and the connection is dead even if TCP has not noticed.
+_SILENCE_S = 10.0
+
+
+class CoordinatorFeed:
+    """One task; while the coordinator is away it tries again about every two seconds, for ever."""
+
+    def __init__(self, address: str, token: str | None, board: ClusterBoard) -> None:
+        self._address = address
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._board = board
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = spawn(self._run(), "coordinator-feed")
+
+    async def stop(self) -> None:
+        await cancel(self._task)
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            try:
+                async with grpc.aio.insecure_channel(
+                    self._address, options=[("grpc.max_receive_message_length", _MAX_MESSAGE)]
+                ) as channel:
+                    failures = 0 if await self._follow(channel) else failures + 1
+            except grpc.RpcError as error:
+                failures = 1 if self._board.connected else failures + 1
+                self._lost(from_rpc_error(error, address=self._address).message)
+            except TimeoutError:
+                self._lost(f"the coordinator at {self._address} went silent")
+            await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+
+    async def _follow(self, channel: grpc.aio.Channel) -> bool:
+        """One life of the stream; whether anything came."""
+        request = ct.WatchRequest(from_seq=self._board.cluster.seq, cluster_id=self._board.cluster.cluster_id)
+        call: Any = ControlStub(channel).WatchState(request, metadata=self._metadata)
+        came = False
+        while True:
+            async with asyncio.timeout(_SILENCE_S):
+                update = await call.read()
+            if update is grpc.aio.EOF:
+                self._lost(CoordinatorUnavailable(f"the coordinator at {self._address} ended the stream").message)
+                return came
+            came = True
+            self._take(update)
+
+    def _take(self, update: ct.StateUpdate) -> None:
+        match update.WhichOneof("update"):
+            case "snapshot":
+                with self._board.aside.guard("cluster events", f"the state as of event {update.snapshot.seq}"):
+                    self._board.load(update.snapshot.seq, json.loads(update.snapshot.state_json))
+            case "events":
+                for event in update.events.events:
+                    with self._board.aside.guard("cluster events", f"{event.kind} (event {event.seq})"):
+                        self._board.apply(event.seq, event.kind, json.loads(event.body_json))
+            case "vitals":
+                vitals = update.vitals
+                workers = {worker.worker_id: _worker(worker) for worker in vitals.workers}
+                self._board.set_vitals(workers, [_barrier(item) for item in vitals.barriers], _figures(vitals.figures))
+
+    def _lost(self, reason: str) -> None:
+        if self._board.connected:
+            _log.warning("the coordinator is away: %s", reason)
+        self._board.set_disconnected(reason)
+
+
+def _worker(vitals: ct.WorkerVitals) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "last_heartbeat": vitals.last_heartbeat,
+        "member_state": vitals.state,
+        "assigned_shards": vitals.assigned_shards,
+    }
+    if vitals.HasField("status"):
+        status = vitals.status
+        known |= {
+            "state": pb.WorkerStatus.State.Name(status.state).lower(),
+            "current_step": status.current_step,
+            "current_epoch": status.current_epoch,
+            "current_task": status.current_task,
+            "section": status.section or None,
+            "step_time_s": status.step_time_s or None,
+            "progress": status.progress or None,
+            "dataset_id": status.dataset_id or None,
+            "samples_done": status.samples_done,
+        }
+    if vitals.HasField("resources"):
+        known["resources"] = _resources(vitals.resources)
+    return known
+
+
+_MEASURED = (
+    "cpu_percent",
+    "memory_used_bytes",
+    "disk_read_bytes",
+    "disk_write_bytes",
+    "network_rx_bytes",
+    "network_tx_bytes",
+)
+
+
+def _resources(usage: pb.ResourceUsage) -> dict[str, Any]:
+    """What its sender did not measure is null."""
+    measured = {field.name: value for field, value in usage.ListFields()}
+    return {
+        **{name: measured.get(name) for name in _MEASURED},
+        "gpu_metrics": [
+            {
+                "gpu_id": gpu.gpu_id,
+                "utilization_percent": gpu.utilization_percent,
+                "memory_used_bytes": gpu.memory_used_bytes,
+                "memory_total_bytes": gpu.memory_total_bytes,
+                "temperature_celsius": gpu.temperature_celsius or None,
+            }
+            for gpu in usage.gpu_usage
+        ],
+    }
+
+
+def _barrier(vitals: ct.BarrierVitals) -> dict[str, Any]:
+    names = ("barrier_id", "task_id", "step", "arrived", "total", "created_at", "round")
+    return {**{name: getattr(vitals, name) for name in names}, "missing": list(vitals.missing)}
+
+
+def _figures(figures: ct.CoordinatorFigures) -> dict[str, Any]:
+    """Optional fields that were not measured stay away, and so become null."""
+    scalars = {field.name: value for field, value in figures.ListFields() if isinstance(value, int | float)}
+    return {
+        **scalars,
+        "requests_by_method": dict(figures.requests_by_method),
+        "barrier_latency_buckets": list(figures.barrier_latency_buckets),
+        "barrier_bucket_bounds_ms": list(figures.barrier_bucket_bounds_ms),
+    }

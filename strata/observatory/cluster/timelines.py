@@ -1,0 +1,224 @@
+"""Follows what tasks go through: their attempts, kept in the store so that a restart knows them, and what their ranks
+do, looked at once a second. It only watches; nothing here changes a task.
+"""
+
+import asyncio
+import json
+import logging
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable, Set
+from dataclasses import replace
+from typing import Any
+
+from strata.clock import Clock
+from strata.errors import StoreUnavailable, StrataError
+from strata.observatory.background.part import cancel, spawn
+from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.cluster.timeline import Attempt, Course, Facts, activity, course_view
+from strata.observatory.store.base import Store
+from strata.protocol.generated.telemetry_pb2 import Batch
+
+__all__ = ["ATTEMPT_KIND", "CourseBook"]
+
+_log = logging.getLogger(__name__)
+ATTEMPT_KIND = "attempt_"
+# What ranks were seen doing, in seconds; the newest of a task holds all of it.
+_WATCHED_KIND = "attempt_watched"
+_EVERY_S = 1.0
+_SAVE_EVERY = 10
+_MAX_WAITING = 1_000
+_MAX_TASKS = 1_000
+# By then the last points of an attempt are in the store.
+_SETTLED_S = 10.0
+
+_PAST = """
+SELECT task_id, kind, attempt, step, message, toUnixTimestamp64Milli(event_time) AS ms
+FROM {db}.events WHERE startsWith(kind, 'attempt_') AND kind != 'attempt_watched' ORDER BY event_time DESC LIMIT 10000
+"""
+_WATCHED = """
+SELECT task_id, argMax(message, event_time) AS message FROM {db}.events WHERE kind = 'attempt_watched' GROUP BY task_id
+"""
+# Host samples are no work: agents send them from the first moment on.
+_POINTS = """
+SELECT toUnixTimestamp64Milli(min(event_time)) AS first_ms, max(step) AS top_step, count() AS n,
+       toUnixTimestamp64Milli(maxIf(event_time, step <= {back_to:Int64})) AS back_ms,
+       countIf(step <= {back_to:Int64}) AS before
+FROM {db}.metric_points WHERE run_id IN {runs:Array(String)} AND NOT startsWith(metric, 'sys.')
+AND event_time >= fromUnixTimestamp64Milli({from_ms:Int64}) AND event_time < fromUnixTimestamp64Milli({to_ms:Int64})
+"""
+
+Accept = Callable[[Batch], Awaitable[Any]]
+RunsOf = Callable[[str], list[str]]
+
+
+class CourseBook:
+    """`accept` makes an attempt's event durable; `runs_of` names the runs of a task."""
+
+    def __init__(self, board: ClusterBoard, store: Store, accept: Accept, clock: Clock, runs_of: RunsOf) -> None:
+        self._board = board
+        self._store = store
+        self._accept = accept
+        self._clock = clock
+        self._runs_of = runs_of
+        self._courses: dict[str, Course] = {}
+        self._facts: dict[tuple[str, int], Facts] = {}
+        self._unsaved: set[str] = set()
+        self._waiting: asyncio.Queue[Batch] = asyncio.Queue(_MAX_WAITING)
+        self._tasks: list[asyncio.Task[None]] = []
+        board.listeners.append(self._on_event)
+
+    async def start(self) -> None:
+        self._tasks = [spawn(self._keep(), "course-keeper"), spawn(self._watch(), "course-watch")]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            await cancel(task)
+
+    async def load(self, store: Store) -> None:
+        """Attempts before this start, oldest first, and what was seen of them."""
+        try:
+            rows = (await store.query(_PAST)).to_pylist()
+            watched = (await store.query(_WATCHED)).to_pylist()
+        except StoreUnavailable:
+            raise
+        except StrataError as error:  # a server on which we may not have tables of our own
+            _log.debug("no earlier attempts: %s", error.message)
+            return
+        for row in reversed(rows):
+            with self._board.aside.guard("task attempts", f"attempt {row['attempt']} of task {row['task_id']}"):
+                step = -1 if row["step"] is None else row["step"]
+                status = row["kind"].removeprefix(ATTEMPT_KIND)
+                self._of(row["task_id"]).change(status, row["attempt"], row["message"], row["ms"] / 1000, step)
+        for row in watched:
+            with self._board.aside.guard("task attempts", f"what was seen of task {row['task_id']}"):
+                seen = json.loads(row["message"])
+                self._of(row["task_id"]).restore(seen["samples"], seen["watched_s"])
+
+    async def view(self, task_id: str) -> dict[str, Any]:
+        """Attempts and shares as of now; the store is asked only for what cannot change any more, or is not known."""
+        course = self._of(task_id)
+        facts = {}
+        for number, attempt in list(course.attempts.items()):  # the next one may begin while the store answers
+            facts[number] = await self._facts_of(task_id, attempt, course.attempts.get(number + 1))
+        return course_view(task_id, course, facts, self._clock.wall())
+
+    def _of(self, task_id: str) -> Course:
+        course = self._courses.get(task_id)
+        if course is None:
+            course = self._courses[task_id] = Course()
+            while len(self._courses) > _MAX_TASKS:
+                self._courses.pop(next(iter(self._courses)))
+        return course
+
+    def _on_event(self, kind: str, body: dict[str, Any], seq: int) -> None:
+        if kind != "TaskChanged" or body["attempt"] < 1:
+            return
+        self._facts.pop((body["task_id"], body["attempt"]), None)  # it may have ended: its end is looked at anew
+        self._of(body["task_id"]).change(
+            body["status"], body["attempt"], body["reason"], body["at"], body.get("step", -1)
+        )
+        self._save_watched({body["task_id"]} & self._unsaved)
+        batch = Batch(batch_id=f"attempt-{self._board.cluster.cluster_id}-{seq}")
+        row = batch.events.add(
+            event_time_ms=round(body["at"] * 1000),
+            id=batch.batch_id,
+            kind=f"{ATTEMPT_KIND}{body['status']}",
+            severity="info",
+            message=body["reason"],
+            task_id=body["task_id"],
+            attempt=body["attempt"],
+        )
+        if body.get("step", -1) >= 0:
+            row.step = body["step"]
+        self._queue(batch)
+
+    def _queue(self, batch: Batch) -> None:
+        try:
+            self._waiting.put_nowait(batch)
+        except asyncio.QueueFull:
+            _log.warning("a record of task %s is not kept: too many wait", batch.events[0].task_id)
+
+    def _save_watched(self, task_ids: Set[str]) -> None:
+        """All that was seen of these tasks, so that a restart of this process does not make it unmeasured."""
+        for task_id in task_ids:
+            course = self._of(task_id)
+            batch = Batch(batch_id=f"watched-{uuid.uuid4().hex}")
+            batch.events.add(
+                event_time_ms=round(self._clock.wall() * 1000),
+                id=batch.batch_id,
+                kind=_WATCHED_KIND,
+                severity="info",
+                message=json.dumps({"samples": course.samples, "watched_s": course.watched_s}),
+                task_id=task_id,
+            )
+            self._queue(batch)
+        self._unsaved -= task_ids
+
+    async def _keep(self) -> None:
+        while True:
+            batch = await self._waiting.get()
+            with self._board.aside.guard("task attempts", batch.batch_id):
+                await self._accept(batch)
+
+    async def _watch(self) -> None:
+        looks = 0
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            looks += 1
+            if self._board.connected:
+                with self._board.aside.guard("task attempts", "what the ranks are doing"):
+                    self.look(_EVERY_S)
+            if looks % _SAVE_EVERY == 0:
+                self._save_watched(set(self._unsaved))
+
+    def look(self, seconds: float) -> None:
+        """What the ranks of every working task are doing now. A rank that has not reached a step yet does not work."""
+        cluster = self._board.cluster
+        doing: dict[str, Counter[str]] = {}
+        for worker_id, worker in cluster.workers.items():
+            vitals = cluster.vitals.get(worker_id)
+            task = cluster.tasks.get(worker["task_id"])
+            if task is None or task["status"] not in ("running", "stopping") or worker["state"] != "ready":
+                continue
+            if vitals and vitals.get("current_step"):
+                doing.setdefault(worker["task_id"], Counter())[activity(vitals)] += 1
+        for task_id, counts in doing.items():
+            self._of(task_id).watch(counts, seconds)
+            self._unsaved.add(task_id)
+
+    async def _facts_of(self, task_id: str, attempt: Attempt, following: Attempt | None) -> Facts:
+        key = (task_id, attempt.number)
+        known = self._facts.get(key)
+        if known is not None:
+            return known if attempt.ended_at is not None else self._so_far(task_id, known)
+        back_to = following.resume_step if following is not None else None
+        until = attempt.ended_at if attempt.ended_at is not None else self._clock.wall()
+        where = {
+            "runs": self._runs_of(task_id),
+            "back_to": -1 if back_to is None else back_to,
+            "from_ms": round(attempt.started_at * 1000),
+            "to_ms": round(until * 1000) + 1,
+        }
+        try:
+            row = (await self._store.query(_POINTS, where)).to_pylist()[0]
+        except StoreUnavailable:
+            return Facts()
+        if not row["n"]:
+            return Facts()
+        facts = Facts(
+            working_at=row["first_ms"] / 1000,
+            top_step=row["top_step"],
+            resumed_step_at=row["back_ms"] / 1000 if row["before"] else None,
+        )
+        decided = following is not None or attempt.status != "recovering"
+        if attempt.ended_at is None or (decided and self._clock.wall() - attempt.ended_at > _SETTLED_S):
+            self._facts[key] = facts  # every point of the run is looked at once per attempt, not once per page
+        return facts
+
+    def _so_far(self, task_id: str, first: Facts) -> Facts:
+        """Of an attempt that lasts only the end moves, and its ranks say where they are."""
+        cluster = self._board.cluster
+        mine = [name for name, worker in cluster.workers.items() if worker["task_id"] == task_id]
+        steps = [cluster.vitals.get(name, {}).get("current_step") or 0 for name in mine]
+        return replace(first, top_step=max(steps, default=0) or first.top_step)

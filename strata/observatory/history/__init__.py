@@ -1,0 +1,1 @@
+"""What the store holds, read back, edited and watched for rows of others."""

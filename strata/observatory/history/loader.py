@@ -1,0 +1,156 @@
+"""Reading series back from the store: the newest point of all, curves into the cache, windows for a zoomed chart."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from strata.observatory.batch.columns import decode
+from strata.observatory.live.cache import NUM_BUCKETS, SeriesCache
+from strata.observatory.live.decimate import BUCKET, Buckets
+from strata.observatory.live.series import SeriesTable
+from strata.observatory.live.tally import SeriesStats
+from strata.observatory.live.view import LiveView, NewPoints
+from strata.observatory.spool.spool import Spool
+from strata.observatory.store.base import Store
+from strata.observatory.store.sql import SERIES, curves, series_of
+from strata.observatory.store.writer import StoreWriter
+from strata.types.metrics import SeriesKey
+
+__all__ = ["History", "StoredCurve", "read_curves"]
+
+_log = logging.getLogger(__name__)
+_SERIES_AT_ONCE = 1000
+_KEY = ("run_id", "metric", "host", "rank", "device")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCurve:
+    """One series as the store has it, in buckets."""
+
+    key: SeriesKey
+    unit: str
+    buckets: Buckets
+    stats: SeriesStats
+
+
+async def read_curves(store: Store, where: Mapping[str, Any], buckets: int) -> list[StoredCurve]:
+    """Every series that `where` selects, each in at most `buckets` buckets."""
+    sql, parameters = curves(where, buckets)
+    return list(_curves_of(await store.query(sql, parameters)))
+
+
+class History:
+    """Brings series into the live view so that what it says is store + what the spool still holds, to the point."""
+
+    def __init__(
+        self, store: Store, writer: StoreWriter, spool: Spool, series: SeriesTable, cache: SeriesCache
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._spool = spool
+        self._series = series
+        self._cache = cache
+
+    async def outline(self, live: LiveView) -> None:
+        """Everything in the store becomes known by its name, its count and its newest point; no curve is read."""
+        async with self._writer.quiet() as stored_end:
+            rows = (await self._store.query(SERIES)).to_pylist()
+            # No await from here on: nothing can come between the counts and the live view.
+            live.tick()  # what was taken but not ticked may be in the store already; shown now, it is replaced too
+            later = self._later(live, stored_end)
+            live.replace(list(range(len(self._series))), lambda: self._set_tallies(rows), later)
+
+    async def fetch(self, live: LiveView, numbers: Sequence[int], keep: Collection[int] = ()) -> None:
+        """Puts the curves of these series into the cache; others make room, but none of `keep`."""
+        for start in range(0, len(numbers), _SERIES_AT_ONCE):
+            await self._fetch_some(live, list(numbers[start : start + _SERIES_AT_ONCE]), keep)
+            await asyncio.sleep(0)
+
+    async def _fetch_some(self, live: LiveView, numbers: list[int], keep: Collection[int]) -> None:
+        keys = {self._series.key(number): number for number in numbers}
+        runs, metrics = sorted({key.run_id for key in keys}), sorted({key.metric for key in keys})
+        async with self._writer.quiet() as stored_end:
+            sql, parameters = series_of(runs, metrics)
+            counted = (await self._store.query(sql, parameters)).to_pylist()
+            found = await read_curves(self._store, {"runs": runs, "metrics": metrics}, NUM_BUCKETS)
+            # No await from here on, as above.
+            live.tick()
+            later = _only(self._later(live, stored_end), numbers)
+            for row in counted:
+                number = keys.get(_key_of(row))
+                if number is not None:
+                    self._series.set_stored(number, row["points"])
+            mine = [(keys[curve.key], curve) for curve in found if curve.key in keys]
+
+            def load() -> None:
+                # A row for each: a series of which the store has nothing yet gets its points from `later`.
+                live.make_room(min(len(numbers), self._cache.max_series), keep)
+                self._load_rows(mine)
+
+            live.replace(numbers, load, later)
+
+    def _set_tallies(self, rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            number = self._series.intern(_key_of(row), row["unit"])
+            self._series.set_stored(number, row["points"])
+            stats = SeriesStats(row["points"], row["bad"], row["top_step"], row["last_ms"], row["newest"])
+            self._cache.tally.set(number, stats)
+
+    def _load_rows(self, found: list[tuple[int, StoredCurve]]) -> None:
+        for number, curve in found:
+            if not self._cache.load(number, curve.buckets, curve.stats):
+                self._cache.tally.set(number, curve.stats)
+
+    def _later(self, live: LiveView, stored_end: int) -> NewPoints | None:
+        """Points that the live view has shown already but the store did not have when it was asked."""
+        end = live.applied_offset
+        if end <= stored_end:
+            return None
+        parts = []
+        for record in self._spool.read(stored_end, limit=end, max_bytes=1 << 62).records:
+            columns = decode(record.payload)
+            if columns.num_points:
+                numbers = self._series.intern_all(columns.heads)
+                parts.append(NewPoints(numbers[columns.series], columns.steps, columns.times, columns.values))
+        return NewPoints.joined(parts) if parts else None
+
+
+def _key_of(row: Mapping[str, Any]) -> SeriesKey:
+    return SeriesKey(*(row[name] for name in _KEY))
+
+
+def _only(points: NewPoints | None, numbers: list[int]) -> NewPoints | None:
+    if points is None:
+        return None
+    return points.take(np.flatnonzero(np.isin(points.numbers, numbers)))
+
+
+def _curves_of(table: pa.Table) -> Iterator[StoredCurve]:
+    if table.num_rows == 0:
+        return
+    columns = {name: table[name].to_numpy() for name in table.column_names if name not in (*_KEY, "unit")}
+    keys = list(zip(*(table[name].to_pylist() for name in _KEY), strict=True))
+    units = table["unit"]
+    starts = [0, *(place for place in range(1, len(keys)) if keys[place] != keys[place - 1])]
+    buckets = np.zeros(len(keys), BUCKET)
+    empty = columns["bad"] == columns["n"]
+    for name, fallback in (("smin", "sfirst"), ("smax", "sfirst"), ("tmin", "tfirst"), ("tmax", "tfirst")):
+        buckets[name] = np.where(empty, columns[fallback], columns[name])
+    buckets["vmin"] = np.where(empty, np.inf, columns["vmin"])
+    buckets["vmax"] = np.where(empty, -np.inf, columns["vmax"])
+    buckets["n"], buckets["bad"] = columns["n"], columns["bad"]
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        mine = buckets[start:end]
+        stats = SeriesStats(
+            total_points=int(mine["n"].sum()),
+            nan_count=int(mine["bad"].sum()),
+            last_step=int(columns["slast"][end - 1]),
+            last_time=int(columns["tlast"][end - 1]),
+            last_value=float(columns["vlast"][end - 1]),
+        )
+        yield StoredCurve(SeriesKey(*keys[start]), units[start].as_py(), mine, stats)

@@ -1,0 +1,144 @@
+"""Series for REST: from the live cache when they are whole there, else from the store."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from strata.errors import StoreUnavailable
+from strata.observatory.history.loader import History, StoredCurve, read_curves
+from strata.observatory.live.decimate import Curve, curve_of, thin
+from strata.observatory.live.view import LiveView
+from strata.observatory.store.base import Store
+from strata.observatory.store.sql import CHECKPOINT_ROWS
+from strata.types.metrics import SeriesKey
+
+__all__ = ["CurveReader"]
+
+_SETTLE_S = 3.0
+
+
+class CurveReader:
+    """Answers with at most `points` points per series, extremes included."""
+
+    def __init__(self, live: LiveView, history: History, store: Store, flush: Callable[[], Awaitable[None]]) -> None:
+        self._live = live
+        self._history = history
+        self._store = store
+        self._flush = flush
+
+    async def bring(self, numbers: Sequence[int]) -> list[int]:
+        """Those of these series that the cache has, once what was not in it has been read from the store. While there
+        is no store that is less than was asked for."""
+        known = [number for number in numbers if self._is_known(number)]
+        missing = [number for number in known if not self._live.cache.has(number)]
+        if missing:
+            with contextlib.suppress(StoreUnavailable):
+                await self._history.fetch(self._live, missing, keep=known)
+        return [number for number in known if self._live.cache.has(number)]
+
+    def _is_known(self, number: int) -> bool:
+        series = self._live.series
+        return number < len(series) and series.key(number).run_id not in self._live.runs.deleted
+
+    async def read(self, run_id: str, where: Mapping[str, Any], points: int) -> list[dict[str, Any]]:
+        """`where` as in sql.curves, without the run; None means no limit."""
+        self._live.tick()  # who has just sent points finds them
+        narrowed = any(value is not None for name, value in where.items() if name != "metric")
+        metric = where.get("metric")
+        if not narrowed and self._live.is_whole and self._is_shown(run_id, metric):
+            return self._from_cache(run_id, metric, points)
+        try:
+            await self._settle(run_id)
+            found = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2))
+        except StoreUnavailable:
+            if narrowed or not self._is_shown(run_id, metric):
+                raise
+            return self._from_cache(run_id, metric, points)  # what is live, while there is no more
+        return await asyncio.to_thread(lambda: [_stored(curve, points) for curve in found])
+
+    async def checkpoint_rows(self, run_id: str) -> list[dict[str, Any]]:
+        """The newest thousand points of its `checkpoint*` metrics as they were written, with what their tags say."""
+        await self._settle(run_id)
+        rows = (await self._store.query(CHECKPOINT_ROWS, {"run": run_id})).to_pylist()
+        return [_row(row) for row in rows]
+
+    async def _settle(self, run_id: str) -> None:
+        """Points that were accepted but that the store has not got yet are waited for, within reason."""
+        series, cache = self._live.series, self._live.cache
+        ahead = not self._live.is_whole or any(
+            series.stored(number) < cache.stats(number).total_points for number in series.of_run(run_id)
+        )
+        if ahead:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_SETTLE_S):
+                    await self._wait_stored()
+
+    async def _wait_stored(self) -> None:
+        if not self._live.is_whole:
+            await self._store.wait_ready()  # just started, and so is the engine
+        if self._store.ready:
+            await self._flush()
+
+    def _is_shown(self, run_id: str, metric: str | None) -> bool:
+        series = self._live.series
+        numbers = [number for number in series.of_run(run_id) if metric in (None, series.key(number).metric)]
+        return bool(numbers) and all(self._live.cache.has(number) for number in numbers)
+
+    def _from_cache(self, run_id: str, metric: str | None, points: int) -> list[dict[str, Any]]:
+        series, cache = self._live.series, self._live.cache
+        answers = []
+        for number in series.of_run(run_id):
+            key = series.key(number)
+            if metric in (None, key.metric):
+                stats = cache.stats(number)
+                curve = cache.curve(number, points)
+                answers.append(_answer(key, series.unit(number), curve, stats.total_points, stats.nan_count))
+        return answers
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    text, milliseconds = row.pop("tags_json"), row.pop("ms")
+    try:
+        tags = json.loads(text) if text else {}
+    except ValueError:
+        tags = {"tags_json": text}  # somebody else's column: whatever it holds is shown
+    times = {"event_time": milliseconds // 1000, "event_time_ms": milliseconds}
+    return {**row, **times, "tags": tags if isinstance(tags, dict) else {"tags_json": text}}
+
+
+def _stored(found: StoredCurve, points: int) -> dict[str, Any]:
+    curve = curve_of(found.buckets)
+    stats = found.stats
+    if np.isfinite(stats.last_value) and (len(curve) == 0 or curve.steps[-1] < stats.last_step):
+        value = np.array([stats.last_value])
+        curve = Curve(
+            steps=np.append(curve.steps, stats.last_step),
+            times=np.append(curve.times, stats.last_time),
+            values=np.append(curve.values, value),
+            low=np.append(curve.low, value),
+            high=np.append(curve.high, value),
+            bad=np.append(curve.bad, 0),
+        )
+    return _answer(found.key, found.unit, thin(curve, points), stats.total_points, stats.nan_count)
+
+
+def _answer(key: SeriesKey, unit: str, curve: Curve, total: int, bad: int) -> dict[str, Any]:
+    return {
+        "metric": key.metric,
+        "host": key.host,
+        "rank": key.rank,
+        "device": key.device,
+        "unit": unit,
+        "steps": curve.steps,
+        "times": curve.times,
+        "values": curve.values,
+        "min": curve.low,
+        "max": curve.high,
+        "bad": curve.bad,
+        "total_points": total,
+        "nan_count": bad,
+    }

@@ -1,0 +1,165 @@
+"""The observatory and the cluster it follows as Prometheus text."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from strata.observatory.cluster import views
+from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.ingest.intake import IntakeCounts
+from strata.observatory.stream.broadcaster import Broadcaster
+
+__all__ = ["Exposition"]
+
+_INTAKE = {
+    "points": "Metric points accepted",
+    "logs": "Log lines accepted",
+    "batches": "Telemetry batches accepted",
+    "repeated": "Batches recognised as repeated and not taken twice",
+    "refused": "Batches refused",
+    "dropped_points": "Points that senders dropped because their buffer was full",
+    "late_points": "Points that came for a run after it was deleted",
+    "dropped_logs": "Log lines that senders dropped because their buffer was full",
+}
+_OWN_COUNTERS = {
+    "store_restarts": "Restarts of the store's process",
+    "inserted_points": "Points written into the store",
+    "unshown_points": "Points of series outside the live cache; they are in the store and read from there",
+}
+# In base units, as Prometheus wants them: the figure, its name here, its text and what it is divided by.
+_FIGURES = (
+    ("requests_per_s", "requests_per_second", "Requests per second at the coordinator", 1),
+    ("barrier_latency_p99_ms", "barrier_latency_p99_seconds", "Last arrival to release, 99th percentile", 1e3),
+    ("barrier_wait_p99_ms", "barrier_wait_p99_seconds", "First arrival to release, 99th percentile", 1e3),
+    ("shard_assignment_ms", "shard_assignment_seconds", "Time to deal shards", 1e3),
+    ("checkpoint_mb_per_s", "checkpoint_throughput_bytes_per_second", "Checkpoint throughput", 1e-6),
+    ("journal_commit_p99_ms", "journal_commit_p99_seconds", "Journal commit, 99th percentile", 1e3),
+    ("loop_lag_ms", "loop_lag_seconds", "Delay of the coordinator's event loop", 1e3),
+    ("uptime_s", "uptime_seconds", "Uptime of the coordinator", 1),
+)
+_WORKER_LABELS = ("worker", "task", "rank", "host")
+_WORKER_GAUGES = (
+    ("cpu_percent", "cpu_ratio", "Cores in use; 1 is one core", 100),
+    ("memory_used_bytes", "memory_bytes", "Resident memory", 1),
+)
+_WORKER_COUNTERS = {
+    "disk_read_bytes": "Bytes read from disk",
+    "disk_write_bytes": "Bytes written to disk",
+    "network_rx_bytes": "Bytes received by the worker's host since the worker began",
+    "network_tx_bytes": "Bytes sent by the worker's host since the worker began",
+}
+_GPU_GAUGES = (
+    ("utilization_percent", "utilization_ratio", "Use of the GPU, 0 to 1", 100),
+    ("memory_used_bytes", "memory_used_bytes", "Memory of the GPU in use", 1),
+    ("memory_total_bytes", "memory_size_bytes", "Memory of the GPU", 1),
+    ("temperature_celsius", "temperature_celsius", "Temperature of the GPU", 1),
+)
+
+
+class Exposition:
+    """Made on request; a scrape reads counters and the read model, nothing else."""
+
+    def __init__(
+        self, board: ClusterBoard, stream: Broadcaster, counts: IntakeCounts, gauges: Callable[[], dict[str, float]]
+    ) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(_Families(board, stream, counts, gauges))
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+class _Families(Collector):
+    def __init__(
+        self, board: ClusterBoard, stream: Broadcaster, counts: IntakeCounts, gauges: Callable[[], dict[str, float]]
+    ) -> None:
+        self._board = board
+        self._stream = stream
+        self._counts = counts
+        self._gauges = gauges
+
+    def collect(self) -> Iterator[Metric]:
+        for name, text in _INTAKE.items():
+            yield CounterMetricFamily(f"strata_ingest_{name}", text, value=getattr(self._counts, name))
+        for name, value in self._gauges().items():
+            if name in _OWN_COUNTERS:
+                yield CounterMetricFamily(f"strata_{name}", _OWN_COUNTERS[name], value=value)
+            else:
+                yield GaugeMetricFamily(f"strata_{name}", name.replace("_", " ").capitalize(), value=value)
+        yield GaugeMetricFamily("strata_stream_clients", "Open SSE streams", value=self._stream.num_clients)
+        yield CounterMetricFamily("strata_stream_resyncs", "Clients told to resync", value=self._stream.resyncs)
+        yield GaugeMetricFamily(
+            "strata_coordinator_connected", "Whether the coordinator answers", value=self._board.connected
+        )
+        if self._board.connected:
+            yield from self._cluster()
+
+    def _cluster(self) -> Iterator[Metric]:
+        cluster = self._board.cluster
+        workers, totals = views.workers(cluster), views.metrics(cluster)
+        yield GaugeMetricFamily("strata_active_workers", "Workers that train or save", value=totals["active_workers"])
+        yield _by_status("strata_workers", "Workers by status", workers)
+        yield _by_status("strata_tasks", "Tasks by status", views.tasks(cluster))
+        yield _by_status("strata_checkpoints", "Checkpoints by status", views.checkpoints(cluster))
+        yield from _resources([worker for worker in workers if worker["state"] != "lost" and worker["resources"]])
+        figures = cluster.figures
+        for name, shown, text, divisor in _FIGURES:
+            if figures.get(name) is not None:
+                yield GaugeMetricFamily(f"strata_coordinator_{shown}", text, value=figures[name] / divisor)
+        calls = CounterMetricFamily("strata_coordinator_requests", "Requests by method", labels=["method"])
+        for method, count in figures.get("requests_by_method", {}).items():
+            calls.add_metric([method], count)
+        yield calls
+        if figures.get("barrier_latency_buckets"):
+            yield _histogram(figures)
+
+
+def _resources(workers: list[dict[str, Any]]) -> Iterator[Metric]:
+    """Of workers that are alive and said what they use; what one did not measure it has no sample of."""
+    for name, shown, text, divisor in _WORKER_GAUGES:
+        family = GaugeMetricFamily(f"strata_worker_{shown}", text, labels=_WORKER_LABELS)
+        for worker in workers:
+            _add(family, _labels(worker), worker["resources"][name], divisor)
+        yield family
+    for name, text in _WORKER_COUNTERS.items():
+        counter = CounterMetricFamily(f"strata_worker_{name}", text, labels=_WORKER_LABELS)
+        for worker in workers:
+            _add(counter, _labels(worker), worker["resources"][name], 1)
+        yield counter
+    for name, shown, text, divisor in _GPU_GAUGES:
+        family = GaugeMetricFamily(f"strata_worker_gpu_{shown}", text, labels=[*_WORKER_LABELS, "gpu"])
+        for worker in workers:
+            for gpu in worker["resources"]["gpu_metrics"]:
+                _add(family, [*_labels(worker), str(gpu["gpu_id"])], gpu[name], divisor)
+        yield family
+
+
+def _labels(worker: dict[str, Any]) -> list[str]:
+    return [worker["id"], worker["current_task"] or "", str(worker["rank"]), worker["host"] or ""]
+
+
+def _add(family: GaugeMetricFamily | CounterMetricFamily, labels: list[str], value: float | None, by: float) -> None:
+    if value is not None:
+        family.add_metric(labels, value / by)
+
+
+def _by_status(name: str, text: str, rows: list[dict[str, Any]]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=["status"])
+    for status in sorted({row["status"] for row in rows}):
+        family.add_metric([status], sum(row["status"] == status for row in rows))
+    return family
+
+
+def _histogram(figures: dict[str, Any]) -> Metric:
+    bounds = [str(bound / 1000) for bound in figures["barrier_bucket_bounds_ms"]] + ["+Inf"]
+    total, buckets = 0, []
+    for bound, count in zip(bounds, figures["barrier_latency_buckets"], strict=True):
+        total += count
+        buckets.append((bound, float(total)))
+    seconds = figures.get("barrier_latency_sum_ms", 0.0) / 1e3  # a sum of zero is not sent
+    return HistogramMetricFamily(
+        "strata_barrier_latency_seconds", "Last arrival to release", buckets=buckets, sum_value=seconds
+    )

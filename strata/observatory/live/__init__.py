@@ -1,0 +1,1 @@
+"""What pages see now: series, runs and their newest points, in memory."""

@@ -1,0 +1,62 @@
+"""Follows how runs stand: a change is on the stream within two seconds, and an end that nobody else has written down
+(a kill, a silence, a task that failed) is kept in the store, so that a restart knows it."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from strata.clock import Clock
+from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.setaside import SetAside
+from strata.observatory.live.view import LiveView
+from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.metrics import RunInfo
+
+__all__ = ["RunEnds"]
+
+_LOOK_S = 2.0
+
+
+class RunEnds:
+    """One task that looks at all runs."""
+
+    def __init__(
+        self, live: LiveView, accept: Callable[[Batch], Awaitable[Any]], clock: Clock, aside: SetAside
+    ) -> None:
+        self._live = live
+        self._aside = aside
+        self._accept = accept
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = spawn(self._run(), "run-ends")
+
+    async def stop(self) -> None:
+        await cancel(self._task)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if self._live.is_whole:  # before, what the runs said of themselves is not read yet
+                with self._aside.guard("run states", "the look at all runs"):
+                    await self._look()
+
+    async def _look(self) -> None:
+        changed = self._live.runs.look()
+        if not changed:
+            return
+        self._live.publish_runs()
+        for run_id in changed:
+            info = self._live.runs.info(run_id)
+            if info is None or info.is_active or info.status in (None, info.state.value):
+                continue
+            with self._aside.guard("run states", f"the end of run {run_id}"):
+                await self._accept(self._row(info))
+
+    def _row(self, info: RunInfo) -> Batch:
+        batch = Batch(batch_id=f"run-end-{uuid.uuid4().hex}")
+        now_ms = round(self._clock.wall() * 1000)
+        batch.runs.add(run_id=info.run_id, status=info.state.value, reason=info.reason, updated_at_ms=now_ms)
+        return batch

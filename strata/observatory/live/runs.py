@@ -1,0 +1,228 @@
+"""What is known of every run: figures from the rollup, brought up to date by live points, names from its owner and from
+people, whose word wins. A run that was deleted stays unknown, whoever still speaks of it.
+"""
+
+import json
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+
+from strata.clock import Clock
+from strata.observatory.live.run_state import LOOK_S, RunFacts, RunVerdict, plan_state
+from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
+from strata.types.metrics import RunInfo, RunState
+from strata.types.shown import to_shown
+
+__all__ = ["RunBook"]
+
+
+@dataclass(slots=True)
+class _Entry:
+    first_ms: int | None = None
+    last_ms: int | None = None
+    heard_ms: int = 0  # when anything of it came in here, by our own clock
+    said_ms: int = 0  # when its owner last said how it stands, by its own clock
+    process: tuple[str, int, int] | None = None  # host, pid and start of the process that said so
+    is_gone: bool | None = None
+    top_step: int | None = None
+    points: int = 0
+    series: int = 0
+    details: dict[str, str] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    edits: dict[str, str] = field(default_factory=dict)
+
+
+class RunBook:
+    """All runs, newest first. Never forgets one that the store still has, unless it was deleted."""
+
+    def __init__(self, clock: Clock, timeout_s: float = 30.0) -> None:
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._entries: dict[str, _Entry] = {}
+        self._started_ms = self._now_ms
+        self._told: dict[str, RunVerdict] = {}
+        self._host = socket.gethostname()
+        self.deleted: set[str] = set()
+        self.task_of: Callable[[str], tuple[str, str] | None] = _no_task
+
+    def __contains__(self, run_id: str) -> bool:
+        return run_id in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def seen(self, run_id: str, first_ms: int, last_ms: int, top_step: int | None, points: int) -> None:
+        """Live points came in; arrival counts as a sign of life even when the sender's clock is off. `top_step` is None
+        when all of them are samples of the host: their steps are no steps of the training."""
+        if run_id in self.deleted:
+            return
+        entry = self._entries.setdefault(run_id, _Entry())
+        entry.first_ms = first_ms if entry.first_ms is None else min(entry.first_ms, first_ms)
+        entry.last_ms = last_ms if entry.last_ms is None else max(entry.last_ms, last_ms)
+        entry.top_step = _higher(entry.top_step, top_step)
+        entry.points += points
+        entry.heard_ms = self._now_ms
+
+    def set_series(self, run_id: str, count: int) -> None:
+        if run_id not in self.deleted:
+            self._entries.setdefault(run_id, _Entry()).series = count
+
+    def from_store(self, rows: Iterable[dict[str, Any]]) -> None:
+        """The rollup's figures: they include other writers, but may lag behind what is still in the spool."""
+        for row in rows:
+            if row["run_id"] in self.deleted:
+                continue
+            entry = self._entries.setdefault(row["run_id"], _Entry())
+            entry.first_ms = min(row["first_ms"], entry.first_ms or row["first_ms"])
+            entry.last_ms = max(row["last_ms"], entry.last_ms or 0)
+            entry.top_step = _higher(entry.top_step, row["top_step"])
+            entry.points = max(entry.points, row["points"])
+            entry.series = max(entry.series, row["series"])
+
+    def take(self, run: RunMessage) -> None:
+        """What its owner says now."""
+        details = {"name": run.name, "project": run.project, "task_id": run.task_id}
+        self.describe(run.run_id, details, run.config_json)
+        self.state(run.run_id, run.status, run.reason, run.updated_at_ms)
+        entry = self._entries.get(run.run_id)
+        if entry is not None and run.pid:  # else it is our own note of its end
+            entry.heard_ms = self._now_ms
+            if run.status == RunState.RUNNING:
+                entry.process, entry.is_gone = (run.host, run.pid, run.process_started_ms), None
+
+    def alive(self, run_id: str) -> None:
+        """Its process lives, and has nothing else to say."""
+        if run_id in self._entries:
+            self._entries[run_id].heard_ms = self._now_ms
+
+    def describe(self, run_id: str, details: dict[str, str], config_json: str) -> None:
+        """What its owner says of it: name, project, task, configuration. Empty fields change nothing."""
+        if run_id in self.deleted:
+            return
+        entry = self._entries.setdefault(run_id, _Entry())
+        entry.details.update({name: value for name, value in details.items() if value})
+        if config_json:
+            try:
+                config = json.loads(config_json)
+            except (ValueError, RecursionError):  # cut off, nested too deeply, or of more digits than Python reads
+                config = {"config": config_json}
+            entry.config = to_shown(config if isinstance(config, dict) else {"config": config})
+
+    def state(self, run_id: str, status: str, reason: str, said_ms: int) -> None:
+        """How its owner says that it stands. The newest word counts: what the store has may be older than what came
+        in since."""
+        entry = self._entries.get(run_id)
+        if entry is not None and status and said_ms >= entry.said_ms:
+            entry.said_ms = said_ms
+            entry.details |= {"status": status, "reason": reason}
+
+    def look(self) -> list[str]:
+        """The runs whose state has changed since the last look. Also asks the system for processes of this host that
+        have fallen silent."""
+        changed = []
+        for run_id, entry in self._entries.items():
+            open_end = entry.details.get("status") in (RunState.RUNNING, RunState.LOST)
+            if open_end and entry.process is not None and self._now_ms - entry.heard_ms >= LOOK_S * 1000:
+                entry.is_gone = _is_gone(entry.process, self._host)
+            verdict = self._verdict(run_id, entry)
+            if self._told.get(run_id) != verdict:
+                self._told[run_id] = verdict
+                changed.append(run_id)
+        return changed
+
+    def edit(self, run_id: str, changes: Mapping[str, str]) -> None:
+        """What somebody wrote about it; an empty name gives its own back."""
+        if run_id in self._entries:
+            self._entries[run_id].edits.update(changes)
+
+    def delete(self, run_id: str) -> None:
+        self._entries.pop(run_id, None)
+        self._told.pop(run_id, None)
+        self.deleted.add(run_id)
+
+    def info(self, run_id: str) -> RunInfo | None:
+        entry = self._entries.get(run_id)
+        return None if entry is None else self._info(run_id, entry)
+
+    def all(self) -> list[RunInfo]:
+        infos = [self._info(run_id, entry) for run_id, entry in self._entries.items()]
+        return sorted(infos, key=lambda info: info.last_event_ms or 0, reverse=True)
+
+    def owner_of(self, run_id: str) -> str | None:
+        """The task of a run that is known, empty when it has none; None when nobody spoke of it."""
+        entry = self._entries.get(run_id)
+        return None if entry is None else entry.details.get("task_id", "")
+
+    def of_task(self, task_id: str) -> list[str]:
+        """The runs that its ranks log to; the one with the task's id when none said so."""
+        mine = [run_id for run_id, entry in self._entries.items() if entry.details.get("task_id") == task_id]
+        return mine or [task_id]
+
+    def is_active(self, run_id: str) -> bool:
+        entry = self._entries.get(run_id)
+        return entry is not None and self._verdict(run_id, entry).state is RunState.RUNNING
+
+    def active(self) -> set[str]:
+        return {run_id for run_id in self._entries if self.is_active(run_id)}
+
+    def _info(self, run_id: str, entry: _Entry) -> RunInfo:
+        verdict = self._verdict(run_id, entry)
+        return RunInfo(
+            run_id=run_id,
+            start_ms=entry.first_ms,
+            last_event_ms=entry.last_ms,
+            latest_step=entry.top_step,
+            state=verdict.state,
+            reason=verdict.reason,
+            num_series=entry.series,
+            num_points=entry.points,
+            task_id=entry.details.get("task_id"),
+            name=entry.edits.get("name") or entry.details.get("name"),
+            project=entry.details.get("project"),
+            status=entry.details.get("status"),
+            notes=entry.edits.get("notes") or None,
+            config=entry.config,
+        )
+
+    def _verdict(self, run_id: str, entry: _Entry) -> RunVerdict:
+        said = entry.details.get("status")
+        heard = entry.heard_ms
+        if said is None:  # a stranger's rows may have been written long before we read them
+            heard = max(heard, entry.last_ms or 0)
+        elif said != RunState.LOST:  # our own absence is nobody's silence; who was lost before it must be heard again
+            heard = max(heard, self._started_ms)
+        facts = RunFacts(
+            said=said,
+            reason=entry.details.get("reason", ""),
+            task=self.task_of(entry.details.get("task_id") or run_id),
+            silent_s=(self._now_ms - heard) / 1000,
+            is_gone=entry.is_gone,
+        )
+        return plan_state(facts, self._timeout_s)
+
+    @property
+    def _now_ms(self) -> int:
+        return round(self._clock.wall() * 1000)
+
+
+def _no_task(_: str) -> tuple[str, str] | None:
+    return None
+
+
+def _is_gone(process: tuple[str, int, int], here: str) -> bool | None:
+    host, pid, started_ms = process
+    if host != here:
+        return None
+    try:
+        return abs(psutil.Process(pid).create_time() * 1000 - started_ms) > 2_000
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.Error:
+        return None
+
+
+def _higher(known: int | None, other: int | None) -> int | None:
+    return max((step for step in (known, other) if step is not None), default=None)

@@ -1,0 +1,151 @@
+"""The first thing a browser gets: every cached series inside a byte budget. Active runs keep their detail, others get
+fewer points, and the answer says so; a client that asks for points itself gets an outline of all that the store holds,
+as far as a page can take it. A series that did not change since is not encoded again.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strata.observatory.live.cache import SeriesCache
+from strata.observatory.live.decimate import Curve
+from strata.observatory.live.outline import outline_of
+from strata.observatory.live.runs import RunBook
+from strata.observatory.live.series import SeriesTable
+from strata.observatory.live.tally import SeriesStats
+from strata.observatory.records.encoding import encode
+from strata.observatory.stream.ring import Filter
+from strata.types.metrics import RunInfo
+
+__all__ = ["SnapshotBuilder", "series_head"]
+
+MAX_POINTS = 2000
+_MIN_POINTS = 16
+# Measured on noisy series: steps, times, value, min, max and bad of one point.
+_BYTES_PER_POINT = 85
+_ACTIVE_SHARE = 0.75
+# About a megabyte: what a page can take before its first chart without anybody waiting for it.
+_SPARSE_POINTS = 12_000
+# One and a half megabytes. Runs beyond it are named, and their series are asked for when somebody chooses the run.
+MAX_OUTLINE = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    total: int
+    points: int
+    body: bytes
+
+
+class SnapshotBuilder:
+    """Composes the `snapshot` event for one filter."""
+
+    def __init__(self, series: SeriesTable, cache: SeriesCache, runs: RunBook, budget_bytes: int = 8 << 20) -> None:
+        self._series = series
+        self._cache = cache
+        self._runs = runs
+        self._budget = budget_bytes // _BYTES_PER_POINT
+        self._encoded: dict[int, _Encoded] = {}
+
+    def build(self, wanted: Filter, epoch: str) -> bytes:
+        runs = [info for info in self._runs.all() if wanted.runs is None or info.run_id in wanted.runs]
+        ordered = sorted(runs, key=lambda info: not info.is_active)
+        if wanted.sparse and self._is_much(ordered):
+            return self._outlined(ordered, epoch)
+        live, rest = self._cached(runs, active=True), self._cached(runs, active=False)
+        detail, coarse = self._shares(live, rest)
+        parts = [*self._series_json(live, detail), *self._series_json(rest, coarse)]
+        reduced = any(self._is_reduced(number, detail) for number in live)
+        reduced = reduced or any(self._is_reduced(number, coarse) for number in rest)
+        left_out = sum(len(self._series.of_run(info.run_id)) for info in runs) - len(live) - len(rest)
+        infos = encode([info.to_dict() for info in runs])
+        return b'{"epoch":%b,"runs":%b,"series":[%b],"reduced":%b,"omitted_series":%d}' % (
+            encode(epoch), infos, b",".join(parts), b"true" if reduced else b"false", left_out,
+        )  # fmt: skip
+
+    def outline(self, run_ids: list[str]) -> dict[str, object]:
+        """Who the series of these runs are, and the newest point of each."""
+        numbers = [number for run_id in run_ids for number in self._series.of_run(run_id)]
+        return outline_of(numbers, self._series, self._cache.tally)
+
+    def _outlined(self, runs: list[RunInfo], epoch: str) -> bytes:
+        """Running ones whole, whatever their size: deltas speak of their series. Of the others the newest that fit."""
+        room, chosen, omitted = MAX_OUTLINE, [], []
+        for info in runs:
+            size = len(self._series.of_run(info.run_id))
+            if info.is_active or size <= room:
+                room -= size
+                chosen.append(info.run_id)
+            else:
+                omitted.append(info.run_id)
+        opening = {"epoch": epoch, "runs": [info.to_dict() for info in runs], "series": [], "reduced": False}
+        return encode(opening | {"outline": self.outline(chosen), "omitted_runs": omitted})
+
+    def _cached(self, runs: list[RunInfo], *, active: bool) -> list[int]:
+        return [
+            number
+            for info in runs
+            if info.is_active == active
+            for number in self._series.of_run(info.run_id)
+            if self._cache.has(number)
+        ]
+
+    def forget(self, numbers: list[int]) -> None:
+        """Of series that left the cache or were loaded anew."""
+        for number in numbers:
+            self._encoded.pop(number, None)
+
+    def _is_much(self, runs: list[RunInfo]) -> bool:
+        """More points than a page takes at once, or some that only the store has."""
+        numbers = np.array([number for info in runs for number in self._series.of_run(info.run_id)], np.int64)
+        points = int(np.minimum(self._cache.tally.totals(numbers), MAX_POINTS).sum())
+        return points > _SPARSE_POINTS or not all(self._cache.has(number) for number in numbers.tolist())
+
+    def _shares(self, live: list[int], rest: list[int]) -> tuple[int, int]:
+        """Points per series: all of them when they fit, else most of the budget for what is running now."""
+        need = {number: min(MAX_POINTS, self._cache.stats(number).total_points) for number in (*live, *rest)}
+        if sum(need.values()) <= self._budget:
+            return MAX_POINTS, MAX_POINTS
+        share = _ACTIVE_SHARE if rest else 1.0
+        detail = _clamp(self._budget * share / len(live)) if live else MAX_POINTS
+        used = sum(min(need[number], detail) for number in live)
+        coarse = _clamp((self._budget - used) / len(rest)) if rest else MAX_POINTS
+        return detail, coarse
+
+    def _is_reduced(self, number: int, points: int) -> bool:
+        return points < MAX_POINTS and self._cache.stats(number).total_points > points
+
+    def _series_json(self, numbers: list[int], points: int) -> list[bytes]:
+        stale = []
+        for number in numbers:
+            known = self._encoded.get(number)
+            if known is None or known.points != points or known.total != self._cache.stats(number).total_points:
+                stale.append(number)
+        for number, curve in zip(stale, self._cache.curves(stale, points), strict=True):
+            stats = self._cache.stats(number)
+            self._encoded[number] = _Encoded(stats.total_points, points, self._encode(number, curve, stats))
+        return [self._encoded[number].body for number in numbers]
+
+    def _encode(self, number: int, curve: Curve, stats: SeriesStats) -> bytes:
+        return encode(
+            {
+                **series_head(self._series, number),
+                "steps": curve.steps,
+                "times": curve.times,
+                "values": curve.values,
+                "min": curve.low,
+                "max": curve.high,
+                "bad": curve.bad,
+                "total_points": stats.total_points,
+                "nan_count": stats.nan_count,
+            }
+        )
+
+
+def series_head(series: SeriesTable, number: int) -> dict[str, object]:
+    """A series' identity as the stream shows it."""
+    return {"id": number, **series.key(number)._asdict(), "unit": series.unit(number)}
+
+
+def _clamp(points: float) -> int:
+    return max(_MIN_POINTS, min(MAX_POINTS, int(points)))

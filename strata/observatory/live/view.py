@@ -1,0 +1,220 @@
+"""The live view: what came in since the last tick goes into the cache and onto the stream, in that order and at once.
+
+So the cache is always the state as of the last published event: a snapshot plus later deltas is exact.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strata.observatory.batch.columns import Columns
+from strata.observatory.live.cache import SeriesCache
+from strata.observatory.live.decimate import Floats, Ints
+from strata.observatory.live.runs import RunBook
+from strata.observatory.live.series import SeriesTable
+from strata.observatory.live.snapshot import SnapshotBuilder, series_head
+from strata.observatory.records.encoding import encode
+from strata.observatory.stream.broadcaster import Broadcaster
+from strata.observatory.stream.ring import RunPart
+
+__all__ = ["LiveView", "NewPoints"]
+
+_log = logging.getLogger(__name__)
+# Rows of ended runs are given away by the dozen: a search among ten thousand must not come with every new series.
+_SLACK = 20
+
+
+@dataclass(frozen=True, slots=True)
+class NewPoints:
+    """Points with their series' numbers, those of one series in order of arrival."""
+
+    numbers: Ints
+    steps: Ints
+    times: Ints
+    values: Floats
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, rows: Ints) -> "NewPoints":
+        return NewPoints(self.numbers[rows], self.steps[rows], self.times[rows], self.values[rows])
+
+    @staticmethod
+    def joined(parts: Sequence["NewPoints"]) -> "NewPoints":
+        return NewPoints(
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate([part.steps for part in parts]),
+            np.concatenate([part.times for part in parts]),
+            np.concatenate([part.values for part in parts]),
+        )
+
+
+class LiveView:
+    """Owns the order of things; the cache, the run book and the stream are only ever changed from here."""
+
+    def __init__(
+        self, series: SeriesTable, cache: SeriesCache, runs: RunBook, stream: Broadcaster, snapshots: SnapshotBuilder
+    ) -> None:
+        self.series = series
+        self.cache = cache
+        self.runs = runs
+        self.stream = stream
+        self._snapshots = snapshots
+        self._pending: list[NewPoints] = []
+        self._pending_end = 0
+        self._announced: set[int] = set()
+        # False until what earlier processes accepted is loaded: before, any run here may be the end of a longer one.
+        self.is_whole = False
+        self.applied_offset = 0
+        self.unshown_points = 0
+        self.observers: list[Callable[[NewPoints], None]] = []
+
+    def take(self, columns: Columns, end: int) -> None:
+        """An accepted batch; `end` is its place in the spool."""
+        self._pending_end = end
+        if self.runs.deleted:  # accepted a moment before its run was deleted
+            columns = columns.without(self.runs.deleted)
+        if columns.num_points:
+            numbers = self.series.intern_all(columns.heads)
+            self._pending.append(NewPoints(numbers[columns.series], columns.steps, columns.times, columns.values))
+        for run in columns.runs:
+            self.runs.take(run)
+        for run_id in columns.alive:
+            self.runs.alive(run_id)
+
+    def take_foreign(self, points: NewPoints) -> None:
+        """Rows that somebody else wrote into the store. Shown at once: a load after this must not find them pending."""
+        self._pending.append(points)
+        self.tick()
+
+    def tick(self) -> int:
+        """Applies and publishes what is pending; returns how many points it was."""
+        self.applied_offset = max(self.applied_offset, self._pending_end)
+        if not self._pending:
+            return 0
+        # By series, each in order of arrival: the cache, the delta and the observers all want it so.
+        points = NewPoints.joined(self._pending)
+        points = points.take(np.argsort(points.numbers, kind="stable"))
+        self._pending = []
+        self._apply(points)
+        self.stream.publish_delta(self._parts(points))
+        for observe in self.observers:
+            observe(points)
+        return len(points)
+
+    def replace(self, numbers: list[int], load: Callable[[], None], later: NewPoints | None) -> None:
+        """Puts what the store says of some series in place of what is known: `load` fills the cache, `later` is what
+        the store did not have yet."""
+        self._evict(numbers)
+        self.cache.tally.forget(numbers)
+        load()
+        if later is not None:
+            self.cache.apply(later.numbers, later.steps, later.times, later.values)
+
+    def drop(self, run_ids: Sequence[str]) -> None:
+        """Runs that are no more: open pages are told, and what still comes of them is shown to nobody."""
+        self.tick()
+        for run_id in run_ids:
+            self._evict(self.series.of_run(run_id))
+            self.runs.delete(run_id)
+        self.publish_runs(deleted=run_ids)
+
+    def publish_runs(self, deleted: Sequence[str] = ()) -> None:
+        infos = [info.to_dict() for info in self.runs.all()]
+        self.stream.publish("runs_meta", {"runs": infos, "deleted": list(deleted)}, topic="metrics")
+
+    def outline(self, run_ids: list[str]) -> dict[str, object]:
+        """Who the series of these runs are, and the newest point of each."""
+        return self._snapshots.outline(run_ids)
+
+    def make_room(self, wanted: int, keep: Collection[int] = ()) -> None:
+        """Gives rows away until `wanted` are free: of ended runs first, then of the others, each time those of the
+        series that were fed or looked at longest ago, and never one of `keep`. Their points are in the store."""
+        missing = wanted - self.cache.num_free
+        if missing <= 0:
+            return
+        numbers, used_at = self.cache.held()
+        if keep:
+            free = ~np.isin(numbers, list(keep))
+            numbers, used_at = numbers[free], used_at[free]
+        owners = self.series.run_numbers(numbers)
+        active = self.runs.active()
+        lively = np.isin(owners, [run for run in np.unique(owners).tolist() if self.series.run_id(run) in active])
+        order = np.lexsort((used_at, lively))
+        count = max(missing, min(self.cache.max_series // _SLACK, int((~lively).sum())))
+        self._evict(numbers[order[:count]].tolist())
+        _log.debug("%d series left the live cache; the store has them", count)
+
+    def _evict(self, numbers: list[int]) -> None:
+        self.cache.evict(numbers)
+        self._snapshots.forget(numbers)
+
+    def _apply(self, points: NewPoints) -> None:
+        self.make_room(self.cache.count_new(points.numbers))
+        self.unshown_points += self.cache.apply(points.numbers, points.steps, points.times, points.values)
+
+    def _parts(self, points: NewPoints) -> dict[str, RunPart]:
+        """The delta, run by run; also the moment at which a series is announced and its run's figures move."""
+        spans = _Spans(points, np.flatnonzero(np.diff(points.numbers, prepend=-1)), self.series)
+        owners = self.series.run_numbers(spans.numbers)
+        by_run = np.argsort(owners, kind="stable")
+        cuts = np.flatnonzero(np.diff(owners[by_run], prepend=-1)).tolist()
+        return {
+            self.series.run_id(int(owners[by_run[start]])): self._part(spans, by_run[start:end])
+            for start, end in zip(cuts, [*cuts[1:], len(by_run)], strict=True)
+        }
+
+    def _part(self, spans: "_Spans", chosen: Ints) -> RunPart:
+        """One run's share; `chosen` are its spans."""
+        numbers = spans.numbers[chosen].tolist()
+        run_id = self.series.key(numbers[0]).run_id
+        if not self.runs.is_active(run_id):  # a page that was opened meanwhile may have been told of other runs only
+            self._announced.difference_update(self.series.of_run(run_id))
+        fresh = [place for place, number in enumerate(numbers) if number not in self._announced]
+        self._announced.update(numbers)
+        self.runs.seen(run_id, *spans.figures(chosen))
+        if fresh:
+            self.runs.set_series(run_id, len(self.series.of_run(run_id)))
+        before = spans.totals_before(chosen[fresh], self.cache)
+        heads = [
+            {**series_head(self.series, numbers[place]), "total_points": total}
+            for place, total in zip(fresh, before, strict=True)
+        ]
+        return RunPart(encode(heads)[1:-1], encode(spans.items(chosen))[1:-1])
+
+
+class _Spans:
+    """The points of a tick, series by series: each a stretch of sorted columns."""
+
+    def __init__(self, points: NewPoints, starts: Ints, series: SeriesTable) -> None:
+        self.numbers = points.numbers[starts]
+        self._starts = starts
+        self._ends = np.append(starts[1:], len(points))
+        self._first = np.minimum.reduceat(points.times, starts)
+        self._last = np.maximum.reduceat(points.times, starts)
+        self._top = np.where(series.of_host(self.numbers), -1, np.maximum.reduceat(points.steps, starts))
+        self._columns = points.steps.tolist(), points.times.tolist(), points.values.tolist()
+
+    def figures(self, chosen: Ints) -> tuple[int, int, int | None, int]:
+        """First and last time, highest step (if any was logged) and number of points of some spans."""
+        count = int((self._ends[chosen] - self._starts[chosen]).sum())
+        top = int(self._top[chosen].max())
+        return int(self._first[chosen].min()), int(self._last[chosen].max()), None if top < 0 else top, count
+
+    def totals_before(self, chosen: Ints, cache: SeriesCache) -> list[int]:
+        """How many points each of these series had before the tick, once the cache has them."""
+        sizes = self._ends[chosen] - self._starts[chosen]
+        before: list[int] = (cache.tally.totals(self.numbers[chosen]) - sizes).tolist()
+        return before
+
+    def items(self, chosen: Ints) -> list[list[object]]:
+        """As the stream shows them: number, steps, times, values."""
+        steps, times, values = self._columns
+        return [
+            [number, steps[start:end], times[start:end], values[start:end]]
+            for number, start, end in zip(
+                self.numbers[chosen].tolist(), self._starts[chosen].tolist(), self._ends[chosen].tolist(), strict=True
+            )
+        ]

@@ -1,0 +1,1 @@
+"""Samples of datasets for the data page."""

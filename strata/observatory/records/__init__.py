@@ -1,0 +1,1 @@
+"""Small records and forms that every room of the observatory uses."""

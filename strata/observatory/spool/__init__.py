@@ -1,0 +1,1 @@
+"""Accepted batches on disk until the store has them."""

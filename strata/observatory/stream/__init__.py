@@ -1,0 +1,1 @@
+"""The event stream of the pages."""

@@ -1,0 +1,104 @@
+"""The read model's queues beside the coordinator's own: the same numbers after any history, from events or a dump."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from strata.observatory.cluster import views
+from strata.observatory.cluster.fold import Cluster
+from strata.types.events import TaskChanged, encode_event
+from strata.types.queues import QueueStatus
+from tests.unit.coordinator.state.test_queue_schedules import SAMPLES, SHARD, Job
+
+
+def followed(job: Job, since: int = 0, cluster: Cluster | None = None) -> Cluster:
+    cluster = cluster or Cluster()
+    for seq, event in enumerate(job.cluster.events[since:], since + 1):
+        cluster.apply(seq, type(event).__name__, json.loads(encode_event(event)))
+    return cluster
+
+
+def shown(cluster: Cluster) -> dict[str, Any] | None:
+    queues: list[dict[str, Any]] = views.datasets(cluster)[0]["queues"]
+    return queues[0] if queues else None
+
+
+def expected(job: Job) -> dict[str, Any]:
+    queue = job.cluster.state.queues.queues[job.task_id, "d"]
+    held = {name: len(queue.held_by(name)) for name in job.names if queue.held_by(name)}
+    lent = sum(
+        queue.describe(lease).num_rows - queue.committed_row(lease) for name in held for lease in queue.held_by(name)
+    )
+    return {
+        "epoch": queue.epoch,
+        "committed_samples": queue.num_committed,
+        "leased_samples": lent,
+        "remaining_samples": SAMPLES - queue.num_committed - lent,
+        "workers": held,
+        "leased_shards": sum(held.values()),
+        "finished": queue.finished,
+    }
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_history_gives_the_coordinators_numbers(seed: int) -> None:
+    chance = random.Random(seed)
+    job = Job(world=3)
+    for _ in range(150):
+        name = chance.choice(job.names)
+        turn = chance.random()
+        if turn < 0.7:
+            if job.read(name, chance.randint(1, SHARD)) is QueueStatus.FINISHED:
+                job.epoch += 1
+        elif turn < 0.95:
+            job.commit(name, answered=chance.random() < 0.8)
+        else:
+            job.cluster.lose(name)
+            job.join(name)
+    told = shown(followed(job))
+    assert told is not None
+    assert {name: told[name] for name in expected(job)} == expected(job)
+    assert (told["num_samples"], told["num_shards"], told["task_id"]) == (SAMPLES, -(-SAMPLES // SHARD), None)
+
+    snapshot = Cluster()
+    snapshot.load(len(job.cluster.events), json.loads(json.dumps(job.cluster.state.dump())))
+    assert shown(snapshot) == told, "a page opened later sees the same"
+    before = len(job.cluster.events)
+    job.read(job.names[0], 1)
+    job.commit(job.names[0])
+    again = shown(followed(job, before, snapshot))
+    assert again is not None
+    assert {name: again[name] for name in expected(job)} == expected(job), "and follows on from there"
+
+
+def test_progress_of_a_dataset_is_what_counts_in_its_queue() -> None:
+    job = Job(world=2)
+    cluster = followed(job)
+    assert shown(cluster) is None, "nobody reads it in queue mode"
+    assert views.datasets(cluster)[0]["progress"] is None
+    cluster.dirty.clear()
+    before = len(job.cluster.events)
+    job.read("w0", 5)
+    job.commit("w0")
+    followed(job, before, cluster)
+    assert "datasets" in cluster.dirty
+    dataset = views.datasets(cluster)[0]
+    assert (dataset["epoch"], dataset["progress"]) == (0, pytest.approx(100 * 5 / SAMPLES))
+
+
+@pytest.mark.parametrize(("status", "stays"), [("stopped", True), ("failed", True), ("completed", False)])
+def test_the_queue_of_a_task_waits_for_its_resumption_and_ends_with_its_completion(status: str, stays: bool) -> None:
+    """At the coordinator and on the page alike: a resumed task goes on where its queue stands."""
+    job = Job(world=1, task_id="t1")
+    job.read("w0", 3)
+    cluster = followed(job)
+    told = shown(cluster)
+    assert told is not None
+    assert (told["task_id"], told["workers"]) == ("t1", {"w0": 1})
+    ended = TaskChanged(task_id="t1", status=status, attempt=1, reason="", at=9.0)
+    cluster.apply(999, "TaskChanged", json.loads(encode_event(ended)))
+    job.cluster.state.queues.evolve(ended)
+    assert (shown(cluster) is not None) is stays
+    assert (("t1", "d") in job.cluster.state.queues.queues) is stays

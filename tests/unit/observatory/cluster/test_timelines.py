@@ -1,0 +1,179 @@
+"""Attempts are kept and found again; ranks are looked at; the store is asked once for what cannot change any more."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from strata.clock import ManualClock
+from strata.errors import StoreUnavailable
+from strata.observatory.background.setaside import SetAside
+from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.cluster.timelines import CourseBook
+from strata.observatory.stream.broadcaster import Broadcaster
+from strata.protocol.generated.telemetry_pb2 import Batch
+
+
+class EventStore:
+    """Keeps accepted events and answers the two questions of a course."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.points: dict[str, Any] = {"first_ms": 0, "top_step": 0, "n": 0, "back_ms": 0, "before": 0}
+        self.asked: list[Mapping[str, Any]] = []
+        self.ready = True
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def accept(self, batch: Batch) -> None:
+        self.events.extend(batch.events)
+
+    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        if not self.ready:
+            raise StoreUnavailable("away")
+        if "metric_points" in sql:
+            self.asked.append(parameters or {})
+            self.meanwhile()
+            return pa.Table.from_pylist([self.points])
+        if "argMax" in sql:
+            watched = {row.task_id: row.message for row in self.events if row.kind == "attempt_watched"}
+            return pa.Table.from_pylist([{"task_id": name, "message": text} for name, text in watched.items()])
+        rows = [
+            {
+                "task_id": row.task_id, "kind": row.kind, "attempt": row.attempt, "message": row.message,
+                "step": row.step if row.HasField("step") else None, "ms": row.event_time_ms,
+            }
+            for row in reversed(self.events)
+            if row.kind != "attempt_watched"
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows)
+
+    async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
+        raise NotImplementedError
+
+    async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
+        raise NotImplementedError
+
+    async def wait_ready(self) -> None: ...
+
+
+class World:
+    """A board that is told events by hand, and a course book over it."""
+
+    def __init__(self, store: EventStore) -> None:
+        self.clock = ManualClock()
+        aside = SetAside(self.clock, lambda _: None)
+        self.board = ClusterBoard(Broadcaster(lambda _: b"", self.clock), self.clock, dict, aside)
+        self.store = store
+        self.courses = CourseBook(self.board, store, store.accept, self.clock, lambda task_id: [task_id])
+        self.seq = 0
+
+    def change(self, status: str, attempt: int, at: float, step: int = -1, reason: str = "") -> None:
+        self.seq += 1
+        body = {"task_id": "t1", "status": status, "attempt": attempt, "reason": reason, "at": at, "step": step}
+        self.board.apply(self.seq, "TaskChanged", body)
+
+    def rank(self, name: str, **vitals: Any) -> None:
+        self.board.cluster.workers[name] = {"task_id": "t1", "state": "ready"}
+        self.board.cluster.vitals[name] = vitals
+
+
+async def test_attempts_are_kept_and_found_again() -> None:
+    store = EventStore()
+    world = World(store)
+    await world.courses.start()
+    world.change("queued", 0, 90.0)
+    world.change("running", 1, 100.0, reason="attempt 1")
+    world.change("recovering", 1, 160.0, reason="rank 2 was killed by signal 9")
+    world.change("running", 2, 165.0, step=40, reason="attempt 2")
+    async with asyncio.timeout(10):
+        while len(store.events) < 3:  # noqa: ASYNC110 - kept by a task of its own
+            await asyncio.sleep(0)
+    await world.courses.stop()
+    seen = await world.courses.view("t1")
+
+    later = World(store)
+    await later.courses.load(store)
+    later.change("running", 2, 165.0, step=40, reason="attempt 2")  # the coordinator repeats its newest
+    found = await later.courses.view("t1")
+    assert found["attempts"] == seen["attempts"]
+    assert [(one["attempt"], one["status"], one["resume_step"]) for one in found["attempts"]] == [
+        (1, "recovering", None),
+        (2, "running", 40),
+    ]
+    assert (await later.courses.view("unknown"))["attempts"] == []
+
+
+async def test_points_are_looked_at_once_per_attempt() -> None:
+    store = EventStore()
+    world = World(store)
+    world.change("running", 1, 100.0)
+    world.clock.advance(max(0.0, 200.0 - world.clock.wall()))
+    first = (await world.courses.view("t1"))["attempts"][0]
+    assert (first["working_at_ms"], first["top_step"]) == (None, None), "no point yet"
+    store.points = {"first_ms": 103_000, "top_step": 7, "n": 12, "back_ms": 0, "before": 0}
+    assert (await world.courses.view("t1"))["attempts"][0]["working_at_ms"] == 103_000
+    world.rank("w0", current_step=25, section="")
+    asked = len(store.asked)
+    assert (await world.courses.view("t1"))["attempts"][0]["top_step"] == 25, "its ranks say how far it is"
+    assert len(store.asked) == asked, "and the store is left alone"
+    world.change("recovering", 1, 160.0)
+    world.change("running", 2, 165.0, step=20)
+    store.points = {"first_ms": 103_000, "top_step": 31, "n": 40, "back_ms": 140_000, "before": 20}
+    ended = (await world.courses.view("t1"))["attempts"][0]
+    assert (ended["top_step"], ended["lost_steps"], ended["lost_s"]) == (31, 11, pytest.approx(20.0))
+    assert store.asked[asked]["back_to"] == 20
+    store.ready = False
+    assert (await world.courses.view("t1"))["attempts"][0] == ended, "a store that is away takes nothing back"
+
+
+async def test_an_attempt_may_begin_while_the_store_is_asked() -> None:
+    store = EventStore()
+    world = World(store)
+    world.change("running", 1, 100.0)
+    world.change("recovering", 1, 160.0)
+    store.meanwhile = lambda: world.change("running", 2, 165.0, step=40)
+    assert [one["attempt"] for one in (await world.courses.view("t1"))["attempts"]] == [1, 2]
+
+
+async def test_ranks_are_looked_at_only_while_they_work() -> None:
+    world = World(EventStore())
+    world.change("running", 1, 100.0)
+    cluster = world.board.cluster
+    cluster.tasks["t1"] = {"status": "running"}
+    world.rank("w0", current_step=0)
+    world.courses.look(1.0)
+    world.rank("w0", current_step=5, section="barrier epoch-0")
+    world.rank("w1", current_step=5, section=None, state="training")
+    world.courses.look(1.0)
+    world.store.points = {"first_ms": 100_000, "top_step": 5, "n": 2, "back_ms": 0, "before": 0}
+    world.clock.advance(max(0.0, 101.0 - world.clock.wall()))
+    shares = (await world.courses.view("t1"))["shares"]
+    assert shares["training_s"] == pytest.approx(shares["barrier_s"])
+    assert shares["training_s"] > 0
+    cluster.tasks["t1"] = {"status": "recovering"}
+    world.courses.look(5.0)
+    assert (await world.courses.view("t1"))["shares"]["training_s"] == shares["training_s"], "nobody works meanwhile"
+
+
+async def test_what_ranks_were_seen_doing_outlives_a_restart() -> None:
+    store = EventStore()
+    world = World(store)
+    await world.courses.start()
+    world.change("running", 1, 100.0)
+    world.board.cluster.tasks["t1"] = {"status": "running", "started_at": 100.0}
+    world.rank("w0", current_step=5, section="")
+    for _ in range(50):
+        world.courses.look(1.0)
+    world.change("completed", 1, 155.0)
+    async with asyncio.timeout(10):
+        while len(store.events) < 3:  # noqa: ASYNC110 - kept by a task of its own
+            await asyncio.sleep(0)
+    await world.courses.stop()
+    store.points = {"first_ms": 103_000, "top_step": 31, "n": 40, "back_ms": 0, "before": 0}
+
+    later = World(store)
+    await later.courses.load(store)
+    shares = (await later.courses.view("t1"))["shares"]
+    assert (shares["training_s"], shares["unmeasured_s"]) == (pytest.approx(52.0), 0.0)

@@ -1,0 +1,93 @@
+"""The snapshot stays inside its budget, and says so when that costs points; a sparse one names many series only."""
+
+import json
+
+import numpy as np
+
+from strata.clock import ManualClock
+from strata.observatory.live.cache import SeriesCache
+from strata.observatory.live.runs import RunBook
+from strata.observatory.live.series import SeriesTable
+from strata.observatory.live.snapshot import SnapshotBuilder
+from strata.observatory.stream.ring import Filter
+from strata.types.metrics import SeriesKey
+
+
+def build(num_runs: int, num_series: int, num_points: int, budget: int) -> SnapshotBuilder:
+    clock = ManualClock()
+    series, cache, runs = SeriesTable(), SeriesCache(max_series=num_runs * num_series), RunBook(clock)
+    now = round(clock.wall() * 1000)
+    for run in range(num_runs):
+        last = now if run == 0 else now - 3_600_000
+        for place in range(num_series):
+            number = series.intern(SeriesKey(f"r{run}", f"m{place}"))
+            steps = np.arange(num_points)
+            cache.apply(
+                np.full(num_points, number),
+                steps,
+                last - num_points + steps,
+                np.random.default_rng(run).normal(size=num_points),
+            )
+        runs.from_store(
+            [{"run_id": f"r{run}", "first_ms": last - num_points, "last_ms": last, "top_step": num_points - 1,
+              "points": num_points * num_series, "series": num_series}]
+        )  # fmt: skip
+    return SnapshotBuilder(series, cache, runs, budget_bytes=budget)
+
+
+def test_everything_is_sent_while_it_fits() -> None:
+    body = json.loads(build(2, 2, 100, 1 << 20).build(Filter(), "e1"))
+    assert not body["reduced"]
+    assert body["epoch"] == "e1"
+    assert [len(one["steps"]) for one in body["series"]] == [100] * 4
+    assert {run["run_id"]: run["is_active"] for run in body["runs"]} == {"r0": True, "r1": False}
+
+
+def test_far_runs_get_fewer_points_and_the_budget_holds() -> None:
+    builder = build(5, 4, 1_500, 300_000)
+    raw = builder.build(Filter(), "e1")
+    body = json.loads(raw)
+    assert body["reduced"]
+    assert len(raw) < 400_000
+    sizes = {one["run_id"]: len(one["steps"]) for one in body["series"]}
+    assert sizes["r0"] > 3 * sizes["r4"] >= 16
+    assert builder.build(Filter(), "e1") == raw
+
+
+def test_a_filter_leaves_other_runs_out() -> None:
+    body = json.loads(build(3, 1, 10, 1 << 20).build(Filter(runs=frozenset({"r1"})), "e"))
+    assert [run["run_id"] for run in body["runs"]] == ["r1"]
+    assert {one["run_id"] for one in body["series"]} == {"r1"}
+
+
+def test_a_sparse_stream_gets_an_outline_of_many_series() -> None:
+    builder = build(2, 10, 1_000, 1 << 20)
+    raw = builder.build(Filter(sparse=True), "e")
+    body = json.loads(raw)
+    assert body["series"] == []
+    assert not body["reduced"]
+    outline = body["outline"]
+    assert sorted(outline["runs"]) == ["r0", "r1"]
+    named = {
+        (outline["runs"][run], outline["metrics"][metric])
+        for run, metric in zip(outline["run"], outline["metric"], strict=True)
+    }
+    assert named == {(f"r{run}", f"m{place}") for run in range(2) for place in range(10)}
+    whole = {one["id"]: one for one in json.loads(builder.build(Filter(), "e"))["series"]}
+    for place, number in enumerate(outline["id"]):
+        one = whole[number]
+        assert outline["metrics"][outline["metric"][place]] == one["metric"]
+        assert [outline[name][place] for name in ("total_points", "nan_count", "rank", "device")] == [
+            one[name] for name in ("total_points", "nan_count", "rank", "device")
+        ]
+        assert [outline["step"][place], outline["time"][place], outline["value"][place]] == [
+            one["steps"][-1],
+            one["times"][-1],
+            one["values"][-1],
+        ]
+    assert len(raw) < 5_000
+
+
+def test_a_sparse_stream_gets_few_points_at_once() -> None:
+    builder = build(2, 2, 100, 1 << 20)
+    assert builder.build(Filter(sparse=True), "e") == builder.build(Filter(), "e")

@@ -1,0 +1,66 @@
+"""The live view: who makes room in the cache, and what counts as a run's step."""
+
+from strata.clock import ManualClock
+from strata.observatory.batch.columns import to_columns
+from strata.observatory.ingest.points import from_json
+from strata.observatory.live.cache import SeriesCache
+from strata.observatory.live.runs import RunBook
+from strata.observatory.live.series import SeriesTable
+from strata.observatory.live.snapshot import SnapshotBuilder
+from strata.observatory.live.view import LiveView
+from strata.observatory.stream.broadcaster import Broadcaster
+from strata.types.metrics import ACTIVE_WINDOW_S, SeriesKey
+
+
+class World:
+    """A live view with room for three series."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.series, self.cache, self.runs = SeriesTable(), SeriesCache(max_series=3), RunBook(self.clock)
+        snapshots = SnapshotBuilder(self.series, self.cache, self.runs)
+        stream = Broadcaster(lambda _: b"", self.clock)
+        self.live = LiveView(self.series, self.cache, self.runs, stream, snapshots)
+
+    def log(self, run: str, metric: str, step: int = 0) -> None:
+        point = {"metric": metric, "step": step, "value": 1.0}
+        message = from_json(run, {"points": [point]}, round(self.clock.wall() * 1000))
+        self.live.take(to_columns(message), 0)
+        self.live.tick()
+
+    def held(self) -> set[tuple[str, str]]:
+        numbers, _ = self.cache.held()
+        return {(key.run_id, key.metric) for key in map(self.series.key, numbers.tolist())}
+
+
+def test_old_series_make_room_of_ended_runs_first() -> None:
+    world = World()
+    world.log("ended", "a")
+    world.clock.advance(ACTIVE_WINDOW_S + 1)
+    world.log("live", "b")
+    world.log("live", "c")
+    world.log("live", "d")
+    assert world.held() == {("live", "b"), ("live", "c"), ("live", "d")}
+    world.log("live", "b", step=1)
+    world.log("live", "e")
+    assert world.held() == {("live", "b"), ("live", "d"), ("live", "e")}, "c was fed longest ago"
+    gone = world.series.find(SeriesKey("ended", "a"))
+    assert gone is not None
+    assert world.cache.stats(gone).total_points == 1
+    assert world.live.unshown_points == 0
+    world.log("ended", "a", step=1)
+    assert world.cache.stats(gone).total_points == 2
+    assert world.live.unshown_points == 1
+
+
+def test_samples_of_the_host_are_no_steps() -> None:
+    world = World()
+    world.log("r", "sys.cpu_percent", step=900)
+    info = world.runs.info("r")
+    assert info is not None
+    assert info.latest_step is None
+    world.log("r", "loss", step=7)
+    world.log("r", "sys.cpu_percent", step=901)
+    info = world.runs.info("r")
+    assert info is not None
+    assert info.latest_step == 7
