@@ -38,7 +38,7 @@ check: $(VENV)/.installed $(MODULES) ## lint, format, types, layers, generated s
 proto: $(VENV)/.installed ## regenerate the gRPC stubs from proto/
 	@$(BIN)/python scripts/proto.py
 
-tree: $(VENV)/.installed ## bring the tree in ARCHITECTURE.md up to date
+tree: $(VENV)/.installed ## write docs/tree.md, the list of every file
 	@$(BIN)/python scripts/tree.py --write
 
 .PHONY: rights

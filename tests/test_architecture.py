@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.tree import PAGE, faults, parse, real_tree
+from scripts import tree
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILING = 400
@@ -161,7 +161,8 @@ def test_imports_point_down_and_siblings_never_meet() -> None:
 
 
 def test_every_unit_has_its_layer_here_and_on_the_page() -> None:
-    picture = PAGE.read_text(encoding="utf-8").partition("## Layers")[2].partition("## The tree")[0]
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    picture = page.partition("## Layers")[2].partition("## Words")[0]
     for unit in {module.unit for module in modules().values()} - {"", "__main__"}:
         _row(unit)
         assert re.search(rf"\b{unit}\b", picture), f"the picture of the layers lacks {unit}"
@@ -301,9 +302,16 @@ def test_every_module_says_its_job() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_tree_in_the_architecture_page_is_the_real_one() -> None:
-    wrong = faults(parse(PAGE.read_text(encoding="utf-8")), real_tree())
-    assert not wrong, "\n".join(["run `make tree`", *wrong])
+def test_the_page_of_the_tree_is_the_real_tree() -> None:
+    assert tree.PAGE.read_text(encoding="utf-8") == tree.render(), "run `make tree`"
+
+
+def test_every_file_says_what_it_is_for() -> None:
+    assert not tree.speechless()
+
+
+def test_the_map_fits_on_two_screens() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 110
 
 
 def test_no_door_checks_rights_by_itself() -> None:

@@ -1,0 +1,1 @@
+"""The agent: one process per host, which starts workers and watches them."""

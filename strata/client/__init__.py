@@ -1,0 +1,1 @@
+"""Typed calls over gRPC: records in, records out."""

@@ -1,0 +1,1 @@
+"""Where agents are started: on this host, over SSH, by Slurm, on Ray."""

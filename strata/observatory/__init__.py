@@ -1,0 +1,1 @@
+"""The observability plane: metrics, logs, REST, the live stream and the dashboard."""

@@ -1,0 +1,1 @@
+"""One servicer per proto service: convert the request, call the engine, convert the answer."""

@@ -1,0 +1,1 @@
+"""The pure state machine: a command and the time in, events out."""

@@ -1,52 +1,57 @@
-"""The tree of ARCHITECTURE.md: what is parsed is what is rendered, and every kind of fault is named."""
+"""docs/tree.md: every file with its own first sentence."""
 
 from pathlib import Path
 
-import pytest
+from scripts.tree import listing, phrase, speechless
 
-from scripts.tree import faults, parse, real_tree, render
-
-ENTRIES = {
-    "strata/": "the package",
-    "strata/errors.py": "one tree",
-    "strata/types/": "records",
-    "strata/types/names.py": "the grammar of names",
-    "tests/": "every test",
+FILES = {
+    "strata/__init__.py": "",
+    "strata/errors.py": '"""Every error: one tree. More words."""',
+    "strata/types/__init__.py": '"""Records."""',
+    "strata/types/mute.py": "",
+    "strata/protocol/generated/x_pb2.py": "",
+    "strata/__pycache__/errors.pyc": "",
+    "proto/a.proto": "// What is asked,\n// and by whom. More.\nsyntax",
+    "dashboard/src/api/client.ts": "/** Calls. And more. */",
+    "dashboard/src/api/client.test.ts": "",
+    "docs/page.md": "# A page\n\nwith text",
+    "tests/unit/deep/test_x.py": "",
 }
 
 
-def test_what_is_rendered_parses_back() -> None:
-    assert parse(f"# Page\n\n```tree\n{render(ENTRIES)}```\n\nmore\n") == ENTRIES
+def _lay_out(root: Path) -> None:
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "strata" / "empty").mkdir()
 
 
-def test_a_page_without_a_tree_is_refused() -> None:
-    with pytest.raises(ValueError, match="no block"):
-        parse("```\nstrata/\n```\n")
-
-
-def test_missing_stale_and_speechless_entries_are_named() -> None:
-    written = {"strata/": "the package", "strata/old.py": "gone", "strata/mute.py": ""}
-    found = faults(written, ["strata/", "strata/new.py", "strata/mute.py"])
-    assert sorted(found) == ["missing: strata/new.py", "no phrase: strata/mute.py", "stale: strata/old.py"]
-
-
-def test_the_real_tree_holds_files_of_code_and_folders_of_tests(tmp_path: Path) -> None:
-    for name in (
-        "strata/__init__.py",
+def test_files_of_code_and_pages_are_listed_and_of_tests_the_folders(tmp_path: Path) -> None:
+    _lay_out(tmp_path)
+    assert [path for path in listing(tmp_path) if not path.endswith("/")] == [
+        "proto/a.proto",
         "strata/errors.py",
-        "strata/types/names.py",
-        "strata/protocol/generated/x_pb2.py",
-        "strata/__pycache__/errors.pyc",
-        "tests/unit/deep/test_x.py",
-    ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    (tmp_path / "strata" / "empty").mkdir()
-    assert real_tree(tmp_path) == [
+        "strata/types/mute.py",
+        "dashboard/src/api/client.ts",
+        "docs/page.md",
+    ]
+    assert [path for path in listing(tmp_path) if path.startswith(("strata/", "tests/")) and path.endswith("/")] == [
         "strata/",
-        "strata/errors.py",
         "strata/types/",
-        "strata/types/names.py",
         "tests/",
         "tests/unit/",
     ]
+
+
+def test_every_kind_of_file_is_quoted_and_the_silent_are_named(tmp_path: Path) -> None:
+    _lay_out(tmp_path)
+    quoted = [path for path in listing(tmp_path) if not path.endswith("/")] + ["strata/types/"]
+    assert {path: phrase(path, tmp_path) for path in quoted} == {
+        "proto/a.proto": "What is asked, and by whom",
+        "strata/errors.py": "Every error: one tree",
+        "strata/types/": "Records",
+        "strata/types/mute.py": "",
+        "dashboard/src/api/client.ts": "Calls",
+        "docs/page.md": "A page",
+    }
+    assert speechless(tmp_path) == ["strata/types/mute.py"]
