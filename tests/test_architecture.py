@@ -26,6 +26,7 @@ LAYERS = (
     ("integrations",),
     ("coordinator", "observatory", "agent", "worker"),
     ("checkpoint", "data", "launchers", "client", "gate"),
+    ("cluster",),
     ("storage", "sharding", "protocol", "grpcserver"),
     ("token", "trust"),
     ("config", "datadir", "error_codes", "lockfile", "log_budget", "logs", "network"),
@@ -35,7 +36,7 @@ WITHIN_A_ROW = {("types", "errors")}
 # The SDK's face re-exports; a training script must never load these through it.
 NOT_IN_THE_FACE = {"cli", "coordinator", "observatory", "agent"}
 
-PURE = ("strata.types", "strata.sharding", "strata.coordinator.state")
+PURE = ("strata.types", "strata.sharding", "strata.cluster", "strata.coordinator.state")
 IMPURE_MODULES = {"asyncio", "concurrent", "multiprocessing", "queue", "selectors", "socket", "subprocess", "threading"}
 STANDARD_LIBRARY_ONLY = ("strata.types", "strata.errors", "strata.clock")
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from strata.types import events as e
+from strata.cluster import events as e
 from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy
 
 __all__ = ["Group", "History", "Violation"]

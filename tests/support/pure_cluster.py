@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from strata.clock import ManualClock
+from strata.cluster.events import Event, decode_event, encode_event
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Vote
 from strata.coordinator.state.cluster import ClusterState, StateConfig
@@ -18,7 +19,6 @@ from strata.coordinator.state.replies import BarrierReply, JoinReply, ShardsRepl
 from strata.errors import StrataError
 from strata.types.barriers import BarrierArrival
 from strata.types.datasets import DatasetSpec
-from strata.types.events import Event, decode_event, encode_event
 from strata.types.tasks import TaskSpec
 from strata.types.workers import WorkerSpec
 

@@ -6,13 +6,13 @@ import random
 from dataclasses import dataclass
 
 from strata.clock import ManualClock
+from strata.cluster import events as e
 from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Verdict, Vote
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.replies import JoinReply
 from strata.errors import Fenced, StrataError, UnknownWorker
-from strata.types import events as e
 from strata.types.barriers import BarrierArrival, BarrierPolicy
 from strata.types.tasks import TaskSpec
 from strata.types.workers import WorkerSpec

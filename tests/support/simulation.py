@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from strata.clock import ManualClock
+from strata.cluster import events as e
 from strata.coordinator.engine.snapshots import Snapshots
 from strata.coordinator.journal.base import Record
 from strata.coordinator.journal.memory import MemoryJournal
@@ -17,7 +18,6 @@ from strata.coordinator.state.now import read_clock
 from strata.coordinator.state.replies import BarrierReply, JoinReply
 from strata.coordinator.state.tasks import Task
 from strata.errors import StrataError
-from strata.types import events as e
 from strata.types.barriers import BarrierKey
 from tests.support.history import History, Outcome, Violation
 

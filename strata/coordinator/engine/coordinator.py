@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from strata.clock import Clock
+from strata.cluster import events as e
 from strata.coordinator.engine.feed import Feed
 from strata.coordinator.engine.meter import Meter
 from strata.coordinator.engine.snapshots import Snapshots
@@ -23,7 +24,6 @@ from strata.coordinator.state.now import Now, read_clock
 from strata.coordinator.state.outcomes import Outcome
 from strata.coordinator.state.replies import BarrierReply
 from strata.errors import Unavailable
-from strata.types import events as e
 from strata.types.barriers import BarrierArrival, BarrierKey
 
 __all__ = ["Coordinator"]

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from strata.clock import Clock
+from strata.cluster import events as e
 from strata.coordinator.state.cluster import ClusterState
 from strata.log_budget import LineBudget
-from strata.types import events as e
 from strata.types.tasks import TaskStatus
 
 __all__ = ["LifecycleLog"]

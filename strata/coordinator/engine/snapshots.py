@@ -3,10 +3,10 @@
 import json
 from collections import deque
 
+from strata.cluster.events import decode_event
 from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
 from strata.coordinator.state.cluster import ClusterState
 from strata.coordinator.state.now import Now
-from strata.types.events import decode_event
 
 __all__ = ["Snapshots"]
 

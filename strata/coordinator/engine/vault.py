@@ -5,8 +5,8 @@ durable with the record of the task itself; handed only to the agents that start
 import json
 from collections.abc import Mapping, Sequence
 
+from strata.cluster.events import Event, TaskSubmitted
 from strata.coordinator.state import commands as c
-from strata.types.events import Event, TaskSubmitted
 
 __all__ = ["Vault"]
 

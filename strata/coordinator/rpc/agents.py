@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import grpc
 
+from strata.cluster.events import BarrierReleased
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.answer import Context, fail
@@ -20,7 +21,6 @@ from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import agents_pb2_grpc as ag_grpc
 from strata.protocol.generated import coordinator_pb2 as pb
-from strata.types.events import BarrierReleased
 
 __all__ = ["AgentsService"]
 

@@ -1,9 +1,9 @@
 """Releases on the agents' streams: what all members are told is filled in once, so that the thousandth costs little."""
 
+from strata.cluster.events import BarrierReleased
 from strata.coordinator.state.outcomes import outcome_for, place_in
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
-from strata.types.events import BarrierReleased
 
 __all__ = ["ReleaseWriter"]
 

@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from strata.cluster import events as e
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.scheduling.launch import desired_process, pick_ports
 from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, plan_stop_step
@@ -19,7 +20,6 @@ from strata.coordinator.state.tasks import Task
 from strata.errors import StrataError
 from strata.protocol.generated import agents_pb2 as ag
 from strata.trust.proofs import SECRET_VARIABLE, Proofs
-from strata.types import events as e
 from strata.types.tasks import TaskCourse, TaskStatus, incarnation_of, worker_id_of
 from strata.types.workers import WorkerSpec
 

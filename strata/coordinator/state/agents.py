@@ -5,10 +5,10 @@ their own; it only means that nothing can be started or stopped there.
 from dataclasses import dataclass
 from typing import Any
 
+from strata.cluster.events import AgentJoined, AgentLost
 from strata.coordinator.state.membership import trusting
 from strata.coordinator.state.now import Now
 from strata.errors import Fenced
-from strata.types.events import AgentJoined, AgentLost
 from strata.types.workers import AgentSpec, MemberState
 
 __all__ = ["Agent", "Agents"]

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from strata.cluster.events import BarrierBroke, BarrierReleased, MembersLost, decode_event, encode_event
 from strata.coordinator.state.membership import Membership, Worker
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.outcomes import Outcome
 from strata.coordinator.state.replies import BarrierReply
 from strata.errors import InvalidArgument
 from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy
-from strata.types.events import BarrierBroke, BarrierReleased, MembersLost, decode_event, encode_event
 
 __all__ = ["Barriers", "OpenBarrier"]
 

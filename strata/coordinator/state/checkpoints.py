@@ -11,14 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from strata.coordinator.state.attempts import Attempt, Verdict, Vote, dump_attempt, load_attempt
-from strata.coordinator.state.commands import NotifyCheckpoint
-from strata.coordinator.state.membership import Membership, Worker
-from strata.coordinator.state.now import Now
-from strata.errors import CheckpointAborted as Aborted
-from strata.errors import CheckpointNotFound, InvalidArgument, Refused
-from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
-from strata.types.events import (
+from strata.cluster.events import (
     CheckpointAborted,
     CheckpointBegun,
     CheckpointCommitted,
@@ -27,6 +20,13 @@ from strata.types.events import (
     CheckpointVoted,
     MembersLost,
 )
+from strata.coordinator.state.attempts import Attempt, Verdict, Vote, dump_attempt, load_attempt
+from strata.coordinator.state.commands import NotifyCheckpoint
+from strata.coordinator.state.membership import Membership, Worker
+from strata.coordinator.state.now import Now
+from strata.errors import CheckpointAborted as Aborted
+from strata.errors import CheckpointNotFound, InvalidArgument, Refused
+from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
 from strata.types.names import check_name
 from strata.types.workers import check_count
 

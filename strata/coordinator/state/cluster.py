@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from strata.cluster import events as e
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.agents import Agents
 from strata.coordinator.state.attempts import Attempt
@@ -21,7 +22,6 @@ from strata.coordinator.state.replies import JoinReply, RecoverReply, ShardsRepl
 from strata.coordinator.state.shares import Shares
 from strata.coordinator.state.tasks import Tasks, check_runnable
 from strata.errors import InvalidArgument, UnknownWorker
-from strata.types import events as e
 from strata.types.tasks import BUILTIN_TYPES
 from strata.types.workers import check_count
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strata.cluster.events import DatasetAttached, DatasetRegistered, ShardsRebalanced
 from strata.coordinator.state.membership import Membership, Worker
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, InvalidArgument, UnknownDataset
 from strata.sharding import ShardManager
 from strata.sharding.dataset import FileRanges
 from strata.types.datasets import DataFile, DatasetSpec, ShardAssignment
-from strata.types.events import DatasetAttached, DatasetRegistered, ShardsRebalanced
 
 __all__ = ["MAX_NEW_SHARDS", "Datasets", "slot_name"]
 

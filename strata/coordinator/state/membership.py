@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
+from strata.cluster.events import MembersLost, WorkerJoined
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownWorker
 from strata.types.barriers import BarrierArrival
-from strata.types.events import MembersLost, WorkerJoined
 from strata.types.workers import MemberState, WorkerSpec
 
 __all__ = ["Caller", "Group", "Membership", "Worker", "trusting"]

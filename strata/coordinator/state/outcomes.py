@@ -1,8 +1,8 @@
 """How a barrier ended, and what each member is told of it."""
 
+from strata.cluster.events import BarrierBroke, BarrierReleased
 from strata.errors import BarrierBroken, BarrierExpired
 from strata.types.barriers import BarrierResult
-from strata.types.events import BarrierBroke, BarrierReleased
 
 __all__ = ["Outcome", "outcome_for", "place_in"]
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from strata.cluster import events as e
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.checkpoints import Checkpoints
 from strata.coordinator.state.datasets import Datasets
@@ -16,7 +17,6 @@ from strata.coordinator.state.membership import Caller, Membership, Worker
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, Refused
 from strata.sharding.queue import START, QueueOrder, ShardQueue
-from strata.types import events as e
 from strata.types.datasets import DatasetSpec
 from strata.types.queues import LeaseProgress, QueueGrant, QueueStatus
 from strata.types.tasks import TaskStatus

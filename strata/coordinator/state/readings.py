@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from strata.cluster import events as e
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.datasets import Datasets
 from strata.coordinator.state.membership import Membership, Worker
@@ -22,7 +23,6 @@ from strata.coordinator.state.now import Now
 from strata.errors import InvalidArgument
 from strata.sharding import LaneLayout, OrderSpec, Spans
 from strata.sharding.spans import cut, joined
-from strata.types import events as e
 from strata.types.tasks import TaskStatus
 
 __all__ = ["Reader", "Readings"]

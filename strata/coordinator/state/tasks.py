@@ -7,9 +7,9 @@ import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from strata.cluster.events import TaskChanged, TaskSubmitted
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownTask
-from strata.types.events import TaskChanged, TaskSubmitted
 from strata.types.tasks import (
     BUILTIN_TYPES,
     LAUNCHERS,

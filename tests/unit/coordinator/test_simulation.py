@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from strata.types import events as e
+from strata.cluster import events as e
 from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy
 from tests.support.history import History, Violation
 from tests.support.schedules import run_schedule

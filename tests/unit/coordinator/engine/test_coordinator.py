@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from strata.clock import ManualClock
+from strata.cluster import events as e
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.state import commands as c
@@ -12,7 +13,6 @@ from strata.coordinator.state.attempts import Verdict, Vote
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.outcomes import Outcome
 from strata.errors import Fenced, Unavailable
-from strata.types import events as e
 from strata.types.barriers import BarrierArrival, BarrierPolicy
 from tests.support.pure_cluster import caller, spec
 

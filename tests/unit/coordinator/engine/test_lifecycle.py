@@ -6,9 +6,9 @@ import time
 import pytest
 
 from strata.clock import ManualClock
+from strata.cluster import events as e
 from strata.coordinator.engine.lifecycle import LifecycleLog
 from strata.coordinator.state.cluster import ClusterState, StateConfig
-from strata.types import events as e
 
 
 def _released(step: int, name: str = "step") -> e.BarrierReleased:

@@ -4,12 +4,12 @@ import asyncio
 import time
 
 from strata.clock import SystemClock
+from strata.cluster import events as e
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.ticker import run_ticker
 from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
-from strata.types import events as e
 from tests.support.pure_cluster import spec
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from strata.cluster.events import BarrierBroke, BarrierReleased
 from strata.coordinator.state.outcomes import Outcome
 from strata.types.barriers import BarrierPolicy
-from strata.types.events import BarrierBroke, BarrierReleased
 from tests.support.pure_cluster import PureCluster
 
 SHRINK, WAIT = BarrierPolicy.SHRINK, BarrierPolicy.WAIT

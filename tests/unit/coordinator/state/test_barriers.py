@@ -2,11 +2,11 @@
 
 import pytest
 
+from strata.cluster.events import BarrierBroke, BarrierReleased
 from strata.coordinator.state.cluster import StateConfig
 from strata.coordinator.state.outcomes import Outcome, outcome_for
 from strata.errors import BarrierBroken, BarrierExpired, Fenced, InvalidArgument
 from strata.types.barriers import BarrierKey, BarrierPolicy
-from strata.types.events import BarrierBroke, BarrierReleased
 from tests.support.pure_cluster import PureCluster
 
 SHRINK, WAIT = BarrierPolicy.SHRINK, BarrierPolicy.WAIT

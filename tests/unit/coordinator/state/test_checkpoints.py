@@ -4,12 +4,12 @@ import math
 
 import pytest
 
+from strata.cluster import events as e
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Verdict
 from strata.coordinator.state.checkpoints import REMOVED
 from strata.errors import CheckpointAborted, CheckpointNotFound, Fenced, InvalidArgument, Refused, UnknownWorker
 from strata.protocol.generated import coordinator_pb2 as pb
-from strata.types import events as e
 from strata.types.checkpoints import CheckpointStatus
 from tests.support.pure_cluster import PureCluster, caller
 

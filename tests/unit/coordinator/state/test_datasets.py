@@ -2,10 +2,10 @@
 
 import pytest
 
+from strata.cluster.events import DatasetAttached, DatasetRegistered, ShardsRebalanced
 from strata.coordinator.state import commands as c
 from strata.errors import Conflict, InvalidArgument, UnknownDataset, UnknownWorker
 from strata.types.datasets import DatasetSpec
-from strata.types.events import DatasetAttached, DatasetRegistered, ShardsRebalanced
 from tests.support.pure_cluster import PureCluster, caller
 
 

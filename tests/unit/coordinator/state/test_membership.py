@@ -2,10 +2,10 @@
 
 import pytest
 
+from strata.cluster.events import MembersLost, WorkerJoined
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import StateConfig
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownWorker
-from strata.types.events import MembersLost, WorkerJoined
 from strata.types.workers import MemberState
 from tests.support.pure_cluster import PureCluster, caller
 

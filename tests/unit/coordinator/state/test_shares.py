@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from strata.cluster.events import ReadingAnnounced
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.shares import ShardReaders
 from strata.errors import InvalidArgument, UnknownDataset, UnknownWorker
 from strata.sharding import LaneLayout, OrderSpec, plan_sticky
-from strata.types.events import ReadingAnnounced
 from strata.types.queues import LeaseProgress
 from strata.types.tasks import TaskStatus
 from tests.support.pure_cluster import PureCluster, caller

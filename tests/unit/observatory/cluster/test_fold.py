@@ -3,12 +3,12 @@
 import json
 
 from strata.clock import ManualClock
+from strata.cluster import events as ev
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster import views
 from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.cluster.fold import Cluster, root_of
 from strata.observatory.stream.broadcaster import Broadcaster
-from strata.types import events as ev
 
 
 def told(cluster: Cluster, *events: ev.Event) -> Cluster:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from strata.cluster.events import TaskChanged, encode_event
 from strata.observatory.cluster import views
 from strata.observatory.cluster.fold import Cluster
-from strata.types.events import TaskChanged, encode_event
 from strata.types.queues import QueueStatus
 from tests.unit.coordinator.state.test_queue_schedules import SAMPLES, SHARD, Job
 

@@ -6,7 +6,7 @@ import typing
 
 import pytest
 
-from strata.types.events import EVENT_KINDS, Event, decode_event, encode_event
+from strata.cluster.events import EVENT_KINDS, Event, decode_event, encode_event
 
 SAMPLES: dict[object, object] = {
     str: 'ä "quoted" \n name',

@@ -1,0 +1,77 @@
+"""What happened: the durable, numbered facts of a cluster. The coordinator journals them before it answers; the
+observatory follows them to the same state. An event never changes its meaning; new needs get new kinds or new fields.
+"""
+
+import json
+from dataclasses import fields
+from typing import Any
+
+from strata.cluster.events.barriers import BarrierBroke, BarrierReleased
+from strata.cluster.events.base import Event
+from strata.cluster.events.checkpoints import (
+    CheckpointAborted,
+    CheckpointBegun,
+    CheckpointCommitted,
+    CheckpointPrepared,
+    CheckpointRemoved,
+    CheckpointVoted,
+)
+from strata.cluster.events.datasets import DatasetAttached, DatasetRegistered, ReadingAnnounced, ShardsRebalanced
+from strata.cluster.events.members import AgentJoined, AgentLost, ClusterStarted, MembersLost, WorkerJoined
+from strata.cluster.events.queues import (
+    QueueCommitted,
+    QueueEnded,
+    QueueLeased,
+    QueueOpened,
+    QueueRestored,
+    QueueStaged,
+)
+from strata.cluster.events.tasks import TaskChanged, TaskSubmitted
+
+__all__ = [
+    "EVENT_KINDS",
+    "AgentJoined",
+    "AgentLost",
+    "BarrierBroke",
+    "BarrierReleased",
+    "CheckpointAborted",
+    "CheckpointBegun",
+    "CheckpointCommitted",
+    "CheckpointPrepared",
+    "CheckpointRemoved",
+    "CheckpointVoted",
+    "ClusterStarted",
+    "DatasetAttached",
+    "DatasetRegistered",
+    "Event",
+    "MembersLost",
+    "QueueCommitted",
+    "QueueEnded",
+    "QueueLeased",
+    "QueueOpened",
+    "QueueRestored",
+    "QueueStaged",
+    "ReadingAnnounced",
+    "ShardsRebalanced",
+    "TaskChanged",
+    "TaskSubmitted",
+    "WorkerJoined",
+    "decode_event",
+    "encode_event",
+]
+
+
+EVENT_KINDS: dict[str, type[Event]] = {cls.__name__: cls for cls in Event.__subclasses__()}
+
+
+def encode_event(event: Event) -> bytes:
+    """The body as JSON; the kind travels beside it."""
+    body = {item.name: getattr(event, item.name) for item in fields(event)}
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_event(kind: str, body: bytes) -> Event:
+    """The inverse. Raises KeyError for a kind that this version does not know."""
+    cls = EVENT_KINDS[kind]
+    values: dict[str, Any] = json.loads(body)
+    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})

@@ -1,0 +1,78 @@
+"""Workers and agents: who came, and who is gone."""
+
+from dataclasses import dataclass
+
+from strata.cluster.events.base import Event
+
+__all__ = [
+    "AgentJoined",
+    "AgentLost",
+    "ClusterStarted",
+    "MembersLost",
+    "WorkerJoined",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStarted(Event):
+    """A coordinator took over: `term` counts its starts, `cluster_id` stays for the life of the data folder."""
+
+    cluster_id: str
+    term: int
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerJoined(Event):
+    """A worker took a rank of its group, new or again; whoever held the id or the rank before is fenced."""
+
+    worker_id: str
+    task_id: str
+    incarnation: str
+    rank: int
+    generation: int
+    hostname: str
+    port: int
+    gpu_count: int
+    memory_bytes: int
+    agent_id: str
+    metadata: dict[str, str]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembersLost(Event):
+    """Workers of one group died, or left of their own will (`left`), in one step; `reasons` says why, one by one."""
+
+    task_id: str
+    generation: int
+    worker_ids: tuple[str, ...]
+    reasons: tuple[str, ...]
+    left: bool
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentJoined(Event):
+    """A host offers its slots."""
+
+    agent_id: str
+    incarnation: str
+    hostname: str
+    address: str
+    slots: int
+    gpu_count: int
+    memory_bytes: int
+    version: str
+    at: float
+    launcher: str = "local"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLost(Event):
+    """A host is gone: its lease ran out, or it said goodbye (`left`)."""
+
+    agent_id: str
+    reason: str
+    left: bool
+    at: float
