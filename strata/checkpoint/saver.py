@@ -298,7 +298,6 @@ def _path_of(uri: str, step: int) -> str:
 
 def info_of(commit: CommitManifest, uri: str, *, verified: bool | None = None, pinned: bool = False) -> CheckpointInfo:
     """The public record of a committed checkpoint."""
-    rate = commit.total_bytes / 1e6 / commit.duration_s if commit.duration_s > 0 else None
     return CheckpointInfo(
         id=checkpoint_id(commit.step, commit.attempt),
         step=commit.step,
@@ -310,7 +309,6 @@ def info_of(commit: CommitManifest, uri: str, *, verified: bool | None = None, p
         worker_id=commit.worker_id,
         task_id=commit.task_id,
         duration_s=commit.duration_s,
-        throughput=rate,
         verified=verified,
         pinned=pinned,
         metadata=commit.metadata,

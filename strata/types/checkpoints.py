@@ -8,7 +8,13 @@ from enum import StrEnum
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 
-__all__ = ["CheckpointInfo", "CheckpointStatus"]
+__all__ = ["CheckpointInfo", "CheckpointStatus", "throughput_of"]
+
+
+def throughput_of(size_bytes: int, duration_s: float | None) -> float | None:
+    """MB/s from the call to the commit; None where nobody took the time, or the clock was too coarse to tell."""
+    rate = size_bytes / duration_s / 1e6 if duration_s else None
+    return rate if rate is not None and math.isfinite(rate) else None
 
 
 class CheckpointStatus(StrEnum):
@@ -25,7 +31,7 @@ class CheckpointInfo:
     """A checkpoint's public record; what is not known is None, never 0.
 
     `path` is the folder (or URI) of the step, `created_at` Unix seconds, `duration_s` the time from the call to the
-    commit, `throughput` MB/s over that time, `verified` True or False once its bytes were checked against their hashes.
+    commit, `verified` True or False once its bytes were checked against their hashes.
     """
 
     id: str
@@ -38,7 +44,6 @@ class CheckpointInfo:
     worker_id: str | None = None
     task_id: str | None = None
     duration_s: float | None = None
-    throughput: float | None = None
     verified: bool | None = None
     pinned: bool = False
     reason: str = ""
@@ -49,11 +54,11 @@ class CheckpointInfo:
         for name, value in (("step", self.step), ("epoch", self.epoch), ("size_bytes", self.size_bytes)):
             if value < 0:
                 raise InvalidArgument(f"checkpoint {self.id}: {name} is {value}, it must be 0 or more")
-        for name, number in (
-            ("created_at", self.created_at),
-            ("duration_s", self.duration_s),
-            ("throughput", self.throughput),
-        ):
+        for name, number in (("created_at", self.created_at), ("duration_s", self.duration_s)):
             if number is not None and not (math.isfinite(number) and number >= 0):
                 raise InvalidArgument(f"checkpoint {self.id}: {name} is {number}, it must be finite and 0 or more")
         object.__setattr__(self, "status", CheckpointStatus(self.status))
+
+    @property
+    def throughput(self) -> float | None:
+        return throughput_of(self.size_bytes, self.duration_s)

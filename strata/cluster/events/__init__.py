@@ -71,7 +71,8 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_event(kind: str, body: bytes) -> Event:
-    """The inverse. Raises KeyError for a kind that this version does not know."""
+    """The inverse. Raises KeyError for a kind that this version does not know; unknown fields are passed over."""
     cls = EVENT_KINDS[kind]
     values: dict[str, Any] = json.loads(body)
-    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    known = {name: value for name, value in values.items() if name in cls.__slots__}
+    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})

@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from strata.clock import Clock
+from strata.types.checkpoints import throughput_of
 
 __all__ = ["BARRIER_BOUNDS_MS", "Meter"]
 
@@ -79,8 +80,9 @@ class Meter:
             self._commits.add(value * 1e3)
 
     def checkpoint(self, size_bytes: int, duration_s: float | None) -> None:
-        if duration_s:
-            self._checkpoints.add(size_bytes / duration_s / 1e6)
+        rate = throughput_of(size_bytes, duration_s)
+        if rate is not None:
+            self._checkpoints.add(rate)
 
     @property
     def uptime_s(self) -> float:

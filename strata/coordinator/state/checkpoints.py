@@ -6,7 +6,6 @@ may create COMMIT.json, which alone decides. A death before that aborts the atte
 after it only passes the pen to another rank.
 """
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,7 @@ from strata.cluster.events import (
     CheckpointVoted,
     MembersLost,
 )
+from strata.cluster.plain import from_plain
 from strata.coordinator.state.attempts import Attempt, Verdict, Vote, dump_attempt, load_attempt
 from strata.coordinator.state.commands import NotifyCheckpoint
 from strata.coordinator.state.membership import Membership, Worker
@@ -316,7 +316,6 @@ class Checkpoints:
                 worker_id=event.worker_id,
                 task_id=event.task_id or None,
                 duration_s=event.duration_s,
-                throughput=_mb_per_s(event.size_bytes, event.duration_s),
                 metadata=dict(event.metadata),
             )
         )
@@ -360,19 +359,13 @@ class Checkpoints:
     def load(self, dumped: dict[str, Any], now: Now) -> None:
         self._begun = dumped["begun"]
         for values in dumped["records"]:
-            self.records[values["id"]] = CheckpointInfo(**values)
+            self.records[values["id"]] = from_plain(CheckpointInfo, values)
         for values in dumped["attempts"]:
             self.attempts[values["attempt"]] = load_attempt(values, now)
 
 
 def _abort(attempt: Attempt, reason: str, now: Now) -> CheckpointAborted:
     return CheckpointAborted(attempt=attempt.attempt, reason=reason, missing=attempt.unvoted(), at=now.wall)
-
-
-def _mb_per_s(size_bytes: int, duration_s: float | None) -> float | None:
-    """None also where the clock was too coarse to tell."""
-    rate = size_bytes / duration_s / 1e6 if duration_s else None
-    return rate if rate is not None and math.isfinite(rate) else None
 
 
 def _plain(record: CheckpointInfo) -> dict[str, Any]:

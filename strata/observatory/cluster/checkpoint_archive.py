@@ -9,6 +9,7 @@ from strata.observatory.background.part import cancel, spawn
 from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.store.base import Store
 from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.checkpoints import throughput_of
 
 __all__ = ["CheckpointKeeper"]
 
@@ -114,7 +115,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
         "status": row["status"],
         "task_id": row["run_id"] or None,
         "duration_s": duration,
-        "throughput": row["size_bytes"] / 1e6 / duration if duration else None,
+        "throughput": throughput_of(row["size_bytes"], duration),
         "verified": None,
         "pinned": None,
         "reason": row["reason"] or None,

@@ -199,7 +199,6 @@ class Cluster:
                 "worker_id": body["worker_id"],
                 "task_id": body["task_id"] or None,
                 "duration_s": duration,
-                "throughput": body["size_bytes"] / 1e6 / duration if duration else None,
                 "reason": "",
             }
         )

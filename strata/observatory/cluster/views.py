@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from strata.observatory.cluster.fold import Cluster, Record, root_of
+from strata.types.checkpoints import throughput_of
 from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, loss_budget
 
 __all__ = ["barriers", "checkpoints", "datasets", "metrics", "tasks", "workers"]
@@ -187,7 +188,7 @@ def _checkpoint(cluster: Cluster, record: Record) -> Record:
         "status": record["status"],
         "task_id": record["task_id"],
         "duration_s": record.get("duration_s"),
-        "throughput": record.get("throughput"),
+        "throughput": throughput_of(record["size_bytes"], record.get("duration_s")),
         "verified": record.get("verified"),
         "pinned": None if pins is None else record["status"] == "completed" and record["step"] in pins,
         "reason": record.get("reason") or None,

@@ -1,0 +1,51 @@
+"""How a barrier ended, as a record."""
+
+from dataclasses import dataclass, replace
+
+from strata.cluster.events import BarrierBroke, BarrierReleased
+
+__all__ = ["BarrierEnd", "barrier_key", "ended_barrier"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierEnd:
+    """One round of a barrier that is over: all members came, or it is `broken`, and `missing` and `reason` say why."""
+
+    task_id: str
+    barrier_id: str
+    step: int
+    round: int
+    generation: int
+    arrived: int
+    total: int
+    created_at: float
+    ended_at: float
+    broken: bool = False
+    missing: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def key(self) -> str:
+        return barrier_key(self.task_id, self.barrier_id, self.step, self.round)
+
+
+def barrier_key(task_id: str, barrier_id: str, step: int, number: int) -> str:
+    """Names one round of one barrier."""
+    return f"{task_id}/{barrier_id}/{step}/{number}"
+
+
+def ended_barrier(event: BarrierReleased | BarrierBroke) -> BarrierEnd:
+    ended = BarrierEnd(
+        task_id=event.task_id,
+        barrier_id=event.barrier_id,
+        step=event.step,
+        round=event.round,
+        generation=event.generation,
+        arrived=len(event.worker_ids),
+        total=len(event.worker_ids),
+        created_at=event.created_at,
+        ended_at=event.at,
+    )
+    if isinstance(event, BarrierReleased):
+        return ended
+    return replace(ended, broken=True, total=event.total, missing=event.missing, reason=event.reason)

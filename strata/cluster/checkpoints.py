@@ -1,0 +1,118 @@
+"""Checkpoints as records: every one that the cluster has heard of, oldest first, within its limits."""
+
+from dataclasses import replace
+
+from strata.cluster import events as e
+from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
+
+__all__ = ["KEEP_CHECKPOINTS", "KEEP_REMOVED", "CheckpointRecords"]
+
+KEEP_CHECKPOINTS = 2_000
+# Retention removes one per save, for as long as a task runs; the metric store keeps them all.
+KEEP_REMOVED = 100
+
+
+class CheckpointRecords:
+    """`attempts` names the checkpoint that each open attempt saves."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, CheckpointInfo] = {}
+        self.attempts: dict[str, str] = {}
+
+    def latest(self, task_id: str) -> CheckpointInfo | None:
+        """The completed checkpoint with the highest step of a task."""
+        return self._latest_by_task().get(task_id)
+
+    def completed_at(self, path: str, task_id: str) -> tuple[str, ...]:
+        """The ids of what lies there."""
+        return tuple(
+            record.id
+            for record in self.records.values()
+            if record.path == path and (record.task_id or "") == task_id and record.status is CheckpointStatus.COMPLETED
+        )
+
+    def evolve(self, event: e.Event) -> None:
+        match event:
+            case e.CheckpointBegun():
+                self._begin(event)
+            case e.CheckpointVoted():
+                record = self._of_attempt(event.attempt)
+                if record is not None:
+                    self.keep(replace(record, size_bytes=record.size_bytes + event.size_bytes))
+            case e.CheckpointAborted():
+                record = self._of_attempt(event.attempt)
+                self.attempts.pop(event.attempt, None)
+                if record is not None:
+                    self.keep(replace(record, status=CheckpointStatus.FAILED, reason=event.reason))
+            case e.CheckpointCommitted():
+                self._commit(event)
+            case e.CheckpointRemoved():
+                for name in event.checkpoint_ids:
+                    if name in self.records:
+                        gone = replace(self.records[name], status=CheckpointStatus.REMOVED, reason=event.reason)
+                        self.records[name] = gone
+                self.trim()
+            case _:
+                pass
+
+    def keep(self, record: CheckpointInfo) -> None:
+        self.records[record.id] = record
+        if len(self.records) > KEEP_CHECKPOINTS:
+            self.trim()
+
+    def trim(self) -> None:
+        """Forgets the oldest beyond the limits. The one that a task would go back to is never forgotten."""
+        removed = [name for name, record in self.records.items() if record.status is CheckpointStatus.REMOVED]
+        for name in removed[:-KEEP_REMOVED]:
+            del self.records[name]
+        surplus = len(self.records) - KEEP_CHECKPOINTS
+        if surplus > 0:
+            needed = {record.id for record in self._latest_by_task().values()}
+            for name in [name for name in self.records if name not in needed][:surplus]:
+                del self.records[name]
+
+    def _latest_by_task(self) -> dict[str, CheckpointInfo]:
+        found: dict[str, CheckpointInfo] = {}
+        for record in self.records.values():
+            if record.status is CheckpointStatus.COMPLETED:
+                known = found.get(record.task_id or "")
+                if known is None or (record.step, record.created_at) > (known.step, known.created_at):
+                    found[record.task_id or ""] = record
+        return found
+
+    def _of_attempt(self, attempt: str) -> CheckpointInfo | None:
+        return self.records.get(self.attempts.get(attempt, ""))
+
+    def _begin(self, event: e.CheckpointBegun) -> None:
+        self.attempts[event.attempt] = event.checkpoint_id
+        self.keep(
+            CheckpointInfo(
+                id=event.checkpoint_id,
+                step=event.step,
+                epoch=event.epoch,
+                path=event.storage_path,
+                size_bytes=0,
+                created_at=event.at,
+                status=CheckpointStatus.IN_PROGRESS,
+                worker_id=event.worker_id,
+                task_id=event.task_id or None,
+            )
+        )
+
+    def _commit(self, event: e.CheckpointCommitted) -> None:
+        self.attempts.pop(event.attempt, None)
+        self.keep(
+            CheckpointInfo(
+                id=event.checkpoint_id,
+                step=event.step,
+                epoch=event.epoch,
+                path=event.storage_path,
+                size_bytes=event.size_bytes,
+                created_at=event.at,
+                status=CheckpointStatus.COMPLETED,
+                worker_id=event.worker_id,
+                task_id=event.task_id or None,
+                duration_s=event.duration_s,
+                metadata=event.metadata,
+            )
+        )

@@ -1,0 +1,66 @@
+"""The public form of records: plain JSON, field by field as their classes name them. Read by name, so that what a newer
+release adds is passed over, and what an older one did not know has its default.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+__all__ = ["from_plain", "to_plain"]
+
+_Record = TypeVar("_Record")
+
+
+class _Field(NamedTuple):
+    name: str
+    read: Callable[[Any], Any]
+    needed: bool
+
+
+_known: dict[Any, tuple[_Field, ...]] = {}  # by class
+
+
+def to_plain(record: Any) -> dict[str, Any]:
+    """A record as dicts, lists, text and numbers."""
+    return {field.name: _plain(getattr(record, field.name)) for field in _fields(type(record))}
+
+
+def from_plain(cls: type[_Record], values: Mapping[str, Any]) -> _Record:
+    """The inverse. Raises KeyError for a field that must be there, and whatever the record refuses."""
+    given = {
+        field.name: field.read(values[field.name]) for field in _fields(cls) if field.needed or field.name in values
+    }
+    return cls(**given)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return dict(value)
+    return to_plain(value) if is_dataclass(value) else value
+
+
+def _fields(cls: Any) -> tuple[_Field, ...]:
+    found = _known.get(cls)
+    if found is None:
+        hints = get_type_hints(cls)
+        found = _known[cls] = tuple(
+            _Field(item.name, _reader(hints[item.name]), item.default is MISSING and item.default_factory is MISSING)
+            for item in fields(cls)
+        )
+    return found
+
+
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    if get_origin(hint) is tuple:
+        inner = _reader(get_args(hint)[0])
+        return lambda items: tuple(inner(item) for item in items)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return hint
+    if isinstance(hint, type) and is_dataclass(hint):
+        return lambda values: from_plain(hint, values)
+    return lambda value: value
