@@ -17,8 +17,10 @@ def field(number: int, body: bytes) -> bytes:
     return bytes([number << 3 | 2, len(body)]) + body
 
 
-def event(step: int, tag: str, *, simple: float | None = None, tensor: float | None = None) -> bytes:
-    value = field(1, tag.encode())
+def event(
+    step: int, tag: str, *, simple: float | None = None, tensor: float | None = None, other: bytes = b""
+) -> bytes:
+    value = field(1, tag.encode()) + other
     if simple is not None:
         value += bytes([2 << 3 | 5]) + struct.pack("<f", simple)
     if tensor is not None:
@@ -41,6 +43,19 @@ def test_event_files_of_both_generations(tmp_path: Path) -> None:
     ]
     assert math.isnan(points[2].value)
     assert len(points) == 3
+
+
+def test_tensors_that_list_their_number(tmp_path: Path) -> None:
+    """int_val and int64_val, packed and not, also below 0; a tensor of two numbers is no scalar."""
+    minus_two = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+    file = tmp_path / "x.tfevents"
+    file.write_bytes(
+        event(1, "packed", other=field(8, bytes([1 << 3, 9]) + field(10, minus_two)))
+        + event(2, "alone", other=field(8, bytes([1 << 3, 3, 7 << 3, 7])))
+        + event(3, "two", other=field(8, bytes([1 << 3, 3]) + field(7, bytes([1, 2]))))
+        + event(4, "image", other=field(4, b"png"))
+    )
+    assert [(point.metric, point.value) for point in read_event_file(file)] == [("packed", -2.0), ("alone", 7.0)]
 
 
 def test_what_is_no_event_file_is_named(tmp_path: Path) -> None:
