@@ -13,8 +13,8 @@ from strata.types.shown import MARK
 
 __all__ = ["Engine"]
 
-# One batch lands in one block per partition, its token names it, and views are told apart from their source.
-_INSERT = {"async_insert": 0, "deduplicate_blocks_in_dependent_materialized_views": 1}
+# One batch lands in one block per partition.
+_INSERT: dict[str, Any] = {"async_insert": 0}
 # Groups are small: more threads would only take every core for a moment, which others on this host would feel.
 _INSERT |= {"max_threads": 1, "max_insert_threads": 1}
 # An import of old runs touches hundreds of months; by default a block of more than 100 is refused.
@@ -31,6 +31,7 @@ class Engine:
         except ImportError:
             raise MissingExtra("clickhouse-connect", "server") from None
         self._client: Any
+        self._remote = config.path is None
         if config.path is not None:
             self._client = clickhouse_connect.get_client(interface="chdb", path=config.path)
         else:
@@ -53,8 +54,10 @@ class Engine:
         return _readable(self._client.query_arrow(sql, parameters=parameters, settings=_READ))
 
     def insert(self, table: str, rows: pa.Table, token: str) -> None:
-        """With the same token and rows, a second call changes nothing."""
-        self._client.insert_arrow(table, rows, settings={**_INSERT, "insert_deduplication_token": token})
+        """With the same token and rows, a second call changes nothing in the tables that know tokens. On a server the
+        token also names the query, so that it can be found while it runs."""
+        settings = {**_INSERT, "insert_deduplication_token": token, **({"query_id": token} if self._remote else {})}
+        self._client.insert_arrow(table, rows, settings=settings)
 
     def close(self) -> None:
         self._client.close()

@@ -1,6 +1,7 @@
 """Rows on their way into the store: whole, or, where the store refuses them, halved until what it refuses is alone.
 
-What is refused for good is kept in a file beside the spool and set aside; the rest of its group arrives.
+What is refused for good is kept in a file beside the spool and set aside; the rest of its group arrives. A repeat of
+points looks for them first: metric_points is open to foreign writers, so the engine must not know inserts by content.
 """
 
 import json
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from strata.errors import Busy, InvalidArgument, StoreUnavailable, StrataError
 from strata.observatory.background.setaside import SetAside
@@ -26,11 +28,12 @@ _ENOUGH = 16
 _MAX_FILE_BYTES = 64 << 20
 _PART = "metric store"
 
-_COUNT_POINT = """
-SELECT count() AS n FROM {db}.metric_points WHERE run_id = {run_id:String} AND metric = {metric:String}
-AND host = {host:String} AND rank = {rank:UInt32} AND device = {device:UInt16} AND step = {step:UInt64}
-AND toUnixTimestamp64Milli(event_time) = {time:Int64}
-"""
+_SERIES = """run_id = {run_id:String} AND metric = {metric:String} AND host = {host:String} AND rank = {rank:UInt32}
+AND device = {device:UInt16}"""
+_NUM_POINTS = f"SELECT count() AS n FROM {{db}}.metric_points WHERE {_SERIES}"  # noqa: S608 - of constants
+_NUM_COUNTED = f"SELECT sum(num_points) AS n FROM {{db}}.series_rollup WHERE {_SERIES}"  # noqa: S608 - of constants
+_STORED = f"{_NUM_POINTS} AND step = {{step:UInt64}} AND toUnixTimestamp64Milli(event_time) = {{time:Int64}}"
+_RUNNING = "SELECT count() AS n FROM system.processes WHERE startsWith(query_id, {token:String})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +47,12 @@ class Sent:
 
 @dataclass(slots=True)
 class _Sorting:
-    """One group of rows while it is being told apart; `stubborn`: whatever the reason of a refusal is."""
+    """One group of rows while it is being told apart; `stubborn`: whatever the reason of a refusal is; `repeated`:
+    some of it may be stored already."""
 
     table: str
     stubborn: bool
+    repeated: bool
     sent: list[Sent] = field(default_factory=list)
     refused: list[tuple[pa.Table, StrataError]] = field(default_factory=list)
 
@@ -67,10 +72,13 @@ class Inserts:
         self._aside = aside
         self._file = file
 
-    async def send(self, table: str, rows: pa.Table, token: str, *, stubborn: bool) -> list[Sent]:
+    async def send(self, table: str, rows: pa.Table, token: str, *, stubborn: bool, repeated: bool) -> list[Sent]:
         """What arrived. Raises when the store is away, or refuses for a reason that may pass; `stubborn` is for a
-        group that was refused again and again: then a refusal counts as final as long as other rows are let in."""
-        sorting = _Sorting(table, stubborn)
+        group that was refused again and again: then a refusal counts as final as long as other rows are let in.
+        A `repeated` group was begun before, and nobody knows how much of it is in the store."""
+        if repeated:
+            await self._check_over(token)
+        sorting = _Sorting(table, stubborn, repeated)
         await self._try(sorting, rows, token)
         unsure = [error for _, error in sorting.refused if not isinstance(error, InvalidArgument)]
         if unsure and not sorting.sent:
@@ -80,15 +88,16 @@ class Inserts:
         return sorting.sent
 
     async def verify(self, sent: Sent) -> None:
-        """After a crash: rows of one insert and one month arrive together or not at all, so one row of each tells."""
-        if sent.table == "metric_points":
-            await self._verify_points(sent)
-        elif "id" in sent.rows.column_names and not await self._has_row(sent.table, sent.rows["id"][0].as_py()):
+        """After a crash: the engine notes a token a moment before the rows are there. One row tells of all."""
+        if "id" in sent.rows.column_names and not await self._has_row(sent.table, sent.rows["id"][0].as_py()):
             await self._store.insert(sent.table, sent.rows, token=f"{sent.token}:again")
 
     async def _try(self, sorting: _Sorting, rows: pa.Table, token: str) -> None:
         try:
-            await self._store.insert(sorting.table, rows, token=token)
+            by_content = sorting.repeated and sorting.table == "metric_points"
+            new = await self._not_stored(rows, token) if by_content else rows
+            if new.num_rows:
+                await self._store.insert(sorting.table, new, token=token)
         except StoreUnavailable:
             raise
         except StrataError as error:
@@ -102,6 +111,48 @@ class Inserts:
             await self._try(sorting, rows.slice(half), f"{token}:1")
         else:
             sorting.sent.append(Sent(sorting.table, rows, token))
+
+    async def _check_over(self, token: str) -> None:
+        """An insert whose answer was lost may still run on a server: until it ends nobody can tell what is stored."""
+        try:
+            running = await self._number(_RUNNING, {"token": token})
+        except StoreUnavailable:
+            raise
+        except StrataError as error:  # a user who may not see even its own queries
+            _log.info("whether an earlier insert still runs is unknown: %s", error.message)
+            return
+        if running:
+            raise Busy("an insert whose answer was lost still runs")
+
+    async def _not_stored(self, rows: pa.Table, token: str) -> pa.Table:
+        """Month by month: rows of one insert and one partition arrive together or not at all."""
+        times = rows["event_time"].cast(pa.int64()).to_numpy()
+        months = times.astype("datetime64[ms]").astype("datetime64[M]").astype(np.int64)
+        stored = np.zeros(rows.num_rows, dtype=bool)
+        for month in np.unique(months):
+            chosen = months == month
+            stored[chosen] = await self._stored(rows.filter(pa.array(chosen)), times[chosen])
+        if stored.any():
+            await self._count_missed(rows.filter(pa.array(stored)), token)
+        return rows.filter(pa.array(~stored))
+
+    async def _stored(self, rows: pa.Table, times: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """A few rows tell of all. Where they disagree, the earlier try was cut into halves: so is the look."""
+        half = rows.num_rows // 2
+        places = sorted({0, half, rows.num_rows - 1})
+        found = [await self._number(_STORED, _key(rows, place, int(times[place]))) > 0 for place in places]
+        if len(set(found)) == 1:
+            return np.full(rows.num_rows, found[0])
+        left = await self._stored(rows.slice(0, half), times[:half])
+        return np.concatenate([left, await self._stored(rows.slice(half), times[half:])])
+
+    async def _count_missed(self, rows: pa.Table, token: str) -> None:
+        """The rollup is fed right after the table: a crash between the two is made good here."""
+        key = _key(rows, 0)
+        num_points = await self._number(_NUM_POINTS, key)
+        if await self._number(_NUM_COUNTED, key) < num_points:
+            _log.warning("%d points of an interrupted insert were not counted and are now", rows.num_rows)
+            await self._store.insert("rollup_missed", rows, token=f"{token}:missed")
 
     def _set_aside(self, table: str, rows: pa.Table, error: StrataError) -> None:
         first = rows.slice(0, 1).to_pylist()[0]
@@ -120,27 +171,17 @@ class Inserts:
         except OSError as error:
             _log.warning("refused rows are not kept in %s: %s", self._file, error.strerror)
 
-    async def _verify_points(self, sent: Sent) -> None:
-        times = sent.rows["event_time"].cast(pa.int64()).to_numpy()
-        months = times.astype("datetime64[ms]").astype("datetime64[M]").astype(np.int64)
-        for month in np.unique(months):
-            chosen = months == month
-            first = int(np.flatnonzero(chosen)[0])
-            if await self._stored_copies(sent.rows.slice(first, 1).to_pylist()[0], int(times[first])) == 0:
-                _log.warning("%d points of an interrupted insert were missing and are added", int(chosen.sum()))
-                await self._store.insert(
-                    sent.table, sent.rows.filter(pa.array(chosen)), token=f"{sent.token}:{month}:again"
-                )
-
     async def _has_row(self, table: str, row_id: str) -> bool:
         sql = f"SELECT count() AS n FROM {{db}}.{table} WHERE id = {{id:String}}"  # noqa: S608 - a name of ours
-        found = await self._store.query(sql, {"id": row_id})
-        return int(found["n"][0].as_py()) > 0
+        return await self._number(sql, {"id": row_id}) > 0
 
-    async def _stored_copies(self, row: dict[str, Any], time_ms: int) -> int:
-        key = {name: row[name] for name in ("run_id", "metric", "host", "rank", "device", "step")}
-        found = await self._store.query(_COUNT_POINT, {**key, "time": time_ms})
-        return int(found["n"][0].as_py())
+    async def _number(self, sql: str, parameters: dict[str, Any]) -> int:
+        return int((await self._store.query(sql, parameters))["n"][0].as_py())
+
+
+def _key(rows: pa.Table, place: int, time_ms: int = 0) -> dict[str, Any]:
+    row = rows.slice(place, 1).to_pylist()[0]
+    return {name: row[name] for name in ("run_id", "metric", "host", "rank", "device", "step")} | {"time": time_ms}
 
 
 def _line(table: str, row: dict[str, Any]) -> str:

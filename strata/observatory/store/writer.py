@@ -1,7 +1,7 @@
 """From the spool into the store, in order, in groups, exactly once.
 
-A group's bounds are on disk before it is sent, so a crash repeats exactly that group under the same token, which the
-engine recognises. The engine notes a token a moment before the rows are there; after a crash the rows are looked for.
+A group's bounds are on disk before it is sent, so a crash repeats exactly that group, and what the store holds of it
+is not sent again.
 """
 
 import asyncio
@@ -124,17 +124,17 @@ class StoreWriter:
     async def _run(self) -> None:
         await asyncio.to_thread(warm_up)
         await self._store.wait_ready()
-        suspicious, refusals = self.interrupted, 0
+        refusals = 0
         while True:
             while self._spool.progress.consumed >= self._spool.end:
                 self._wake.clear()
                 await self._wake.wait()
             try:
                 async with self._lock:
-                    await self._move_group(suspicious=suspicious, stubborn=refusals >= _PATIENCE)
-                suspicious, refusals, self.problem = False, 0, None
+                    await self._move_group(stubborn=refusals >= _PATIENCE)
+                refusals, self.problem = 0, None
             except StoreUnavailable as error:
-                suspicious, self.problem = True, error.message
+                self.problem = error.message
                 await asyncio.sleep(0.05)
                 await self._store.wait_ready()
                 continue
@@ -153,12 +153,14 @@ class StoreWriter:
                         await self._hurry.wait()
                 self._hurry.clear()
 
-    async def _move_group(self, *, suspicious: bool, stubborn: bool) -> None:
+    async def _move_group(self, *, stubborn: bool) -> None:
+        repeated = self.interrupted
         group = await self._next_group()
         sent: list[Sent] = []
         for table, rows in group.tables.items():
-            sent += await self._inserts.send(table, rows, f"{group.token}:{table}", stubborn=stubborn)
-        if suspicious:
+            token = f"{group.token}:{table}"
+            sent += await self._inserts.send(table, rows, token, stubborn=stubborn, repeated=repeated)
+        if repeated:
             for one in sent:
                 await self._inserts.verify(one)
         await asyncio.to_thread(self._finish, group.end)

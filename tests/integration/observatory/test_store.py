@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
+from strata.clock import SystemClock
 from strata.errors import Internal, StoreUnavailable
+from strata.observatory.background.setaside import SetAside
 from strata.observatory.batch.columns import to_columns
 from strata.observatory.history.loader import read_curves
 from strata.observatory.ingest.points import from_json
 from strata.observatory.live.cache import NUM_BUCKETS
 from strata.observatory.store.config import StoreConfig
+from strata.observatory.store.inserts import Inserts
 from strata.observatory.store.rows import PointRows, tables_of
 from strata.observatory.store.supervised import SupervisedStore
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -34,10 +37,20 @@ async def store(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Super
     await store.stop()
 
 
-async def insert(store: SupervisedStore, message: Batch, token: str) -> None:
+async def insert(store: SupervisedStore, message: Batch, token: str, *, repeated: bool = False) -> None:
     columns = to_columns(message)
+    inserts = Inserts(store, SetAside(SystemClock(), lambda _: None), Path(os.devnull))
     for table, rows in tables_of([columns], PointRows([columns])).items():
-        await store.insert(table, rows, token=f"{token}:{table}")
+        await inserts.send(table, rows, f"{token}:{table}", stubborn=False, repeated=repeated)
+
+
+async def counts(store: SupervisedStore, run_id: str) -> tuple[object, object]:
+    """Rows of a run, and how many the rollup has counted."""
+    rows = await store.query("SELECT count() FROM {db}.metric_points WHERE run_id = {run:String}", {"run": run_id})
+    counted = await store.query(
+        "SELECT sum(num_points) FROM {db}.series_rollup WHERE run_id = {run:String}", {"run": run_id}
+    )
+    return rows[0][0].as_py(), counted[0][0].as_py()
 
 
 def points(run_id: str, values: list[float | None], start_ms: int = 1_794_000_000_000) -> Batch:
@@ -62,12 +75,54 @@ async def one(store: SupervisedStore, sql: str) -> object:
 async def test_a_repeated_insert_changes_neither_the_table_nor_the_rollup(store: SupervisedStore) -> None:
     """Over two months, so that one batch makes two parts."""
     message = points("retry", [1.0, math.nan, 3.0], 1_793_491_199_999)
-    for _ in range(3):
-        await insert(store, message, "t1")
-    assert await one(store, "SELECT count() FROM {db}.metric_points WHERE run_id = 'retry'") == 3
-    assert await one(store, "SELECT sum(num_points) FROM {db}.series_rollup WHERE run_id = 'retry'") == 3
+    for repeated in (False, True, True):
+        await insert(store, message, "t1", repeated=repeated)
+    assert await counts(store, "retry") == (3, 3)
     assert await one(store, "SELECT sum(num_bad) FROM {db}.series_rollup WHERE run_id = 'retry'") == 1
     assert await one(store, "SELECT uniqExact(toYYYYMM(event_time)) FROM {db}.metric_points WHERE run_id='retry'") == 2
+
+
+async def test_equal_inserts_of_a_foreign_writer_are_all_kept(store: SupervisedStore) -> None:
+    """Some program that samples a value now and then names neither step nor time. Its second insert has the first
+    one's content, and is a second point all the same; so is one that names the same time again."""
+    for _ in range(2):
+        await store.command("INSERT INTO {db}.metric_points (run_id, metric, value) VALUES ('foreign', 'fan', 1)")
+        await store.command(
+            "INSERT INTO {db}.metric_points (event_time, run_id, metric, value) VALUES (1800000000,'foreign','fan',1)"
+        )
+    assert await counts(store, "foreign") == (4, 4)
+
+
+async def test_points_that_a_crash_kept_from_the_rollup_are_counted_by_the_repeat(store: SupervisedStore) -> None:
+    message = points("uncounted", [1.0, 2.0, 3.0])
+    await insert(store, message, "t5")
+    await store.command("ALTER TABLE {db}.series_rollup DELETE WHERE run_id = 'uncounted' SETTINGS mutations_sync = 2")
+    for _ in range(2):
+        await insert(store, message, "t5", repeated=True)
+        assert await counts(store, "uncounted") == (3, 3)
+
+
+async def test_a_table_of_an_earlier_release_is_brought_up_in_place(tmp_path: Path) -> None:
+    """Up to version 3 the engine knew every insert by its content."""
+    config = StoreConfig(path=str(tmp_path / "metrics"), retention_days=None)
+    foreign = "INSERT INTO {db}.metric_points (run_id, metric, value) VALUES ('foreign', 'fan', 1)"
+    old = SupervisedStore(config)
+    await old.start()
+    await asyncio.wait_for(old.wait_ready(), 60)
+    for table in ("metric_points", "series_rollup"):
+        await old.command(f"ALTER TABLE {{db}}.{table} MODIFY SETTING non_replicated_deduplication_window = 1000")
+    await old.command("ALTER TABLE {db}.schema_version DELETE WHERE version > 3 SETTINGS mutations_sync = 2")
+    for _ in range(2):
+        await old.command(foreign)
+    assert await counts(old, "foreign") == (1, 1)
+    await old.stop()
+    store = SupervisedStore(config)
+    await store.start()
+    await asyncio.wait_for(store.wait_ready(), 60)
+    for _ in range(2):
+        await store.command(foreign)
+    assert await counts(store, "foreign") == (3, 3)
+    await store.stop()
 
 
 async def test_retention_drops_old_points_and_never_those_of_later_years(store: SupervisedStore) -> None:
@@ -148,7 +203,7 @@ async def test_a_wrong_query_is_an_error_and_not_the_end(store: SupervisedStore)
     assert await one(store, "SELECT 1") == 1
 
 
-async def test_a_killed_engine_comes_back_and_knows_its_tokens(store: SupervisedStore) -> None:
+async def test_a_killed_engine_comes_back_and_a_repeat_changes_nothing(store: SupervisedStore) -> None:
     """Takes about 3 s: the engine's process starts again."""
     await insert(store, points("killed", [1.0, 2.0]), "t4")
     assert store.pid is not None
@@ -156,8 +211,8 @@ async def test_a_killed_engine_comes_back_and_knows_its_tokens(store: Supervised
     with pytest.raises(StoreUnavailable):
         await ask_often(store)
     await asyncio.wait_for(store.wait_ready(), 60)
-    await insert(store, points("killed", [1.0, 2.0]), "t4")
-    assert await one(store, "SELECT count() FROM {db}.metric_points WHERE run_id = 'killed'") == 2
+    await insert(store, points("killed", [1.0, 2.0]), "t4", repeated=True)
+    assert await counts(store, "killed") == (2, 2)
     assert store.restarts >= 1
 
 
