@@ -32,6 +32,7 @@ check: $(VENV)/.installed $(MODULES) ## lint, format, types, layers, generated s
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/python scripts/proto.py --check
+	@$(BIN)/python scripts/reference.py --check
 	@cd dashboard && npm run lint
 	@$(BIN)/pytest -q tests/test_architecture.py tests/test_dashboard_layers.py
 
@@ -44,6 +45,10 @@ tree: $(VENV)/.installed ## write docs/tree.md, the list of every file
 .PHONY: rights
 rights: $(VENV)/.installed ## bring the table of rights in SECURITY.md up to date
 	@$(BIN)/python scripts/rights.py --write
+
+.PHONY: reference
+reference: $(VENV)/.installed ## write docs/reference, the contract as the code has it
+	@$(BIN)/python scripts/reference.py
 
 bench: setup ## benchmarks beside their peers, into benchmarks/results (NAME=sharding for one)
 	@$(BIN)/python -m benchmarks $(NAME) $(ARGS)

@@ -4,13 +4,15 @@ Every variable X is also accepted as STRATA_X. Unknown keys and bad values are r
 """
 
 import difflib
+import json
 import os
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, AliasChoices, AliasGenerator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -21,39 +23,59 @@ from pydantic_settings import (
 
 from strata.errors import InvalidConfig
 
-__all__ = ["RANK_VARIABLES", "Settings", "check_storage", "dotenv_variables", "environment", "load_settings", "masked"]
+__all__ = [
+    "RANK_VARIABLES",
+    "Settings",
+    "check_storage",
+    "dotenv_variables",
+    "environment",
+    "load_settings",
+    "masked",
+    "variables",
+]
 
 _DOTENV = Path(".env")
+_TOML = Path("strata.toml")
 
 # Set by agents for the ranks they start, and read by the SDK, not here.
-RANK_VARIABLES = frozenset(
+RANK_VARIABLES: Mapping[str, str] = {
+    "STRATA_TASK_ID": "the task",
+    "STRATA_ATTEMPT": "which attempt of the task this is, from 1",
+    "STRATA_RUN_ID": "the run that takes the metrics; the task's id",
+    "STRATA_WORKER_ID": "the worker's name in the cluster",
+    "STRATA_INCARNATION": "the id of this process start; the coordinator refuses any other",
+    "STRATA_RANK": "the rank; also in `RANK`",
+    "STRATA_WORLD_SIZE": "how many ranks the task has; also in `WORLD_SIZE`",
+    "STRATA_LOCAL_RANK": "the number of the rank on its host; also in `LOCAL_RANK`",
+    "STRATA_CONFIG_JSON": "the task's `config`",
+    "STRATA_DATASET_ID": "the task's dataset, if it has one",
+    "STRATA_DATASET_JSON": "where that dataset lies, its format, order and seed",
+    "STRATA_GANG_PORT": "the port on which the ranks of the built-in trainer meet; frameworks use `MASTER_PORT`",
+    "STRATA_RANK_SECRET": "proves to coordinator and observatory that the process belongs to its task",
+    "STRATA_AGENT_ID": "the agent that started the rank",
+    "STRATA_AGENT_NUMBER": "of an agent: its number among those that its launcher started, from 0",
+    "STRATA_TELEMETRY_ADDR": "host:port of the observatory that takes the metrics; a script may set it, too",
+    "STRATA_SUPERVISOR_PID": "of a child of `strata up`: the process whose end is its own",
+    "STRATA_FAULT": "of a test: the named place in a checkpoint's save at which the process dies, fails or hangs",
+}
+# Read by tests, benchmarks and the build of this repository.
+_TOOL_VARIABLES = frozenset(
     {
-        "STRATA_AGENT_ID",
-        "STRATA_AGENT_NUMBER",
-        "STRATA_ATTEMPT",
         "STRATA_BENCH_PICTURES",
         "STRATA_BENCH_REPORT",
         "STRATA_BENCH_SOAK_S",
         "STRATA_BENCH_VENVS",
-        "STRATA_CONFIG_JSON",
-        "STRATA_DATASET_ID",
-        "STRATA_DATASET_JSON",
-        "STRATA_FAULT",
-        "STRATA_GANG_PORT",
-        "STRATA_GENERATION",
-        "STRATA_INCARNATION",
-        "STRATA_LOCAL_RANK",
-        "STRATA_RANK",
-        "STRATA_RANK_SECRET",
+        "STRATA_CHROMIUM",
+        "STRATA_HTTP",
         "STRATA_REQUIRE_WEB",
-        "STRATA_RUN_ID",
-        "STRATA_SUPERVISOR_PID",
-        "STRATA_TASK_ID",
-        "STRATA_TELEMETRY_ADDR",
-        "STRATA_WORKER_ID",
-        "STRATA_WORLD_SIZE",
     }
 )
+# Settings that are also read without the prefix, as other tools name them.
+_PLAIN = {
+    "coordinator_addr", "heartbeat_timeout", "poll_interval_sec", "storage_backend", "checkpoint_bucket",
+    "aws_region", "aws_access_key_id", "aws_secret_access_key", "aws_endpoint_url",
+    "ch_host", "ch_port", "ch_protocol", "ch_database", "ch_user", "ch_password",
+}  # fmt: skip
 
 _ADDRESS = re.compile(r"(?:https?://)?(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})\Z")
 
@@ -84,64 +106,76 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-def _env(name: str) -> AliasChoices:
-    return AliasChoices(f"STRATA_{name}", name)
+def _names(field: str) -> AliasChoices:
+    """The variables of a setting, the one that wins first."""
+    also = ("RUST_LOG",) if field == "log" else (field.upper(),) if field in _PLAIN else ()
+    return AliasChoices(f"STRATA_{field.upper()}", *also)
 
 
 class Settings(BaseSettings):
-    """All settings of a Strata process. Fields without an unprefixed twin in the contract are STRATA_* only."""
+    """All settings of a Strata process. The descriptions become docs/reference/environment.md."""
 
     model_config = SettingsConfigDict(
         extra="forbid",
         frozen=True,
         populate_by_name=True,
-        toml_file="strata.toml",
+        toml_file=_TOML,
         env_file=_DOTENV,
         dotenv_filtering="only_existing",  # the file is the whole project's, not ours alone
+        alias_generator=AliasGenerator(validation_alias=_names),
     )
 
-    coordinator_addr: Address = Field(default="localhost:50051", validation_alias=_env("COORDINATOR_ADDR"))
-    heartbeat_timeout: Seconds = Field(default=30.0, validation_alias=_env("HEARTBEAT_TIMEOUT"))
-    poll_interval_sec: Seconds = Field(default=3.0, validation_alias=_env("POLL_INTERVAL_SEC"))
-
-    storage_backend: Literal["local", "s3"] = Field(default="local", validation_alias=_env("STORAGE_BACKEND"))
-    checkpoint_bucket: str = Field(default="", validation_alias=_env("CHECKPOINT_BUCKET"))
-    aws_region: str | None = Field(default=None, validation_alias=_env("AWS_REGION"))
-    aws_access_key_id: str | None = Field(default=None, validation_alias=_env("AWS_ACCESS_KEY_ID"))
-    aws_secret_access_key: SecretStr | None = Field(default=None, validation_alias=_env("AWS_SECRET_ACCESS_KEY"))
-    aws_endpoint_url: str | None = Field(default=None, validation_alias=_env("AWS_ENDPOINT_URL"))
-
-    ch_host: str | None = Field(default=None, validation_alias=_env("CH_HOST"))
-    ch_port: Port = Field(default=8123, validation_alias=_env("CH_PORT"))
-    ch_protocol: Literal["http", "https"] = Field(default="http", validation_alias=_env("CH_PROTOCOL"))
-    ch_database: str = Field(
-        default="training_observability", pattern=r"^[A-Za-z_]\w*$", validation_alias=_env("CH_DATABASE")
+    coordinator_addr: Address = Field(
+        default="localhost:50051", description="where workers, agents and the observatory find the coordinator"
     )
-    ch_user: str = Field(default="default", validation_alias=_env("CH_USER"))
-    ch_password: SecretStr = Field(default=SecretStr(""), validation_alias=_env("CH_PASSWORD"))
-    retention_days: int | None = Field(default=None, ge=1, validation_alias=AliasChoices("STRATA_RETENTION_DAYS"))
+    heartbeat_timeout: Seconds = Field(default=30.0, description="a worker silent for so many seconds is lost")
+    storage_backend: Literal["local", "s3"] = Field(default="local", description="where tasks keep their checkpoints")
+    checkpoint_bucket: str = Field(
+        default="", description="the bucket, with STORAGE_BACKEND=s3; a folder instead of the data folder's, with local"
+    )
+    aws_region: str | None = Field(default=None, description="the bucket's region; unset: AWS's own chain finds it")
+    aws_access_key_id: str | None = Field(default=None, description="a key for the bucket; unset: as the region")
+    aws_secret_access_key: SecretStr | None = Field(default=None, description="the secret of that key")
+    aws_endpoint_url: str | None = Field(default=None, description="a server that speaks S3 and is not AWS")
 
+    ch_host: str | None = Field(default=None, description="a ClickHouse server; unset: the engine that is built in")
+    ch_port: Port = Field(default=8123, description="its HTTP port")
+    ch_protocol: Literal["http", "https"] = Field(default="http", description="how to speak to it")
+    ch_database: str = Field(default="training_observability", pattern=r"^[A-Za-z_]\w*$", description="its database")
+    ch_user: str = Field(default="default", description="its user")
+    ch_password: SecretStr = Field(default=SecretStr(""), description="the user's password")
+    poll_interval_sec: Seconds = Field(
+        default=3.0, description="how often rows that others wrote into ClickHouse are looked for, in seconds"
+    )
+    retention_days: int | None = Field(default=None, ge=1, description="metrics and logs go after so many days")
+
+    data_dir: Path = Field(default=Path(".strata"), description="state, logs and embedded metrics; for its owner alone")
+    host: str = Field(default="127.0.0.1", description="the address to listen on")
+    grpc_port: Port = Field(default=50051, description="the coordinator's port; 0: any free one")
+    http_port: Port = Field(default=3000, description="the port of dashboard and REST API; 0: any free one")
+    telemetry_port: Port = Field(default=50052, description="the observatory's gRPC port for metrics; 0: any free one")
+    slots: int | None = Field(
+        default=None, ge=1, le=4096, description="workers an agent may run; unset: the host's cores, at least 4"
+    )
+    task_types: dict[str, list[str]] = Field(
+        default_factory=dict, description="task type → entrypoint; as JSON in a variable, as a table in strata.toml"
+    )
     observatory_priority: Literal["normal", "background"] = Field(
-        default="normal", validation_alias=AliasChoices("STRATA_OBSERVATORY_PRIORITY")
+        default="normal", description="background: dashboard and store use only time that nobody else wants (ADR 8)"
     )
-
-    log: str = Field(default="info", validation_alias=AliasChoices("STRATA_LOG", "RUST_LOG"))
+    token: SecretStr | None = Field(
+        default=None, description="the cluster's token; unset: that in the data folder, made at the first start"
+    )
+    insecure: bool = Field(default=False, description="accept a bind that others can reach without TLS")
+    allowed_origins: Origins = Field(
+        default=(), description="web origins whose pages may call the API: https://host:port, exact, comma separated"
+    )
+    webhook_url: str | None = Field(default=None, description="where alerts are posted")
+    log: str = Field(default="info", description="levels, also per part: coordinator=debug,storage=debug,info")
     log_format: Literal["auto", "human", "json"] = Field(
-        default="auto", validation_alias=AliasChoices("STRATA_LOG_FORMAT")
+        default="auto", description="auto: human on a terminal, JSON elsewhere"
     )
-    quiet: bool = Field(default=False, validation_alias=AliasChoices("STRATA_QUIET"))
-    token: SecretStr | None = Field(default=None, validation_alias=AliasChoices("STRATA_TOKEN"))
-    insecure: bool = Field(default=False, validation_alias=AliasChoices("STRATA_INSECURE"))
-    webhook_url: str | None = Field(default=None, validation_alias=AliasChoices("STRATA_WEBHOOK_URL"))
-
-    data_dir: Path = Field(default=Path(".strata"), validation_alias=AliasChoices("STRATA_DATA_DIR"))
-    allowed_origins: Origins = Field(default=(), validation_alias=AliasChoices("STRATA_ALLOWED_ORIGINS"))
-    host: str = Field(default="127.0.0.1", validation_alias=AliasChoices("STRATA_HOST"))
-    grpc_port: Port = Field(default=50051, validation_alias=AliasChoices("STRATA_GRPC_PORT"))
-    http_port: Port = Field(default=3000, validation_alias=AliasChoices("STRATA_HTTP_PORT"))
-    telemetry_port: Port = Field(default=50052, validation_alias=AliasChoices("STRATA_TELEMETRY_PORT"))
-    slots: int | None = Field(default=None, ge=1, le=4096, validation_alias=AliasChoices("STRATA_SLOTS"))
-    task_types: dict[str, list[str]] = Field(default_factory=dict, validation_alias=AliasChoices("STRATA_TASK_TYPES"))
+    quiet: bool = Field(default=False, description="strata.init prints no line about its run")
 
     @classmethod
     def settings_customise_sources(
@@ -163,13 +197,29 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         raise InvalidConfig(_explain(error), hint="See `strata config show` and docs/configuration.md.") from None
-    except (OSError, ValueError) as error:  # strata.toml that is not TOML; ValueError covers TOMLDecodeError
-        raise InvalidConfig(f"strata.toml cannot be read: {error}") from None
 
 
 def environment() -> Mapping[str, str]:
-    """The process's variables, and those of a `.env` in the working folder that it does not have itself."""
-    return {**dotenv_variables(), **os.environ}
+    """The process's variables; below them those of `.env` in the working folder, then strata.toml's, as if set."""
+    merged = dict(os.environ)
+    for layer in (dotenv_variables(), _toml_variables()):
+        spellings = [variables(field) for field in Settings.model_fields]
+        taken = {name for names in spellings if any(one in merged for one in names) for name in names}
+        merged |= {name: value for name, value in layer.items() if name not in taken and name not in merged}
+    return merged
+
+
+def _toml_variables() -> dict[str, str]:
+    """What strata.toml sets, by the variables that would say the same. Unknown keys are load_settings' to refuse."""
+    try:
+        given = tomllib.loads(_TOML.read_text("utf-8")) if _TOML.is_file() else {}
+    except (OSError, ValueError) as error:  # ValueError covers TOMLDecodeError
+        raise InvalidConfig(f"strata.toml cannot be read: {error}") from None
+    return {
+        variables(field)[0]: value if isinstance(value, str) else json.dumps(value)
+        for field, value in given.items()
+        if field in Settings.model_fields
+    }
 
 
 def dotenv_variables() -> dict[str, str]:
@@ -206,11 +256,12 @@ def variables(field: str) -> list[str]:
 
 
 def _refuse_unknown_variables(given: Mapping[str, str]) -> None:
-    known = {name for field in Settings.model_fields for name in variables(field)} | RANK_VARIABLES
+    known = {name for field in Settings.model_fields for name in variables(field)}
+    known |= RANK_VARIABLES.keys() | _TOOL_VARIABLES
     for name in sorted(given):
         if name.startswith("STRATA_") and name not in known:
             close = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean {close[0]}?" if close else "Unset it; docs/configuration.md lists what there is."
+            hint = f"Did you mean {close[0]}?" if close else "Unset it; docs/reference/environment.md lists all."
             raise InvalidConfig(f"{name} is not a setting of Strata", hint=hint)
 
 

@@ -20,7 +20,7 @@ from strata.agent.ranks import Ranks
 from strata.client.channel import known_token
 from strata.client.observatory import telemetry_address
 from strata.client.telemetry import Outbox, OutboxConfig
-from strata.config import Settings, check_storage, dotenv_variables
+from strata.config import Settings, check_storage, environment
 from strata.datadir import open_data_dir
 from strata.lockfile import FolderLock
 from strata.network import is_loopback, write_endpoint
@@ -138,13 +138,14 @@ def _reachable_address(coordinator: str) -> str:
 
 
 def _environment(settings: Settings, config: AgentConfig, telemetry: str | None) -> dict[str, str]:
-    """What every rank needs to find the cluster, whatever its working folder; also what this folder's `.env` says."""
-    environment = {
-        **{name: value for name, value in dotenv_variables().items() if name not in os.environ},
+    """What every rank needs to find the cluster, whatever its working folder; also what `.env` and strata.toml of this
+    folder say, except the token."""
+    for_ranks = {
+        **{name: value for name, value in environment().items() if name not in {*os.environ, "STRATA_TOKEN"}},
         "STRATA_AGENT_ID": config.agent_id,
         "STRATA_COORDINATOR_ADDR": config.coordinator,
         "STRATA_DATA_DIR": str(settings.data_dir.resolve()),
     }
     if telemetry:
-        environment["STRATA_TELEMETRY_ADDR"] = telemetry
-    return environment
+        for_ranks["STRATA_TELEMETRY_ADDR"] = telemetry
+    return for_ranks

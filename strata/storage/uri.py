@@ -12,7 +12,7 @@ from strata.storage.memory import MemoryStore
 from strata.storage.options import StorageOptions
 from strata.types.shown import check_path
 
-__all__ = ["default_path", "open_store"]
+__all__ = ["open_store"]
 
 _CLOUD = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "azure": "azure", "abfs": "azure"}
 
@@ -50,16 +50,3 @@ def _folder(text: str) -> LocalStore:
         return LocalStore(check_path("the checkpoint path", text))
     except RuntimeError as error:  # ~somebody, who is not known here
         raise InvalidArgument(f"{text!r} is no folder: {error}") from None
-
-
-def default_path(backend: str, bucket: str, folder: str) -> str:
-    """The address that STORAGE_BACKEND and CHECKPOINT_BUCKET mean: `local` keeps to `folder`, `s3` needs the bucket."""
-    if backend == "local":
-        return folder
-    if backend == "s3":
-        if not bucket:
-            raise InvalidArgument(
-                "STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set", hint="Set CHECKPOINT_BUCKET."
-            )
-        return bucket if "://" in bucket else f"s3://{bucket}"
-    raise InvalidArgument(f"STORAGE_BACKEND is {backend!r}; allowed are local and s3")

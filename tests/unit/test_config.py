@@ -54,6 +54,18 @@ def test_a_bucket_gets_its_keys_from_dotenv(folder: Path, monkeypatch: pytest.Mo
     assert load_settings().aws_access_key_id == "from-file"
 
 
+def test_the_order_holds_for_what_stores_and_ranks_are_given(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the spelling: a variable under its short name beats `.env` under its long one."""
+    (folder / "strata.toml").write_text("aws_region = 'file'\naws_endpoint_url = 'http://s3'\nhttp_port = 0\n")
+    assert StorageOptions.from_environment(environment()).endpoint_url == "http://s3"
+    assert StorageOptions.from_environment(environment()).region == "file"
+    assert environment()["STRATA_HTTP_PORT"] == "0"
+    (folder / ".env").write_text("STRATA_AWS_REGION=dotenv\n")
+    assert StorageOptions.from_environment(environment()).region == "dotenv"
+    monkeypatch.setenv("AWS_REGION", "environment")
+    assert StorageOptions.from_environment(environment()).region == "environment"
+
+
 def test_a_dotenv_with_a_mistake_is_named(folder: Path) -> None:
     (folder / ".env").write_text("STRATA_GRPC_PROT=1\n")
     with pytest.raises(InvalidConfig, match="STRATA_GRPC_PROT is not a setting"):

@@ -103,7 +103,7 @@ def test_every_command_of_the_docs_exists_with_its_flags(code: str) -> None:
         assert set(re.findall(r"(?<=\s)--[\w-]+", own)) <= known, own
 
 
-def test_the_configuration_page_names_every_setting() -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text()
+def test_the_page_of_the_environment_names_every_setting() -> None:
+    page = (ROOT / "docs" / "reference" / "environment.md").read_text()
     missing = [name for name in Settings.model_fields if not any(variable in page for variable in variables(name))]
     assert missing == []

@@ -5,8 +5,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.waiting import eventually
 
 
 def _strata(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -52,3 +56,30 @@ def test_s3_without_a_bucket_stops_the_start_with_one_sentence(tmp_path: Path, c
     assert "STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set" in said
     assert "Set CHECKPOINT_BUCKET to the name of the bucket" in said
     assert "Traceback" not in said
+
+
+def test_a_rank_gets_the_settings_of_its_cluster_but_not_the_token(tmp_path: Path) -> None:
+    """Wherever its own working folder is: it saves where `strata.toml` of the cluster says."""
+    token = "t" * 40
+    (tmp_path / ".env").write_text(f"STRATA_TOKEN={token}\nAWS_REGION=eu-north-1\n")
+    (tmp_path / "strata.toml").write_text("checkpoint_bucket = '/shared/checkpoints'\naws_region = 'elsewhere'\n")
+    (tmp_path / "work").mkdir()
+    script = "import json, os; open('seen.json', 'w').write(json.dumps(dict(os.environ)))"
+    body = {"name": "look", "worker_count": 1, "entrypoint": [sys.executable, "-c", script]}
+    with Cluster(tmp_path / "data", cwd=tmp_path) as cluster:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        where = {"working_dir": str(tmp_path / "work")}
+        request = Request(f"{cluster.endpoints['http']}/api/tasks", json.dumps(body | where).encode(), headers)
+        with urlopen(request, timeout=30):
+            seen = eventually("the rank's look", lambda: _json(tmp_path / "work" / "seen.json"), within_s=60)
+    assert seen["STRATA_CHECKPOINT_BUCKET"] == "/shared/checkpoints"
+    assert seen["AWS_REGION"] == "eu-north-1"
+    assert "STRATA_AWS_REGION" not in seen
+    assert token not in seen.values()
+
+
+def _json(path: Path) -> dict[str, str] | None:
+    try:
+        return json.loads(path.read_text())  # type: ignore[no-any-return]  # what the rank wrote
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None

@@ -88,7 +88,7 @@ async def test_ranks_are_told_their_place() -> None:
     assert {item["WORLD_SIZE"] for item in env} == {item["LOCAL_WORLD_SIZE"] for item in env} == {"2"}
     assert {item["MASTER_ADDR"] for item in env} == {"a"}
     assert len({item["MASTER_PORT"] for item in env}) == 1
-    assert {name for name in env[0] if name.startswith("STRATA_")} <= RANK_VARIABLES
+    assert {name for name in env[0] if name.startswith("STRATA_")} <= RANK_VARIABLES.keys()
     assert env[0]["STRATA_GANG_PORT"] not in ("0", env[0]["MASTER_PORT"])
     members = world.coordinator.state.membership.alive_in("t")
     assert [(member.worker_id, member.incarnation) for member in members] == [("t-0", "t.1.0"), ("t-1", "t.1.1")]

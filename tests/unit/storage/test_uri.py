@@ -8,7 +8,7 @@ from strata.errors import InvalidArgument, InvalidConfig
 from strata.storage.local import LocalStore
 from strata.storage.memory import MemoryStore
 from strata.storage.options import StorageOptions
-from strata.storage.uri import default_path, open_store
+from strata.storage.uri import open_store
 
 
 def test_folders_in_all_their_spellings(tmp_path: Path) -> None:
@@ -66,12 +66,3 @@ def test_options_come_from_the_environment_and_the_prefixed_twin_wins() -> None:
 def test_bad_options_name_the_value(settings: dict[str, object], shown: str) -> None:
     with pytest.raises(InvalidConfig, match=shown):
         StorageOptions(**settings)  # type: ignore[arg-type]  # wrong on purpose
-
-
-def test_backend_and_bucket_of_the_spec() -> None:
-    assert default_path("local", "", "/data/ckpt") == "/data/ckpt"
-    assert default_path("s3", "my-ml-checkpoints", "ignored") == "s3://my-ml-checkpoints"
-    assert default_path("s3", "s3://b/prefix", "ignored") == "s3://b/prefix"
-    for backend, bucket in (("s3", ""), ("tape", "b")):
-        with pytest.raises(InvalidArgument, match="STORAGE_BACKEND"):
-            default_path(backend, bucket, "")

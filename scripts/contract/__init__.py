@@ -1,0 +1,1 @@
+"""One module per page of docs/reference: each renders what the code says."""
