@@ -15,7 +15,7 @@ TORCH := torch==2.13.0 torchdata==0.11.0
 BROWSER_PACKAGES := chromium fonts-dejavu-core
 LAUNCHER_PACKAGES := openssh-server openssh-client slurm-wlm munge
 
-.PHONY: help setup run test check proto tree bench fresh test-launchers test-torch screenshots dashboard browser h2load promtool constraints clean test-image
+.PHONY: help setup run test test-all test-setup check proto tree bench fresh test-launchers test-torch screenshots dashboard browser h2load promtool constraints clean test-image
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,9 +23,18 @@ help: ## this list
 run: setup ## set everything up, then the demo with its dashboard (ARGS="--kill")
 	@exec $(BIN)/strata demo $(ARGS)
 
-test: setup $(MODULES) browser h2load promtool ## set everything up, then every test: dashboard, Python, browser (ARGS="-k name")
+# Tests run beside each other, as tests/conftest.py says; ARGS="-n 0" for one after another.
+PYTEST := $(BIN)/pytest -n auto
+
+test: test-setup ## set everything up, then what a change must pass: dashboard, Python, browser (ARGS="-k name")
 	@cd dashboard && npm test
-	@$(BIN)/pytest -m "not torch and not launchers" $(ARGS)
+	@$(PYTEST) -m "not slow and not torch and not launchers" $(ARGS)
+
+test-all: test-setup ## make test, and the long proofs: many kills, every page, odd values, the documentation's walks
+	@cd dashboard && npm test
+	@$(PYTEST) -m "not torch and not launchers" $(ARGS)
+
+test-setup: setup $(MODULES) browser h2load promtool
 
 check: $(VENV)/.installed $(MODULES) ## lint, format, types, layers, generated stubs; changes nothing
 	@$(BIN)/ruff check .

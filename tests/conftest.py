@@ -1,10 +1,15 @@
-"""How far the long-running kinds of tests go: a slice by default, the full measure by a flag. And a place of their own
-for what `strata up` tells the user's other processes: a test must not find the cluster of whoever runs it."""
+"""How far the long-running kinds of tests go: a slice by default, the full measure by a flag. How they run in parallel.
+And a place of their own for what `strata up` tells the user's other processes: a test must not find the cluster of
+whoever runs it.
+"""
 
 import os
 import tempfile
+from typing import Any
 
 import pytest
+
+from tests.support.schedule import ByCluster
 
 _PLACE = tempfile.TemporaryDirectory(prefix="strata-tests-")
 os.environ["XDG_RUNTIME_DIR"] = _PLACE.name
@@ -18,3 +23,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--points", type=int, default=100_000, help="points of the run whose observatory is killed")
     parser.addoption("--fuzz-cases", type=int, default=300, help="cases of noise for the gRPC server")
     parser.addoption("--api-cases", type=int, default=200, help="requests made from the OpenAPI description")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: most tests wait for processes that they started, so one more than there are cores."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:
+    config.option.loadscopereorder = False  # as they are collected: browser first, the short ones of tests/unit last
+    return ByCluster(config, log)

@@ -6,10 +6,9 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from strata.config import Settings
 from strata.observatory.http.static import WEB_DIR
@@ -21,28 +20,19 @@ from tests.support.waiting import eventually
 STARTS_WITHIN_S = 90.0
 """Four worker processes import numpy and pyarrow on two cores; about 8 s when nothing else runs."""
 
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=60_000)  # a busy machine; whoever finds what it looks for does not wait
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Last of all: playwright's own event loop runs from its first test on, and asyncio's tests refuse a second one."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-
-
-@pytest.fixture(scope="session")
-def base_url() -> None:
-    """Every cluster has its own address. Also keeps the plugin's fixture away, which pytest 9.2 warns of."""
-
-
-@pytest.fixture(scope="session")
-def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """Of this package alone: playwright's event loop runs while it lives, and asyncio's tests refuse a second one."""
     found = os.environ.get("STRATA_CHROMIUM") or shutil.which("chromium")
     assert found, "chromium was not found: `make browser` installs it, STRATA_CHROMIUM names another one"
-    return {**browser_type_launch_args, "executable_path": found}
+    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=found) as launched:
+        yield launched
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def one_context(browser: Browser) -> Iterator[BrowserContext]:
     """One profile for all tests: the bundle is loaded and compiled once, not forty times."""
     with browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme="light") as context:
@@ -56,13 +46,13 @@ def page(one_context: BrowserContext) -> Iterator[Page]:
     page.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with Cluster(tmp_path_factory.mktemp("cluster"), "--slots", "6") as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def task(cluster: Cluster) -> str:
     """The id of a real training task of four workers that outlasts the tests."""
     settings = Settings(data_dir=cluster.folder)
@@ -94,7 +84,7 @@ def console_errors(page: Page) -> Iterator[list[str]]:
     assert errors == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def static_site() -> Iterator[str]:
     """The built bundle behind a plain file server: no API at all."""
     handler = functools.partial(_Quiet, directory=str(WEB_DIR))

@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.cluster import Cluster
-from tests.support.seaweed import free_ports
+from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.browser

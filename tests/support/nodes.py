@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from strata.client.tasks import StateView, TasksClient, TaskView, fetch_state
 from strata.data.manifest import build_manifest
 from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.tasks import TaskSpec, TaskStatus
+from tests.support.waiting import eventually
 
 _ENTRY = "from strata.cli.main import run; run()"
 
@@ -28,15 +28,8 @@ __all__ = ["Nodes", "wait_for", "write_dataset"]
 
 
 def wait_for(condition: Callable[[], Any], timeout_s: float = 30.0, what: str = "") -> Any:
-    """The first true answer; fails with the last one."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s} s: {what or condition} (last: {answer!r})")
-        time.sleep(0.02)
+    """`eventually` for any answer."""
+    return eventually(what or repr(condition), condition, within_s=timeout_s)
 
 
 def write_dataset(folder: Path, rows: int = 4_000, files: int = 4, seed: int = 7) -> str:

@@ -3,7 +3,6 @@
 import atexit
 import json
 import shutil
-import socket
 import subprocess
 import sysconfig
 import tempfile
@@ -15,20 +14,9 @@ from pathlib import Path
 import httpx
 
 from strata.storage.options import StorageOptions
+from tests.support.ports import free_ports
 
 ACCESS_KEY, SECRET_KEY = "strata-test", "strata-test-secret"
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago; all sockets are held open together so that none is given twice."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +67,13 @@ def seaweed() -> Seaweed:
 
 def _wait_ready(server: Seaweed, process: subprocess.Popen[bytes], log: Path) -> None:
     """Ready means that an object can be stored: the volume server joins seconds after the S3 port opens."""
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if process.poll() is not None:
             break
         try:
-            httpx.put(f"{server.filer_url}/ready/probe", content=b"x", timeout=2).raise_for_status()
-            httpx.get(f"{server.endpoint_url}/status", timeout=2).raise_for_status()
+            httpx.put(f"{server.filer_url}/ready/probe", content=b"x", timeout=10).raise_for_status()
+            httpx.get(f"{server.endpoint_url}/status", timeout=10).raise_for_status()
             return
         except httpx.HTTPError:
             time.sleep(0.1)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.nodes import wait_for
+from tests.support.ports import free_ports
 
 __all__ = ["slurm"]
 
@@ -47,7 +48,7 @@ def slurm(folder: Path) -> Iterator[dict[str, str]]:
     key.write_bytes(os.urandom(1024))
     key.chmod(0o400)
     config = folder / "slurm.conf"
-    config.write_text(_CONFIG.format(host=socket.gethostname(), folder=folder, ports=_free_ports(3)))
+    config.write_text(_CONFIG.format(host=socket.gethostname(), folder=folder, ports=free_ports(3)))
     environment = {"SLURM_CONF": str(config)}
     everything = {**os.environ, **environment}
     munge = ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={folder}/munge.socket"]
@@ -82,11 +83,3 @@ def _idle(environment: dict[str, str]) -> int:
         ["sinfo", "--noheader", "--Node", "--format=%T"], capture_output=True, text=True, check=False, env=environment
     )
     return shown.stdout.split().count("idle")
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for item in sockets:
-            item.bind(("127.0.0.1", 0))
-        return [item.getsockname()[1] for item in sockets]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.nodes import wait_for
+from tests.support.ports import free_ports
 
 __all__ = ["sshd"]
 
@@ -16,9 +17,7 @@ __all__ = ["sshd"]
 @contextlib.contextmanager
 def sshd(folder: Path) -> Iterator[Path]:
     """Yields an ssh_config in which the host `node` is this machine."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     shutil.copy(folder / "user.pub", folder / "authorized")

@@ -4,18 +4,20 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["eventually"]
+__all__ = ["PATIENCE", "eventually"]
 
 _T = TypeVar("_T")
+PATIENCE = 4
+"""How much slower a machine may be whose cores are busy. A limit costs nothing where the condition holds."""
 
 
-def eventually(what: str, look: Callable[[], _T | None], *, within_s: float = 15.0) -> _T:
-    """The first truthy answer of `look`."""
-    deadline = time.monotonic() + within_s
+def eventually(what: str, look: Callable[[], _T | None], *, within_s: float = 30.0) -> _T:
+    """The first truthy answer of `look`. `within_s` is what a quiet machine needs at the very most."""
+    deadline = time.monotonic() + PATIENCE * within_s
     while True:
         found = look()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not happen within {within_s:g} s")
+            raise AssertionError(f"{what} did not happen within {PATIENCE * within_s:g} s (last: {found!r})")
         time.sleep(0.02)

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 MAKEFILE = """\
 check:
 \t@echo '12 passed in 0.50s'; exit {code}
-test:
+test-all:
 \t@echo '==== 3 failed, 40 passed, 2 skipped, 7 deselected in 60.25s (0:01:00) ===='
 test-torch:
 \t@echo '==== 1 error in 0.25s ===='; echo 'Tests  99 passed'

@@ -37,7 +37,7 @@ def make(folder: Path, *targets: str, **more: str) -> subprocess.CompletedProces
 
 def test_without_arguments_it_explains_itself(folder: Path) -> None:
     shown = make(folder).stdout
-    for target in ("run", "test", "check", "bench", "fresh", "proto", "test-torch", "clean"):
+    for target in ("run", "test", "test-all", "check", "bench", "fresh", "proto", "test-torch", "clean"):
         assert f"make {target} " in shown
 
 

@@ -23,8 +23,9 @@ from strata.storage.base import HoldsUploads
 from strata.storage.options import StorageOptions
 from strata.storage.uri import open_store
 from strata.types.checkpoints import CheckpointInfo
+from tests.support.ports import free_ports
 from tests.support.proxy import Proxy, Trouble
-from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, free_ports, seaweed
+from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, seaweed
 
 _MIB = 1 << 20
 _BUCKET = "checkpoints"

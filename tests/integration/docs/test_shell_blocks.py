@@ -21,7 +21,7 @@ from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from tests.support.cluster import Cluster
 from tests.support.nodes import write_dataset
 from tests.support.pages import ROOT, block, environment, here, run
-from tests.support.seaweed import free_ports
+from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
 # Saves at every step until it is told to stop; started again it says where it goes on, and is done.

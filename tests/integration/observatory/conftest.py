@@ -15,6 +15,8 @@ import httpx
 import psutil
 import pytest
 
+from tests.support.waiting import eventually
+
 _STOP_S = 30.0  # it ends itself, by force if need be, after 15
 _MAIN = """
 import sys
@@ -27,17 +29,15 @@ run(Settings(data_dir=Path(sys.argv[1]), http_port=0, telemetry_port=0, poll_int
 
 
 def wait_until(condition: Callable[[], Any], what: str, deadline_s: float = 60.0) -> Any:
-    """Polls until it is truthy; connection errors mean not yet."""
-    end = time.monotonic() + deadline_s
-    while time.monotonic() < end:
+    """`eventually`, for which connection errors mean not yet."""
+
+    def look() -> Any:
         try:
-            found = condition()
+            return condition()
         except (httpx.TransportError, FileNotFoundError, psutil.NoSuchProcess):
-            found = None
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"{what} did not happen within {deadline_s} s")
+            return None
+
+    return eventually(what, look, within_s=deadline_s)
 
 
 class ObservatoryProcess:

@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 
+from tests.support.waiting import PATIENCE
+
 
 class StreamClient:
     """Reads /stream into `series` (id → points as (step, time, value)) until it is closed."""
@@ -31,7 +33,7 @@ class StreamClient:
         cursor = self.last_id if resume else None
         connected = asyncio.Event()
         self._task = asyncio.create_task(self._read(cursor, connected))
-        await asyncio.wait_for(connected.wait(), 60)
+        await asyncio.wait_for(connected.wait(), PATIENCE * 60)
 
     def move_to(self, http: str) -> None:
         """A server that was started again has another port; a browser's would be the same."""
@@ -51,7 +53,7 @@ class StreamClient:
                 await self._task
 
     async def wait_for(self, condition: Callable[[], bool], deadline_s: float = 60.0) -> None:
-        async with asyncio.timeout(deadline_s):
+        async with asyncio.timeout(PATIENCE * deadline_s):
             while not condition():  # noqa: ASYNC110 - any condition over the model, checked as it grows
                 await asyncio.sleep(0.01)
 
@@ -67,7 +69,7 @@ class StreamClient:
     async def _read(self, cursor: str | None, connected: asyncio.Event) -> None:
         headers = {"Last-Event-ID": cursor} if cursor else {}
         async with (
-            httpx.AsyncClient(timeout=httpx.Timeout(60), transport=_transport()) as client,
+            httpx.AsyncClient(timeout=httpx.Timeout(PATIENCE * 60), transport=_transport()) as client,
             client.stream("GET", f"{self._http}/stream", headers=headers, params=self._params) as response,
         ):
             assert response.status_code == 200, response.status_code

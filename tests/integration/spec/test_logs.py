@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster import Cluster
-from tests.support.seaweed import free_ports
+from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
 _TRAIN = """

@@ -22,7 +22,8 @@ from strata.storage.options import StorageOptions
 from strata.storage.uri import open_store
 from tests.support.cluster import Cluster
 from tests.support.plain_client import PlainClient, PlainFailure
-from tests.support.seaweed import free_ports, seaweed
+from tests.support.ports import free_ports
+from tests.support.seaweed import seaweed
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]

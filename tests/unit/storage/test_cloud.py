@@ -14,7 +14,8 @@ from strata.errors import StorageAccessDenied, StorageError, StorageNotFound
 from strata.storage.base import HoldsUploads
 from strata.storage.options import StorageOptions
 from strata.storage.uri import open_store
-from tests.support.seaweed import free_ports, seaweed
+from tests.support.ports import free_ports
+from tests.support.seaweed import seaweed
 
 _MIB = 1 << 20
 

@@ -8,8 +8,9 @@ import pytest
 from strata.errors import StorageError
 from strata.storage.options import StorageOptions
 from strata.storage.uri import open_store
+from tests.support.ports import free_ports
 from tests.support.proxy import Proxy, Trouble
-from tests.support.seaweed import free_ports, seaweed
+from tests.support.seaweed import seaweed
 
 
 def test_a_passing_trouble_is_survived_and_each_try_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
