@@ -260,6 +260,14 @@ def test_no_file_is_longer_than_the_ceiling() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_unit_tests_mirror_the_tree() -> None:
+    """Who changes a package finds its tests under the same name."""
+    unit = ROOT / "tests" / "unit"
+    folders = {file.parent.relative_to(unit) for file in unit.rglob("test_*.py")}
+    homes = (ROOT / "strata", ROOT)
+    assert [str(folder) for folder in sorted(folders) if not any((home / folder).is_dir() for home in homes)] == []
+
+
 def _public_names(tree: ast.Module) -> list[str]:
     """What a reader of the file would take for its public names; imports are not, except in an `__init__`."""
     names: list[str] = []
