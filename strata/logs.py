@@ -96,7 +96,7 @@ class _HumanFormatter(logging.Formatter):
 
 
 class _JsonFormatter(logging.Formatter):
-    """One object per line, with the fields of the spec's structured log."""
+    """One JSON object per line: time, level, source, message, and the task and worker where they are known."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {

@@ -66,7 +66,7 @@ class TaskStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """What a user asks for: the spec's CreateTaskRequest and our additions."""
+    """What a user asks for when submitting a task."""
 
     name: str
     type: str = "training"

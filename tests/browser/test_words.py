@@ -1,5 +1,5 @@
-"""Words of documents 1, 2 and 5 about the page: tabs by prefix, badges, timeline, log levels and filters, the grid of
-workers with their GPUs. A small cluster of its own, with points and workers that the test made itself.
+"""What docs/specification.md lists about the page: tabs by prefix, badges, timeline, log levels and filters, the grid
+of workers with their GPUs. A small cluster of its own, with points and workers that the test made itself.
 """
 
 import os

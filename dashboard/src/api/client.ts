@@ -16,7 +16,7 @@ export class ApiError extends Error {
 export const apiBase: string = (import.meta.env["VITE_API_URL"] ?? "/api").replace(/\/+$/, "");
 /** The page is served from elsewhere: cookies travel only when asked to. */
 export const isElsewhere: boolean = /^https?:/.test(apiBase);
-/** Spec 5 serves the stream beside the API, not below it. */
+/** The stream is served beside the API, not below it. */
 export const streamUrl: string = `${apiBase.replace(/\/api$/, "")}/stream`;
 
 export function toQuery(params: object): string {

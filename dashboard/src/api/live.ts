@@ -1,4 +1,4 @@
-/** The live source: contract §4 for requests, contract §5 for the stream. */
+/** The live source: REST for requests, one event stream for what happens. */
 import { ApiError, call, get, streamUrl, toQuery } from "./client";
 import type { Course } from "./course";
 import type { Preview, Shard } from "./shards";

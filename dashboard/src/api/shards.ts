@@ -1,4 +1,4 @@
-/** Who reads which samples of a dataset, and a look at them: contract §4. */
+/** Who reads which samples of a dataset, and a look at them. */
 import type { Nullable } from "./wire";
 
 /** Samples of one shard that one worker reads. */

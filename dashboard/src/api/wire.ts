@@ -1,4 +1,4 @@
-/** The shapes on the wire: contract §4 (REST) and §5 (SSE), agreed with the observatory. Nothing here has behaviour. */
+/** The shapes on the wire of REST and SSE. Nothing here has behaviour. */
 import type { Budget } from "./task";
 
 import type { Delta, Snapshot } from "./wire-series";

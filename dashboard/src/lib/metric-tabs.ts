@@ -1,4 +1,4 @@
-/** Metric names → tabs by prefix: contract §7. What matches nothing goes to Training. */
+/** Metric names → tabs by prefix. What matches nothing goes to Training. */
 import type { MetricTab } from "./view-codec";
 
 export interface TabRule {

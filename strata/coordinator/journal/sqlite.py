@@ -1,7 +1,7 @@
 """The journal in SQLite: WAL, synchronous=FULL, one writer thread that commits whatever has gathered (group commit).
 
-Measured (research/coordinator_perf.md §6): 116k acknowledged rows/s at 64 waiters, p99 0.9 ms; one fsync per commit is
-hidden by the batch. sqlite3 releases the GIL while it syncs, so this thread does not slow the event loop.
+Measured (docs/research/control-plane.md): 116,000 acknowledged rows/s at 64 waiters, p99 0.9 ms; the batch hides the
+one fsync per commit. sqlite3 releases the GIL while it syncs, so this thread does not slow the event loop.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Runs and their series, spec 5's paths, each also below /api."""
+"""Runs and their series, at the root and below /api."""
 
 from typing import Annotated, Any
 

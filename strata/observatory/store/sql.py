@@ -11,7 +11,7 @@ _KEY = "run_id, metric, host, rank, device"
 # Others may write any UInt64; what is beyond our own limit, which no page could show, is shown as the limit.
 _STEP = f"least(step, {MAX_STEP})"
 
-# One row per series; at 10 M points 13 ms (research/metric_store.md 1.7).
+# One row per series; at 10 M points 13 ms (docs/research/metric-store.md).
 SERIES = f"""
 SELECT {_KEY}, anyLast(unit) AS unit, sum(num_points) AS points, sum(num_bad) AS bad,
        max(least(max_step, {MAX_STEP})) AS top_step, toUnixTimestamp64Milli(min(first_time)) AS first_ms,

@@ -1,4 +1,4 @@
-"""The REST API of documents 1 and 2, looked at as with curl, while workers of the original proto are there."""
+"""The REST API of docs/specification.md, looked at as with curl, while workers of the original proto are there."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Document 5 with a plain EventSource: what comes, in which order, and what the unprefixed paths answer."""
+"""The stream as docs/specification.md lists it, with a plain EventSource, and what the unprefixed paths answer."""
 
 import asyncio
 import json
