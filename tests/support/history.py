@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from strata.cluster import events as e
 from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy
+from strata.types.tasks import incarnation_of
 
 __all__ = ["Group", "History", "Violation"]
 
@@ -25,6 +26,7 @@ class Group:
 
     generation: int = 0
     size: int | None = None
+    attempt: int = 0
     alive: dict[str, int] = field(default_factory=dict)  # worker → rank
     incarnations: dict[str, str] = field(default_factory=dict)
 
@@ -222,6 +224,8 @@ class History:
             case e.WorkerJoined():
                 group = self.groups[event.task_id]
                 self._check_grows(group, event.generation)
+                if group.attempt and event.incarnation != incarnation_of(event.task_id, group.attempt, event.rank):
+                    raise Violation(f"a rank of another attempt than {group.attempt} was let in: {event}")
                 if event.rank in group.alive.values():
                     raise Violation(f"rank {event.rank} is held twice: {event}")
                 group.alive[event.worker_id] = event.rank
@@ -234,6 +238,8 @@ class History:
                 self._shrink_rounds(event)
             case e.TaskSubmitted():
                 self.groups[event.task_id].size = event.worker_count
+            case e.TaskChanged():
+                self.groups[event.task_id].attempt = event.attempt
             case e.CheckpointBegun():
                 self._ranks[event.attempt] = event.ranks
             case e.CheckpointVoted():

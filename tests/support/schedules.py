@@ -3,7 +3,6 @@ reorders, a coordinator that dies with or without its last writes. One seed is o
 """
 
 import random
-from dataclasses import dataclass
 
 from strata.clock import ManualClock
 from strata.cluster import events as e
@@ -14,8 +13,9 @@ from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.replies import JoinReply
 from strata.errors import Fenced, StrataError, UnknownWorker
 from strata.types.barriers import BarrierArrival, BarrierPolicy
-from strata.types.tasks import TaskSpec
+from strata.types.tasks import TaskSpec, TaskStatus, incarnation_of, worker_id_of
 from strata.types.workers import WorkerSpec
+from tests.support.actors import Mode, Process
 from tests.support.history import History, Violation
 from tests.support.simulation import Call, Node
 
@@ -24,43 +24,16 @@ __all__ = ["run_schedule"]
 TASK = "job"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mode:
-    """What kind of cluster a schedule is about."""
-
-    policy: BarrierPolicy
-    sized: bool  # a declared task, or the elastic group
-    plain: bool  # clients of the original proto: no incarnation, no generation, no request ids
-    reuse: bool  # one barrier round after round, or a new step each time
-
-
-@dataclass(slots=True, eq=False)
-class _Process:
-    """One start of a worker. It knows what the SDK knows: its id, its incarnation, the generation it was told."""
-
-    worker_id: str
-    incarnation: str
-    generation: int = 0
-    rank: int = -1
-    registered: bool = False
-    paused: bool = False
-    stale: bool = False  # its generation is old: it asks for the new one before it goes on
-    dead: bool = False
-    arrivals: int = 0
-    releases: int = 0
-    call: Call | None = None
-    attempt: Attempt | None = None
-
-
 class World:
     """Everything in one schedule. `act` is one random step of somebody."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         plain = self.rng.random() < 0.2
-        self.mode = _Mode(
+        self.mode = Mode(
             policy=self.rng.choice((BarrierPolicy.FAIL, BarrierPolicy.FAIL, BarrierPolicy.SHRINK, BarrierPolicy.WAIT)),
-            sized=not plain and self.rng.random() < 0.4,
+            sized=(sized := not plain and self.rng.random() < 0.4),
+            started=sized and self.rng.random() < 0.5,
             plain=plain,
             reuse=not plain and self.rng.random() < 0.7,
         )
@@ -78,7 +51,11 @@ class World:
         self._number = 0
         self.requests: list[Call] = []
         self.cancels: list[Call] = []
-        self.processes: list[_Process] = []
+        self.processes: list[Process] = []
+        self.late: list[Process] = []  # ranks of earlier attempts that nobody could reach to end them
+        if self.mode.started:
+            self._begin_attempt()
+            return
         for slot in range(size if self.mode.sized else self.rng.randint(2, 5)):
             self.processes.append(self._process(f"w{slot}"))
 
@@ -86,9 +63,22 @@ class World:
     def task_id(self) -> str:
         return TASK if self.mode.sized else ""
 
-    def _process(self, worker_id: str) -> _Process:
+    def _process(self, worker_id: str) -> Process:
         self._number += 1
-        return _Process(worker_id, f"i{self._number}")
+        return Process(worker_id, f"i{self._number}")
+
+    def _begin_attempt(self) -> None:
+        """As the scheduler does it: the old ranks are lost, the attempt is durable, then new processes are started."""
+        task = self.node.state.tasks.task(TASK)
+        gone = {process.worker_id: "its gang is restarted" for process in self.processes}
+        self.node.apply(c.LoseWorkers(gone=gone))
+        number = task.attempt + 1
+        change = c.ChangeTask(task_id=TASK, status=TaskStatus.RUNNING, reason="", attempt=number)
+        self.node.apply(change)
+        self.node.flush()
+        self.late += [process for process in self.processes if not process.dead]
+        ranks = range(task.spec.worker_count)
+        self.processes = [Process(worker_id_of(TASK, rank), incarnation_of(TASK, number, rank)) for rank in ranks]
 
     # --- one random step
 
@@ -102,7 +92,8 @@ class World:
                 self.deliver_response()
         elif choice < 0.68:
             for _ in range(self.rng.randint(1, 4)):
-                self._let_act(self.rng.choice(self.processes))
+                late = self.late and self.rng.random() < 0.2
+                self._let_act(self.rng.choice(self.late if late else self.processes))
         elif choice < 0.81:
             self.node.flush()
         elif choice < 0.88:
@@ -136,13 +127,16 @@ class World:
         elif not self.mode.plain:  # a plain arrival repeated after its answer is a new one, by contract
             self.requests.append(call)
 
-    def _disturb(self, process: _Process) -> None:
+    def _disturb(self, process: Process) -> None:
         if self.rng.random() < 0.5:
             process.paused = not process.paused
             return
         if process.call is not None and self.rng.random() < 0.7:
             self.cancels.append(process.call)
         process.dead = True
+        if self.mode.started:
+            self._begin_attempt()
+            return
         again = self.rng.random() < 0.6
         self._number += 1
         self.processes.remove(process)
@@ -186,7 +180,7 @@ class World:
 
     # --- what processes do
 
-    def _let_act(self, process: _Process) -> None:
+    def _let_act(self, process: Process) -> None:
         if process.paused:
             return
         if process.call is not None:
@@ -198,7 +192,7 @@ class World:
         else:
             self._choose(process)
 
-    def _retry(self, process: _Process) -> None:
+    def _retry(self, process: Process) -> None:
         assert process.call is not None
         if self.rng.random() < 0.4:
             self.cancels.append(process.call)
@@ -208,7 +202,7 @@ class World:
                 return
             self._send(process, process.call.command)
 
-    def _choose(self, process: _Process) -> None:
+    def _choose(self, process: Process) -> None:
         choice = self.rng.random()
         caller = self._caller(process)
         attempt = process.attempt
@@ -228,7 +222,7 @@ class World:
         elif choice < 0.985:
             self._send(process, c.DeregisterWorker(caller=caller))
 
-    def _save(self, process: _Process) -> None:
+    def _save(self, process: Process) -> None:
         caller, attempt = self._caller(process), process.attempt
         if attempt is None or not attempt.open or self.rng.random() < 0.1:
             step = self.clock.monotonic() // 20
@@ -241,7 +235,7 @@ class World:
             name = attempt.attempt
             self._send(process, c.VoteCheckpoint(caller=caller, attempt=name, rank=process.rank, vote=vote))
 
-    def arrive(self, process: _Process) -> None:
+    def arrive(self, process: Process) -> None:
         caller = self._caller(process)
         arrival = BarrierArrival(
             worker_id=process.worker_id,
@@ -256,31 +250,32 @@ class World:
             self.history.on_issued(arrival.worker_id, arrival.request_id)
         self._send(process, c.Arrive(arrival=arrival))
 
-    def _spec(self, process: _Process) -> WorkerSpec:
+    def _spec(self, process: Process) -> WorkerSpec:
         incarnation = "" if self.mode.plain else process.incarnation
-        return WorkerSpec(worker_id=process.worker_id, task_id=self.task_id, incarnation=incarnation)
+        rank = int(process.worker_id.rpartition("-")[2]) if self.mode.started else None
+        return WorkerSpec(worker_id=process.worker_id, task_id=self.task_id, incarnation=incarnation, rank=rank)
 
-    def _caller(self, process: _Process) -> Caller:
+    def _caller(self, process: Process) -> Caller:
         if self.mode.plain:
             return Caller(worker_id=process.worker_id)
         return Caller(
             worker_id=process.worker_id, incarnation=process.incarnation, generation=max(process.generation, 0)
         )
 
-    def _send(self, process: _Process, command: c.Command) -> None:
+    def _send(self, process: Process, command: c.Command) -> None:
         call = Call(process.worker_id, command, lambda result: None, task_id=self.task_id)
         call.answer = lambda result: self._on_answer(process, call, result)
         process.call = call
         self.requests.append(call)
 
-    def _beat(self, process: _Process) -> None:
+    def _beat(self, process: Process) -> None:
         told = self.node.beat(process.worker_id, "" if self.mode.plain else process.incarnation)
         if isinstance(told, StrataError):
             self._on_error(process, told)
         else:
             process.generation, process.stale = told, False
 
-    def _on_answer(self, process: _Process, call: Call, result: object) -> None:
+    def _on_answer(self, process: Process, call: Call, result: object) -> None:
         if process.call is not call or process.paused:
             return
         process.call = None
@@ -301,13 +296,19 @@ class World:
             case _:
                 pass
 
-    def _on_error(self, process: _Process, error: StrataError) -> None:
+    def _on_error(self, process: Process, error: StrataError) -> None:
         if isinstance(error, Fenced) and "generation" in error.message:
             process.stale = True
         elif isinstance(error, UnknownWorker) or (self.mode.plain and isinstance(error, Fenced)):
             process.registered = False
+        elif error.message.startswith("fenced") and process in self.late:
+            process.dead = True
+            self.late.remove(process)
         elif error.message.startswith("fenced") and process in self.processes:  # the SDK ends this process
             process.dead = True
+            if self.mode.started:
+                self._begin_attempt()
+                return
             self.processes.remove(process)
             self.processes.append(self._process(process.worker_id))
         process.attempt = None
@@ -317,6 +318,8 @@ class World:
     def settle(self) -> None:
         """The network heals and nobody fails any more: everybody has to get through barriers again."""
         self.rng = random.Random(1)
+        for process in list(self.late):
+            self._send(process, c.RegisterWorker(spec=self._spec(process)))
         marks: dict[int, int] = {}
         for turn in range(70):
             self.clock.advance(1.0)
@@ -336,7 +339,7 @@ class World:
         if stuck and self.mode.policy is not BarrierPolicy.WAIT:
             raise Violation(f"no more barriers for {stuck}: {self.node.state.barriers.open}")
 
-    def _settle_one(self, process: _Process) -> None:
+    def _settle_one(self, process: Process) -> None:
         if process.call is not None:
             self.cancels.append(process.call)
             self._send(process, process.call.command)

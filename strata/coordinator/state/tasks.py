@@ -74,7 +74,7 @@ class Tasks:
             return
         rank = _rank_of(task, spec.worker_id)
         expected = None if rank is None else incarnation_of(task.task_id, task.attempt, rank)
-        if spec.incarnation != expected or task.status.final or spec.rank not in (None, rank):
+        if spec.incarnation != expected or task.status.final or spec.rank != rank:
             raise Fenced(
                 f"fenced: {spec.worker_id} with incarnation {spec.incarnation or 'missing'!r} is no rank of task "
                 f"{task.task_id}, which is {task.status} at attempt {task.attempt}",
