@@ -127,7 +127,7 @@ def _workers_of(settings: Settings, task_id: str) -> int:
     """How many ranks a task of this folder has; a cluster that is started for it needs as many slots."""
     if answers(Api(settings).endpoints.get("grpc", settings.coordinator_addr), known_token(settings)):
         return 0
-    for task in read_state(settings.data_dir)["tasks"]["tasks"]:
+    for task in read_state(settings.data_dir)["tasks"]:
         if task["task_id"] == task_id:
             return int(task["spec"]["worker_count"])
     raise UnknownTask(f"no task {task_id!r} is known in {settings.data_dir}")

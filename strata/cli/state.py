@@ -34,6 +34,7 @@ def dump(data_dir: DataDir = None) -> None:
 def read_state(data_dir: Path) -> dict[str, Any]:
     """Replays the journal read-only, as a start would."""
     from strata.clock import SystemClock
+    from strata.cluster.snapshot import dump_cluster
     from strata.coordinator.engine.snapshots import Snapshots
     from strata.coordinator.journal.sqlite import read_journal
     from strata.coordinator.state.cluster import ClusterState, StateConfig
@@ -48,4 +49,4 @@ def read_state(data_dir: Path) -> dict[str, Any]:
         raise NotFound(f"the journal in {folder} cannot be read: {error}") from None
     state = ClusterState(StateConfig())
     Snapshots(state).restore(stored, read_clock(SystemClock()))
-    return {"seq": stored.last_seq, **state.dump()}
+    return {"seq": stored.last_seq, **dump_cluster(state.cluster)}

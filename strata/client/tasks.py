@@ -53,16 +53,16 @@ def fetch_state(channel: Channel) -> StateView:
     """The whole durable state at this moment."""
     reply: ct.StateSnapshot = channel.call(channel.stub(ControlStub).GetState, ct.GetStateRequest())
     state = json.loads(reply.state_json)
-    saved = _saved_steps(state["checkpoints"]["records"])
+    saved = _saved_steps(state["checkpoints"])
     return StateView(
         seq=reply.seq,
         cluster_id=reply.cluster_id,
         term=reply.term,
-        datasets=state["datasets"]["specs"],
-        workers=state["membership"]["workers"],
+        datasets=[item["spec"] for item in state["datasets"]],
+        workers=state["workers"],
         agents=state["agents"],
-        checkpoints=state["checkpoints"]["records"],
-        tasks=[_task(values, saved.get(values["task_id"])) for values in state["tasks"]["tasks"]],
+        checkpoints=state["checkpoints"],
+        tasks=[_task(values, saved.get(values["task_id"])) for values in state["tasks"]],
     )
 
 

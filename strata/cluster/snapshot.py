@@ -40,10 +40,9 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def load_cluster(dumped: Mapping[str, Any], guard: Guard = nullcontext) -> Cluster:
-    """A fresh cluster. Each record is read inside `guard(its place)`, which decides whether one that cannot be read is
-    left out by itself."""
-    cluster = Cluster()
+def load_cluster(cluster: Cluster, dumped: Mapping[str, Any], guard: Guard = nullcontext) -> None:
+    """Fills a fresh cluster. Each record is read inside `guard(its place)`, which decides whether one that cannot be
+    read is left out by itself."""
     cluster.cluster_id, cluster.term = dumped["cluster_id"], dumped["term"]
     cluster.started_at = dumped["started_at"]
 
@@ -67,7 +66,6 @@ def load_cluster(dumped: Mapping[str, Any], guard: Guard = nullcontext) -> Clust
         with guard(f"queues[{place}]"):
             order = queue_order(cluster.datasets[item["dataset_id"]].spec)
             cluster.queues.records[item["task_id"], item["dataset_id"]] = ShardQueue.load(order, item["queue"])
-    return cluster
 
 
 def _plain(records: Iterable[Any]) -> list[dict[str, Any]]:

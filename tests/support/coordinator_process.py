@@ -127,5 +127,5 @@ class CoordinatorProcess:
         return state
 
     def worker(self, worker_id: str) -> dict[str, Any] | None:
-        known = {item["worker_id"]: item for item in self.state()["membership"]["workers"]}
+        known = {item["worker_id"]: item for item in self.state()["workers"]}
         return known.get(worker_id)

@@ -8,19 +8,20 @@ from typing import Any
 import pytest
 
 from strata.clock import ManualClock
-from strata.cluster.events import Event, decode_event, encode_event
+from strata.cluster.events import BarrierBroke, BarrierReleased, Event, decode_event, encode_event
+from strata.cluster.members import Worker
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Vote
 from strata.coordinator.state.cluster import ClusterState, StateConfig
-from strata.coordinator.state.membership import Caller, Worker
+from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.now import Now, read_clock
 from strata.coordinator.state.outcomes import Outcome
-from strata.coordinator.state.replies import BarrierReply, JoinReply, ShardsReply
+from strata.coordinator.state.replies import JoinReply
 from strata.errors import StrataError
 from strata.types.barriers import BarrierArrival
 from strata.types.datasets import DatasetSpec
 from strata.types.tasks import TaskSpec
-from strata.types.workers import WorkerSpec
+from strata.types.workers import MemberState, WorkerSpec
 
 __all__ = ["PureCluster", "caller", "spec"]
 
@@ -47,15 +48,13 @@ class PureCluster:
     def now(self) -> Now:
         return read_clock(self.clock)
 
-    def ask(self, command: c.Command) -> Any:
+    def ask(self, command: c.Command[c.Reply]) -> c.Reply:
         applied = self.state.apply(command, self.now())
         self.events.extend(applied.events)
         return applied.reply
 
     def join(self, worker_id: str, **values: Any) -> JoinReply:
-        reply = self.ask(c.RegisterWorker(spec=spec(worker_id, **values)))
-        assert isinstance(reply, JoinReply)
-        return reply
+        return self.ask(c.RegisterWorker(spec=spec(worker_id, **values)))
 
     def join_all(self, *worker_ids: str, **values: Any) -> None:
         for worker_id in worker_ids:
@@ -69,7 +68,7 @@ class PureCluster:
 
     def beat(self, *worker_ids: str) -> None:
         for worker_id in worker_ids:
-            self.state.membership.beat(self.worker(worker_id), None, self.now())
+            self.state.membership.pulses.beat(worker_id, None, self.now())
 
     def pass_time(self, seconds: float) -> None:
         self.clock.advance(seconds)
@@ -78,37 +77,27 @@ class PureCluster:
     def arrive(self, worker_id: str, barrier_id: str = "b", **values: Any) -> Outcome | None:
         arrival = BarrierArrival(worker_id=worker_id, barrier_id=barrier_id, **values)
         reply = self.ask(c.Arrive(arrival=arrival))
-        assert isinstance(reply, BarrierReply)
         return reply.outcome
 
     def dataset(self, dataset_id: str = "d", total_samples: int = 1000, shard_size: int = 10) -> int:
         shape = DatasetSpec(dataset_id=dataset_id, total_samples=total_samples, shard_size=shard_size)
-        reply = self.ask(c.RegisterDataset(spec=shape))
-        assert isinstance(reply, int)
-        return reply
+        return self.ask(c.RegisterDataset(spec=shape))
 
     def shards(self, worker_id: str, dataset_id: str = "d", epoch: int = 0) -> list[int]:
         reply = self.ask(c.GetShards(caller=caller(worker_id), dataset_id=dataset_id, epoch=epoch))
-        assert isinstance(reply, ShardsReply)
         return [shard.shard_id for shard in reply.assignments]
 
     def begin(self, worker_id: str, step: int = 10, **values: Any) -> Attempt:
         asked = {"epoch": 0, "storage_path": "s3://b/step", "deadline_s": 60.0, "caller": caller(worker_id), **values}
-        reply = self.ask(c.BeginCheckpoint(step=step, **asked))
-        assert isinstance(reply, Attempt)
-        return reply
+        return self.ask(c.BeginCheckpoint(step=step, **asked))
 
     def vote(self, worker_id: str, attempt: str, **values: Any) -> Attempt:
         vote = Vote(**{"manifest_key": "k", "manifest_hash": "h", "size_bytes": 5, "duration_s": 2.0, **values})
         rank = self.worker(worker_id).rank
-        reply = self.ask(c.VoteCheckpoint(caller=caller(worker_id), attempt=attempt, rank=rank, vote=vote))
-        assert isinstance(reply, Attempt)
-        return reply
+        return self.ask(c.VoteCheckpoint(caller=caller(worker_id), attempt=attempt, rank=rank, vote=vote))
 
     def commit(self, worker_id: str, attempt: str) -> Attempt:
-        reply = self.ask(c.CommitCheckpoint(caller=caller(worker_id), attempt=attempt))
-        assert isinstance(reply, Attempt)
-        return reply
+        return self.ask(c.CommitCheckpoint(caller=caller(worker_id), attempt=attempt))
 
     def submit(self, task_id: str, *, worker_count: int = 2, request_id: str = "", dataset_id: str = "") -> Any:
         shape = TaskSpec(name="job", worker_count=worker_count, entrypoint=("python", "t.py"), dataset_id=dataset_id)
@@ -118,6 +107,9 @@ class PureCluster:
 
     def worker(self, worker_id: str) -> Worker:
         return self.state.membership.workers[worker_id]
+
+    def standing(self, worker_id: str) -> MemberState:
+        return self.state.membership.pulses.standing(worker_id, self.worker(worker_id).state)
 
     def world_size(self, task_id: str = "") -> int:
         return self.state.membership.world_size(task_id)
@@ -160,9 +152,12 @@ class PureCluster:
         return state
 
     def reloaded(self) -> ClusterState:
-        """A fresh state from a snapshot that has been through JSON."""
+        """A fresh state from a snapshot that has been through JSON, and the ends of barriers that the journal keeps."""
         state = ClusterState(self.config)
         state.load(json.loads(json.dumps(self.state.dump())), self.now())
+        for event in self.events:
+            if isinstance(event, BarrierReleased | BarrierBroke):
+                state.evolve(event, self.now())
         return state
 
     def restart(self) -> None:

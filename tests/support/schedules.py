@@ -3,6 +3,7 @@ reorders, a coordinator that dies with or without its last writes. One seed is o
 """
 
 import random
+from typing import Any
 
 from strata.clock import ManualClock
 from strata.cluster import events as e
@@ -262,7 +263,7 @@ class World:
             worker_id=process.worker_id, incarnation=process.incarnation, generation=max(process.generation, 0)
         )
 
-    def _send(self, process: Process, command: c.Command) -> None:
+    def _send(self, process: Process, command: c.Command[Any]) -> None:
         call = Call(process.worker_id, command, lambda result: None, task_id=self.task_id)
         call.answer = lambda result: self._on_answer(process, call, result)
         process.call = call

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from strata.clock import Clock
 from strata.cluster import events as e
+from strata.cluster.members import Worker
 from strata.coordinator.engine.feed import Feed
 from strata.coordinator.engine.meter import Meter
 from strata.coordinator.engine.snapshots import Snapshots
@@ -19,10 +20,8 @@ from strata.coordinator.journal.base import Journal, Record
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Verdict
 from strata.coordinator.state.cluster import Applied, ClusterState
-from strata.coordinator.state.membership import Worker
 from strata.coordinator.state.now import Now, read_clock
 from strata.coordinator.state.outcomes import Outcome
-from strata.coordinator.state.replies import BarrierReply
 from strata.errors import Unavailable
 from strata.types.barriers import BarrierArrival, BarrierKey
 
@@ -75,9 +74,9 @@ class Coordinator:
             "term %d of cluster %s: %d workers, %d datasets, %d tasks known",
             self.state.term,
             self.state.cluster_id,
-            len(self.state.membership.workers),
-            len(self.state.datasets.specs),
-            len(self.state.tasks.tasks),
+            len(self.state.cluster.workers),
+            len(self.state.cluster.datasets),
+            len(self.state.cluster.tasks),
         )
 
     def stop(self) -> None:
@@ -105,13 +104,13 @@ class Coordinator:
 
     # --- commands
 
-    async def ask(self, command: c.Command) -> object:
+    async def ask(self, command: c.Command[c.Reply]) -> c.Reply:
         """Applies a command and gives its reply when that is safe to give."""
         applied = self.apply(command)
         await self.settled()
         return applied.reply
 
-    def apply(self, command: c.Command) -> Applied:
+    def apply(self, command: c.Command[c.Reply]) -> Applied[c.Reply]:
         """Applies a command and queues its events; the caller must await `settled` before it answers anybody."""
         if self.stopped.done():
             raise Unavailable("the coordinator is shutting down")
@@ -237,7 +236,6 @@ class Coordinator:
         """Arrives; `tell` hears the outcome once it is durable, never before this has returned."""
         applied = self.apply(c.Arrive(arrival=arrival))
         reply = applied.reply
-        assert isinstance(reply, BarrierReply)
         waiter = Waiter(reply.key, reply.round, arrival.worker_id, arrival.request_id, tell)
         outcome = reply.outcome
         if outcome is not None and self._durable >= self._seq:

@@ -35,7 +35,7 @@ class Snapshots:
     def take(self, seq: int) -> Snapshot:
         """Of the state as it is after record `seq`."""
         self._forget()
-        body = json.dumps(self._state.dump(outcomes=0), separators=(",", ":")).encode()
+        body = json.dumps(self._state.dump(), separators=(",", ":")).encode()
         return Snapshot(seq, body, self._outcomes[0] if self._outcomes else seq + 1)
 
     def _forget(self) -> None:

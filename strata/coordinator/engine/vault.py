@@ -4,6 +4,7 @@ durable with the record of the task itself; handed only to the agents that start
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from strata.cluster.events import Event, TaskSubmitted
 from strata.coordinator.state import commands as c
@@ -21,7 +22,7 @@ class Vault:
         """What the journal holds."""
         self._env = {task_id: json.loads(body) for task_id, body in private.items()}
 
-    def take(self, command: c.Command, events: Sequence[Event]) -> dict[str, bytes]:
+    def take(self, command: c.Command[Any], events: Sequence[Event]) -> dict[str, bytes]:
         """Keeps what a command that was carried out brought; returns what must become durable with its events."""
         made = any(isinstance(event, TaskSubmitted) for event in events)  # a repeated submission makes nothing
         if not (made and isinstance(command, c.SubmitTask) and command.spec.env):

@@ -142,10 +142,11 @@ class _Session:
             worker = self._state.membership.authorize(caller, now)
         except StrataError:
             return False
-        if isinstance(worker.report, pb.HeartbeatRequest):
+        known = self._state.membership.pulses.of(worker.worker_id).report
+        if isinstance(known, pb.HeartbeatRequest):
             # The agent knows what the process uses; what it does, only the process itself says.
-            request.status.CopyFrom(worker.report.status)
-        self._state.membership.beat(worker, request, now)
+            request.status.CopyFrom(known.status)
+        self._state.membership.pulses.beat(worker.worker_id, request, now)
         return True
 
     async def _on_process(self, process: ag.ProcessReport) -> None:

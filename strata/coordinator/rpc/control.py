@@ -5,12 +5,13 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from strata.cluster.snapshot import dump_cluster
+from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.journal.base import Record
 from strata.coordinator.rpc.answer import Context, answered, fail
 from strata.coordinator.rpc.vitals import VitalsBoard
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.tasks import Task
 from strata.errors import Busy, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import control_pb2 as ct
@@ -18,8 +19,6 @@ from strata.protocol.generated import control_pb2_grpc as ct_grpc
 from strata.types.tasks import TaskStatus
 
 __all__ = ["ControlService"]
-
-_OUTCOMES = 200  # of barriers, in a follower's first state: as many as the dashboard shows
 
 
 class ControlService(ct_grpc.ControlServicer):
@@ -50,8 +49,8 @@ class ControlService(ct_grpc.ControlServicer):
             seq=self._coordinator.seq,
             cluster_id=self._state.cluster_id,
             term=self._state.term,
-            started_at=self._state.started_at,
-            state_json=json.dumps(self._state.dump(outcomes=_OUTCOMES), separators=(",", ":")).encode(),
+            started_at=self._state.cluster.started_at,
+            state_json=json.dumps(dump_cluster(self._state.cluster), separators=(",", ":")).encode(),
         )
 
     async def WatchState(self, request: ct.WatchRequest, context: Context) -> AsyncIterator[ct.StateUpdate]:
@@ -128,7 +127,6 @@ class ControlService(ct_grpc.ControlServicer):
     async def ResumeTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:
         command = c.ResumeTask(task_id=request.task_id, by=request.reason or "resumed by the user")
         step = await self._coordinator.ask(command)
-        assert isinstance(step, int)
         found = ct.TaskAck(task_id=request.task_id, status=TaskStatus.QUEUED.value)
         if step >= 0:
             found.from_step = step
@@ -162,6 +160,5 @@ async def _merge(
         vitals.cancel()
 
 
-def _ack(reply: object) -> ct.TaskAck:
-    assert isinstance(reply, Task)
-    return ct.TaskAck(task_id=reply.task_id, status=reply.status.value)
+def _ack(task: Task) -> ct.TaskAck:
+    return ct.TaskAck(task_id=task.task_id, status=task.status.value)

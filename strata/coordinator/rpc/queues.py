@@ -48,10 +48,8 @@ class QueueCalls(pb_grpc.CoordinatorServicer):
         command = c.RestoreQueue(caller=_caller(request), dataset_id=request.dataset_id, step=request.step)
         return await self._ask(command)
 
-    async def _ask(self, command: c.Command) -> pb.QueueGrant:
-        grant = await self._coordinator.ask(command)
-        assert isinstance(grant, QueueGrant)
-        return to_grant(grant)
+    async def _ask(self, command: c.Command[QueueGrant]) -> pb.QueueGrant:
+        return to_grant(await self._coordinator.ask(command))
 
 
 def _caller(request: pb.QueueClaim | pb.QueueCommit | pb.QueueRestore) -> Caller:

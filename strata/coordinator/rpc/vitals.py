@@ -5,9 +5,9 @@ A watcher that is slow gets the newest vitals only; state events are on another 
 
 import asyncio
 
+from strata.cluster.members import Worker
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.meter import BARRIER_BOUNDS_MS
-from strata.coordinator.state.membership import Worker
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 
@@ -61,28 +61,31 @@ class VitalsBoard:
             await asyncio.sleep(_INTERVAL_S)
             if not self._watchers:
                 continue
-            workers = [self._worker(worker) for worker in self._state.membership.take_changed()]
+            known = self._state.cluster.workers
+            changed = self._state.membership.pulses.take_changed()
+            workers = [self._worker(known[name]) for name in changed if name in known]
             rest = self._rest()
             for watcher in self._watchers:
                 watcher.offer(workers, rest)
 
     def full(self) -> ct.Vitals:
         """Everything, for a watcher that has just come."""
-        vitals = ct.Vitals(workers=[self._worker(worker) for worker in self._state.membership.workers.values()])
+        vitals = ct.Vitals(workers=[self._worker(worker) for worker in self._state.cluster.workers.values()])
         vitals.MergeFrom(self._rest())
         return vitals
 
     def _worker(self, worker: Worker) -> ct.WorkerVitals:
+        pulse = self._state.membership.pulses.of(worker.worker_id)
         vitals = ct.WorkerVitals(
             worker_id=worker.worker_id,
-            last_heartbeat=worker.seen_wall if worker.seen_wall is not None else worker.joined_at,
-            state=worker.state.value,
+            last_heartbeat=pulse.seen_wall if pulse.seen_wall is not None else worker.joined_at,
+            state=self._state.membership.pulses.standing(worker.worker_id, worker.state).value,
             assigned_shards=self._state.shares.num_assigned(worker) if worker.alive else 0,
         )
-        if isinstance(worker.report, pb.HeartbeatRequest):
-            vitals.status.CopyFrom(worker.report.status)
-            if worker.report.HasField("resources"):
-                vitals.resources.CopyFrom(worker.report.resources)
+        if isinstance(pulse.report, pb.HeartbeatRequest):
+            vitals.status.CopyFrom(pulse.report.status)
+            if pulse.report.HasField("resources"):
+                vitals.resources.CopyFrom(pulse.report.resources)
         return vitals
 
     def _rest(self) -> ct.Vitals:

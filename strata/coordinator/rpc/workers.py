@@ -7,10 +7,10 @@ from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, answered, check_rank, fail
 from strata.coordinator.rpc.queues import QueueCalls
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.attempts import Attempt, Verdict, Vote
+from strata.coordinator.state.attempts import Verdict, Vote
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.outcomes import outcome_for
-from strata.coordinator.state.replies import JoinReply, RecoverReply, ShardsReply
+from strata.coordinator.state.replies import JoinReply, ShardsReply
 from strata.errors import InvalidArgument, Refused, StrataError, UnknownDataset
 from strata.protocol import convert
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -51,8 +51,7 @@ class WorkersService(QueueCalls):
         caller = Caller(worker_id=request.worker_id, incarnation=request.incarnation)
         return self._config(await self._coordinator.ask(c.DeregisterWorker(caller=caller)))
 
-    def _config(self, reply: object) -> pb.WorkerConfig:
-        assert isinstance(reply, JoinReply)
+    def _config(self, reply: JoinReply) -> pb.WorkerConfig:
         lease_s = self._state.config.worker_lease_s
         return pb.WorkerConfig(
             assigned_id=reply.worker_id,
@@ -77,11 +76,11 @@ class WorkersService(QueueCalls):
         _check_state(request.status.state)
         caller = Caller(worker_id=request.worker_id, incarnation=request.incarnation)
         worker = self._state.membership.authorize(caller, now)
-        known = worker.report
+        known = self._state.membership.pulses.of(worker.worker_id).report
         if worker.agent_id and isinstance(known, pb.HeartbeatRequest) and known.HasField("resources"):
             # Its agent measures the whole of it, GPUs and children too: two who write would alternate on the page.
             request.resources.CopyFrom(known.resources)
-        self._state.membership.beat(worker, request, now)
+        self._state.membership.pulses.beat(worker.worker_id, request, now)
         return pb.HeartbeatResponse(
             acknowledged=True,
             server_timestamp_ms=int(now.wall * 1e3),
@@ -118,7 +117,6 @@ class WorkersService(QueueCalls):
     @answered
     async def RegisterDataset(self, request: pb.DatasetInfo, context: Context) -> pb.DatasetAck:
         shards = await self._coordinator.ask(c.RegisterDataset(spec=convert.from_dataset_info(request)))
-        assert isinstance(shards, int)
         return pb.DatasetAck(
             success=True, dataset_id=request.dataset_id, total_shards=shards, message=f"{shards} shards"
         )
@@ -154,16 +152,14 @@ class WorkersService(QueueCalls):
             lanes=tuple(request.lanes),
             sizes=request.sizes,
         )
-        return pb.ReadingAck(known=bool(await self._coordinator.ask(command)))
+        return pb.ReadingAck(known=await self._coordinator.ask(command))
 
     async def _shards(self, request: pb.ShardRequest, *, first: bool) -> ShardsReply:
         if not request.dataset_id:
             raise UnknownDataset("no dataset_id was given")
         caller = _caller(request.worker_id, request.incarnation, request.generation)
         command = c.GetShards(caller=caller, dataset_id=request.dataset_id, epoch=request.epoch, first=first)
-        reply = await self._coordinator.ask(command)
-        assert isinstance(reply, ShardsReply)
-        return reply
+        return await self._coordinator.ask(command)
 
     # --- barriers
 
@@ -191,7 +187,6 @@ class WorkersService(QueueCalls):
             metadata=check_metadata(dict(request.metadata)),
         )
         step = await self._coordinator.ask(command)
-        assert isinstance(step, int)
         return pb.CheckpointAck(
             success=True, checkpoint_id=request.checkpoint_id, message="registered", global_step=step
         )
@@ -206,7 +201,6 @@ class WorkersService(QueueCalls):
             deadline_s=request.deadline_s or _DEFAULT_CHECKPOINT_DEADLINE_S,
         )
         attempt = await self._coordinator.ask(command)
-        assert isinstance(attempt, Attempt)
         return pb.CheckpointAttempt(
             attempt=attempt.attempt,
             step=attempt.step,
@@ -226,7 +220,6 @@ class WorkersService(QueueCalls):
             reason=request.reason or "no reason given",
         )
         attempt = await self._coordinator.ask(command)
-        assert isinstance(attempt, Attempt)
         return pb.CheckpointAck(
             success=attempt.verdict is Verdict.ABORTED,
             checkpoint_id=attempt.checkpoint_id,
@@ -251,7 +244,6 @@ class WorkersService(QueueCalls):
             vote=vote,
         )
         attempt = await self._coordinator.ask(command)
-        assert isinstance(attempt, Attempt)
         waiting = f"waiting for ranks {list(attempt.unvoted())}" if attempt.unvoted() else "every vote is in"
         return pb.CheckpointAck(
             success=True, checkpoint_id=attempt.checkpoint_id, message=waiting, global_step=attempt.step
@@ -278,7 +270,6 @@ class WorkersService(QueueCalls):
             metadata=check_metadata(dict(request.metadata)),
         )
         attempt = await self._coordinator.ask(command)
-        assert isinstance(attempt, Attempt)
         return pb.CheckpointAck(
             success=True, checkpoint_id=attempt.checkpoint_id, message="committed", global_step=attempt.step
         )
@@ -287,7 +278,6 @@ class WorkersService(QueueCalls):
     async def GetLatestCheckpoint(self, request: pb.RecoveryRequest, context: Context) -> pb.RecoveryResponse:
         caller = _caller(request.worker_id, request.incarnation, request.generation)
         reply = await self._coordinator.ask(c.Recover(caller=caller, job_id=request.job_id))
-        assert isinstance(reply, RecoverReply)
         response = pb.RecoveryResponse(
             has_checkpoint=reply.checkpoint is not None,
             shard_assignments=[convert.to_shard_assignment(shard) for shard in reply.assignments],

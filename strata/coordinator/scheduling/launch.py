@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 
-from strata.coordinator.state.tasks import Task
+from strata.cluster.tasks import Task
 from strata.protocol.generated import agents_pb2 as ag
 from strata.types.datasets import DatasetSpec
 from strata.types.tasks import TaskStatus, incarnation_of, worker_id_of

@@ -5,7 +5,8 @@ together. Looks at heartbeats only; decides nothing about tasks.
 import math
 from dataclasses import dataclass
 
-from strata.coordinator.state.membership import Worker
+from strata.cluster.members import Worker
+from strata.coordinator.state.pulses import Pulses
 from strata.protocol.generated import coordinator_pb2 as pb
 
 __all__ = ["HANG_S", "ProgressWatch", "plan_stop_step"]
@@ -25,7 +26,8 @@ class _Seen:
 class ProgressWatch:
     """Remembers when each worker last made a step. A named section is no hang, however long it takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, pulses: Pulses) -> None:
+        self._pulses = pulses
         self._seen: dict[str, _Seen] = {}
 
     def stuck(self, workers: list[Worker], hang_s: float, now: float) -> str:
@@ -33,7 +35,7 @@ class ProgressWatch:
         waits for it without saying so stands still too, and is named beside it."""
         still: list[tuple[int, float, int]] = []  # step, seconds, rank
         for worker in workers:
-            status = _status(worker)
+            status = _status(worker, self._pulses)
             if status is None:
                 continue
             silent = self._silent(worker, status, now)
@@ -63,15 +65,16 @@ class ProgressWatch:
             self._seen.pop(worker_id, None)
 
 
-def plan_stop_step(workers: list[Worker]) -> int | None:
+def plan_stop_step(workers: list[Worker], pulses: Pulses) -> int | None:
     """A step that no rank has reached and that all will hear of in time: there they save and leave together. None while
     nobody has told how long a step takes."""
-    known = [status for worker in workers if (status := _status(worker)) is not None and status.step_time_s > 0]
+    known = [status for worker in workers if (status := _status(worker, pulses)) is not None and status.step_time_s > 0]
     if not known:
         return None
     fastest = min(status.step_time_s for status in known)
     return max(status.current_step for status in known) + max(2, math.ceil(_HEARING_S / fastest))
 
 
-def _status(worker: Worker) -> pb.WorkerStatus | None:
-    return worker.report.status if isinstance(worker.report, pb.HeartbeatRequest) else None
+def _status(worker: Worker, pulses: Pulses) -> pb.WorkerStatus | None:
+    report = pulses.of(worker.worker_id).report
+    return report.status if isinstance(report, pb.HeartbeatRequest) else None

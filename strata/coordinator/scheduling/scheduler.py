@@ -7,8 +7,10 @@ import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from strata.cluster import events as e
+from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.scheduling.launch import desired_process, pick_ports
 from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, plan_stop_step
@@ -16,7 +18,6 @@ from strata.coordinator.state import commands as c
 from strata.coordinator.state import endings as d
 from strata.coordinator.state import placement as p
 from strata.coordinator.state.membership import Caller
-from strata.coordinator.state.tasks import Task
 from strata.errors import StrataError
 from strata.protocol.generated import agents_pb2 as ag
 from strata.trust.proofs import SECRET_VARIABLE, Proofs
@@ -57,7 +58,7 @@ class Scheduler:
         self._version = 0
         self._watched_at = 0.0
         self._processes: dict[tuple[str, int, int], _Process] = {}
-        self._progress = ProgressWatch()
+        self._progress = ProgressWatch(self._state.membership.pulses)
         self._wake = asyncio.Event()
         coordinator.listen(self._on_event)
 
@@ -128,7 +129,7 @@ class Scheduler:
         expected = incarnation_of(task.task_id, task.attempt, rank)
         return worker is not None and worker.alive and worker.incarnation == expected
 
-    def _try(self, command: c.Command) -> None:
+    def _try(self, command: c.Command[Any]) -> None:
         try:
             self._coordinator.apply(command)
         except StrataError as error:
@@ -152,13 +153,13 @@ class Scheduler:
         """One round: decide, journal, tell."""
         now = self._coordinator.now().monotonic
         look = now - self._watched_at >= _WATCH_S
-        for task in [task for task in self._state.tasks.tasks.values() if not task.status.final]:
-            decision = self._decide(task)
+        for task_id in [task.task_id for task in self._state.tasks.tasks.values() if not task.status.final]:
+            decision = self._decide(self._state.tasks.task(task_id))
             if decision is not None:
-                self._carry_out(task, decision)
+                self._carry_out(task_id, decision)
             if look:
                 self._watched_at = now
-                self._watch(task)
+                self._watch(self._state.tasks.task(task_id))
         self._place_queued()
         self._keep_finished()
         await self._coordinator.settled()
@@ -182,7 +183,8 @@ class Scheduler:
         if task.status is TaskStatus.STOPPING and not any(
             item.worker_id in self._coordinator.orders for item in members
         ):
-            step = task.course.stop_at if task.course.stop_at >= 0 else plan_stop_step(members)
+            pulses = self._state.membership.pulses
+            step = task.course.stop_at if task.course.stop_at >= 0 else plan_stop_step(members, pulses)
             if step is not None:
                 self._coordinator.orders.update({item.worker_id: (f"stop_at {step}",) for item in members})
                 self._say(task, task.reason, replace(task.course, stop_at=step))
@@ -196,7 +198,8 @@ class Scheduler:
 
     def _say(self, task: Task, reason: str, course: TaskCourse) -> None:
         """Nothing becomes of the task but what is said of it."""
-        self._carry_out(task, d.Decision(status=task.status, reason=reason, attempt=task.attempt, course=course))
+        said = d.Decision(status=task.status, reason=reason, attempt=task.attempt, course=course)
+        self._carry_out(task.task_id, said)
 
     def _place_queued(self) -> None:
         queued = [task for task in self._state.tasks.tasks.values() if task.status is TaskStatus.QUEUED]
@@ -207,22 +210,22 @@ class Scheduler:
             if isinstance(plan, p.Lacking):
                 self._say(task, plan.reason, task.course)
             else:
-                self._carry_out(task, d.plan_start(task, plan.agents, self._step(task)))
+                self._carry_out(task_id, d.plan_start(task, plan.agents, self._step(task)))
 
-    def _carry_out(self, task: Task, decision: d.Decision) -> None:
+    def _carry_out(self, task_id: str, decision: d.Decision) -> None:
         course = decision.course
-        if decision.attempt != task.attempt:
+        if decision.attempt != self._state.tasks.task(task_id).attempt:
             host = self._state.agents.agents[course.placement[0]]
             master, gang = pick_ports()
             course = replace(course, master_addr=host.address, master_port=master, gang_port=gang)
         change = c.ChangeTask(
-            task_id=task.task_id,
+            task_id=task_id,
             status=decision.status,
             reason=decision.reason,
             attempt=decision.attempt,
             course=course,
         )
-        self._coordinator.apply(change)
+        task = self._coordinator.apply(change).reply
         if task.status.final:
             self._dismiss(task)
 
@@ -252,7 +255,7 @@ class Scheduler:
             if any(worker.worker_id in self._state.barriers.missing(barrier) for barrier in waiting):
                 self._try(c.LoseWorkers(gone={worker.worker_id: "has finished and will not come to a barrier"}))
             else:
-                worker.seen_at = now.monotonic
+                self._state.membership.pulses.touch(worker.worker_id, now)
 
     # --- what is known
 
@@ -310,7 +313,8 @@ class Scheduler:
         for task in self._state.tasks.tasks.values():
             if task.status.final:
                 continue
-            dataset = self._state.datasets.specs.get(task.spec.dataset_id)
+            known = self._state.cluster.datasets.get(task.spec.dataset_id)
+            dataset = known.spec if known is not None else None
             private = self._private(task)
             for rank, agent_id in enumerate(task.course.placement):
                 if agent_id in wanted:

@@ -6,12 +6,11 @@ An arrival is a set insert, so a retry is harmless. A death breaks the barrier a
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from strata.cluster.events import BarrierBroke, BarrierReleased, MembersLost, decode_event, encode_event
-from strata.coordinator.state.membership import Membership, Worker
+from strata.cluster.events import BarrierBroke, BarrierReleased, MembersLost
+from strata.cluster.members import Worker
+from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.outcomes import Outcome
 from strata.coordinator.state.replies import BarrierReply
@@ -181,10 +180,23 @@ class Barriers:
             if barrier.policy is BarrierPolicy.FAIL:
                 outcomes.append(self._break(barrier, dead, _deaths(dead, reasons, self._membership), now))
             elif barrier.policy is BarrierPolicy.SHRINK:
-                outcomes.extend(self._shrink(barrier, dead, now))
-            else:
-                self._hold_places(barrier, dead, lost)
+                left = _without(barrier, dead)
+                if left.arrivals and left.complete:
+                    outcomes.append(self._release(left, now))
         return outcomes
+
+    def on_lost(self, lost: MembersLost) -> None:
+        """Who still waits no longer counts on the dead. Told before the records change."""
+        for barrier in [item for item in self.open.values() if item.key.task_id == lost.task_id]:
+            dead = self._involved(barrier, lost.worker_ids)
+            if barrier.policy is BarrierPolicy.WAIT:
+                self._hold_places(barrier, dead, lost)
+            elif barrier.policy is BarrierPolicy.SHRINK and dead:
+                left = _without(barrier, dead)
+                if left.arrivals:
+                    self.open[barrier.key] = left
+                else:
+                    del self.open[barrier.key]
 
     def _hold_places(self, barrier: OpenBarrier, dead: list[str], lost: MembersLost) -> None:
         """The dead are waited for by their ids; who left will not come back, so its rank is."""
@@ -202,18 +214,6 @@ class Barriers:
         arrived = [worker_id for worker_id in lost if worker_id in barrier.arrivals]
         left = len(self._membership.alive_in(barrier.key.task_id)) - len(list(lost))
         return list(lost) if left < barrier.expected else arrived
-
-    def _shrink(self, barrier: OpenBarrier, dead: list[str], now: Now) -> list[Outcome]:
-        for worker_id in dead:
-            barrier.arrivals.pop(worker_id, None)
-            if barrier.members is not None:
-                barrier.members.discard(worker_id)
-        barrier.expected -= len(dead)
-        barrier.absent.extend(dead)
-        if not barrier.arrivals:
-            del self.open[barrier.key]
-            return []
-        return [self._release(barrier, now)] if barrier.complete else []
 
     def on_rank_taken(self, worker: Worker, before: str | None) -> None:
         """A newcomer took a rank that was empty, or that `before` died in: who waited for it now waits for him."""
@@ -249,7 +249,7 @@ class Barriers:
         worker = self._membership.workers.get(worker_id)
         if worker is None:
             return worker_id
-        return f"{worker.label}, last heartbeat {now.monotonic - worker.seen_at:.1f} s ago"
+        return f"{worker.label}, last heartbeat {self._membership.pulses.silent_s(worker_id, now):.1f} s ago"
 
     def _release(self, barrier: OpenBarrier, now: Now) -> BarrierReleased:
         return BarrierReleased(
@@ -316,22 +316,10 @@ class Barriers:
             if self._answered.get(request) is kept:
                 del self._answered[request]
 
-    # --- snapshots
-
     @property
     def kept(self) -> int:
         """How many ends are remembered: the newest ones."""
         return len(self._kept)
-
-    def dump(self, newest: int | None = None) -> list[dict[str, Any]]:
-        events = [kept.event for kept in islice(reversed(self._kept.values()), newest)]
-        return [{"kind": type(event).__name__, "body": encode_event(event).decode()} for event in reversed(events)]
-
-    def load(self, dumped: list[dict[str, Any]], now: Now) -> None:
-        for item in dumped:
-            event = decode_event(item["kind"], item["body"].encode())
-            assert isinstance(event, BarrierReleased | BarrierBroke), event
-            self.on_outcome(event, now)
 
 
 def _request(worker_id: str, request_id: str) -> str:
@@ -341,6 +329,17 @@ def _request(worker_id: str, request_id: str) -> str:
 
 def _key(event: Outcome) -> BarrierKey:
     return BarrierKey(event.task_id, event.barrier_id, event.step)
+
+
+def _without(barrier: OpenBarrier, dead: list[str]) -> OpenBarrier:
+    """The barrier as those who are left have it."""
+    return replace(
+        barrier,
+        arrivals={name: request for name, request in barrier.arrivals.items() if name not in dead},
+        members=None if barrier.members is None else barrier.members - set(dead),
+        expected=barrier.expected - len(dead),
+        absent=[*barrier.absent, *dead],
+    )
 
 
 def _vacant(rank: int) -> str:

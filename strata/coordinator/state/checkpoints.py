@@ -1,5 +1,4 @@
-"""The catalog of checkpoints and the two-phase commit of those that many ranks write. Pure; it knows names, sizes and
-votes, never bytes.
+"""The two-phase commit of checkpoints that many ranks write. Pure; it knows names, sizes and votes, never bytes.
 
 An attempt belongs to one generation. Once every rank has voted it is prepared: every byte is durable, and the committer
 may create COMMIT.json, which alone decides. A death before that aborts the attempt and names who did not vote; a death
@@ -7,7 +6,6 @@ after it only passes the pen to another rank.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from strata.cluster.events import (
@@ -19,31 +17,31 @@ from strata.cluster.events import (
     CheckpointVoted,
     MembersLost,
 )
-from strata.cluster.plain import from_plain
+from strata.cluster.members import Worker
+from strata.cluster.model import Cluster
 from strata.coordinator.state.attempts import Attempt, Verdict, Vote, dump_attempt, load_attempt
 from strata.coordinator.state.commands import NotifyCheckpoint
-from strata.coordinator.state.membership import Membership, Worker
+from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.errors import CheckpointAborted as Aborted
 from strata.errors import CheckpointNotFound, InvalidArgument, Refused
-from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
+from strata.types.checkpoints import CheckpointInfo
 from strata.types.names import check_name
 from strata.types.workers import check_count
 
 __all__ = ["Checkpoints"]
 
-_KEEP_RECORDS = 2_000
 _KEEP_ATTEMPTS = 200
 REMOVED = 4
 """The type of a notification that says: deleted (CheckpointInfo.Type on the wire)."""
 
 
 class Checkpoints:
-    """Every checkpoint the cluster has heard of, newest last, and the attempts under way."""
+    """The attempts under way and the last that ended; what was saved is in the cluster's records."""
 
-    def __init__(self, membership: Membership) -> None:
+    def __init__(self, cluster: Cluster, membership: Membership) -> None:
+        self._cluster = cluster
         self._membership = membership
-        self.records: dict[str, CheckpointInfo] = {}
         self.attempts: dict[str, Attempt] = {}
         self._begun = 0
 
@@ -56,13 +54,7 @@ class Checkpoints:
         return found
 
     def latest(self, task_id: str) -> CheckpointInfo | None:
-        """The completed checkpoint with the highest step of a task."""
-        done = (record for record in self.records.values() if record.status is CheckpointStatus.COMPLETED)
-        return max(
-            (record for record in done if (record.task_id or "") == task_id),
-            key=lambda record: (record.step, record.created_at),
-            default=None,
-        )
+        return self._cluster.checkpoints.latest(task_id)
 
     # --- deciding
 
@@ -91,7 +83,7 @@ class Checkpoints:
 
     def _plan_removed(self, worker: Worker, told: NotifyCheckpoint, now: Now) -> CheckpointRemoved | None:
         """By where it lay: the store knows steps and paths, not our ids."""
-        gone = self._completed_at(told.storage_path, worker.task_id)
+        gone = self._cluster.checkpoints.completed_at(told.storage_path, worker.task_id)
         if not gone:
             return None
         reason = told.metadata.get("reason", "deleted from its store")
@@ -182,18 +174,11 @@ class Checkpoints:
         """A step that is saved again lies where the older one lay: that one is no more."""
         if committed is None:
             return None
-        older = self._completed_at(committed.storage_path, committed.task_id)
+        older = self._cluster.checkpoints.completed_at(committed.storage_path, committed.task_id)
         if not older:
             return None
         reason = f"replaced by {committed.checkpoint_id}"
         return CheckpointRemoved(task_id=committed.task_id, checkpoint_ids=older, reason=reason, at=committed.at)
-
-    def _completed_at(self, path: str, task_id: str) -> tuple[str, ...]:
-        return tuple(
-            record.id
-            for record in self.records.values()
-            if record.path == path and (record.task_id or "") == task_id and record.status is CheckpointStatus.COMPLETED
-        )
 
     def plan_abort(self, worker: Worker, attempt: str, reason: str, now: Now) -> CheckpointAborted | None:
         """A rank gives up. No effect once every vote is in: the bytes are all there."""
@@ -267,7 +252,6 @@ class Checkpoints:
             deadline=now.monotonic + event.deadline_s,
             committer=min(event.ranks),
         )
-        self._record(self.attempts[event.attempt], CheckpointStatus.IN_PROGRESS)
         closed = [name for name, item in self.attempts.items() if not item.open]
         for name in closed[: max(0, len(closed) - _KEEP_ATTEMPTS)]:
             del self.attempts[name]
@@ -280,7 +264,6 @@ class Checkpoints:
             size_bytes=event.size_bytes,
             duration_s=event.duration_s,
         )
-        self._record(attempt, CheckpointStatus.IN_PROGRESS)
 
     def on_prepared(self, event: CheckpointPrepared, now: Now) -> None:
         attempt = self.attempts[event.attempt]
@@ -293,81 +276,24 @@ class Checkpoints:
         attempt.verdict = Verdict.ABORTED
         attempt.reason = event.reason
         attempt.missing = event.missing
-        self._record(attempt, CheckpointStatus.FAILED)
-
-    def on_removed(self, event: CheckpointRemoved) -> None:
-        for name in event.checkpoint_ids:
-            record = self.records.get(name)
-            if record is not None:
-                self.records[name] = replace(record, status=CheckpointStatus.REMOVED, reason=event.reason)
 
     def on_committed(self, event: CheckpointCommitted) -> None:
         if event.attempt in self.attempts:
             self.attempts[event.attempt].verdict = Verdict.COMMITTED
-        self._keep(
-            CheckpointInfo(
-                id=event.checkpoint_id,
-                step=event.step,
-                epoch=event.epoch,
-                path=event.storage_path,
-                size_bytes=event.size_bytes,
-                created_at=event.at,
-                status=CheckpointStatus.COMPLETED,
-                worker_id=event.worker_id,
-                task_id=event.task_id or None,
-                duration_s=event.duration_s,
-                metadata=dict(event.metadata),
-            )
-        )
-
-    def _record(self, attempt: Attempt, status: CheckpointStatus) -> None:
-        self._keep(
-            CheckpointInfo(
-                id=attempt.checkpoint_id,
-                step=attempt.step,
-                epoch=attempt.epoch,
-                path=attempt.storage_path,
-                size_bytes=sum(vote.size_bytes for vote in attempt.votes.values()),
-                created_at=attempt.begun_at,
-                status=status,
-                worker_id=attempt.worker_id,
-                task_id=attempt.task_id or None,
-                reason=attempt.reason,
-            )
-        )
-
-    def _keep(self, record: CheckpointInfo) -> None:
-        self.records[record.id] = record
-        if len(self.records) > _KEEP_RECORDS:
-            needed = {self._latest_id(task_id) for task_id in {item.task_id for item in self.records.values()}}
-            oldest = next((name for name in self.records if name not in needed), record.id)
-            del self.records[oldest]
-
-    def _latest_id(self, task_id: str | None) -> str:
-        latest = self.latest(task_id or "")
-        return latest.id if latest else ""
 
     # --- snapshots
 
     def dump(self) -> dict[str, Any]:
         return {
             "begun": self._begun,
-            "records": [_plain(record) for record in self.records.values()],
             "attempts": [dump_attempt(attempt) for attempt in self.attempts.values()],
         }
 
     def load(self, dumped: dict[str, Any], now: Now) -> None:
         self._begun = dumped["begun"]
-        for values in dumped["records"]:
-            self.records[values["id"]] = from_plain(CheckpointInfo, values)
         for values in dumped["attempts"]:
             self.attempts[values["attempt"]] = load_attempt(values, now)
 
 
 def _abort(attempt: Attempt, reason: str, now: Now) -> CheckpointAborted:
     return CheckpointAborted(attempt=attempt.attempt, reason=reason, missing=attempt.unvoted(), at=now.wall)
-
-
-def _plain(record: CheckpointInfo) -> dict[str, Any]:
-    values = {name: getattr(record, name) for name in CheckpointInfo.__slots__}
-    return {**values, "metadata": dict(record.metadata)}

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
-from strata.coordinator.state.attempts import Vote
+from strata.cluster.events import Event
+from strata.cluster.tasks import Task
+from strata.coordinator.state.attempts import Attempt, Vote
 from strata.coordinator.state.membership import Caller
+from strata.coordinator.state.replies import BarrierReply, JoinReply, RecoverReply, ShardsReply
 from strata.types.barriers import BarrierArrival
 from strata.types.datasets import DatasetSpec
-from strata.types.queues import LeaseProgress
+from strata.types.queues import LeaseProgress, QueueGrant
 from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus
 from strata.types.workers import AgentSpec, WorkerSpec
 
@@ -23,6 +27,7 @@ __all__ = [
     "CommitCheckpoint",
     "CommitShards",
     "DeregisterWorker",
+    "Emit",
     "GetShards",
     "LoseAgent",
     "LoseWorkers",
@@ -30,6 +35,7 @@ __all__ = [
     "Recover",
     "RegisterDataset",
     "RegisterWorker",
+    "Reply",
     "RestoreQueue",
     "ResumeTask",
     "Start",
@@ -39,32 +45,40 @@ __all__ = [
     "VoteCheckpoint",
 ]
 
+Reply = TypeVar("Reply", covariant=True)
+
+
+class Emit(Protocol):
+    """Makes events true, in order, and has them journaled; None is no event."""
+
+    def __call__(self, *events: Event | None) -> None: ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """The root of all commands."""
+class Command(Generic[Reply]):
+    """The root of all commands; `Reply` is what one is answered with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start(Command):
+class Start(Command[None]):
     """A coordinator process takes over. `cluster_id` is used the first time only."""
 
     cluster_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterWorker(Command):
+class RegisterWorker(Command[JoinReply]):
     spec: WorkerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeregisterWorker(Command):
+class DeregisterWorker(Command[JoinReply]):
     caller: Caller
     reason: str = "left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoseWorkers(Command):
+class LoseWorkers(Command[None]):
     """Ends that somebody saw: worker id → why. `left` means that they were asked to go."""
 
     gone: Mapping[str, str]
@@ -72,24 +86,24 @@ class LoseWorkers(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttachAgent(Command):
+class AttachAgent(Command[None]):
     spec: AgentSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoseAgent(Command):
+class LoseAgent(Command[None]):
     agent_id: str
     reason: str
     left: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterDataset(Command):
+class RegisterDataset(Command[int]):
     spec: DatasetSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GetShards(Command):
+class GetShards(Command[ShardsReply]):
     """A worker's shards; `first` asks only for the one to begin with."""
 
     caller: Caller
@@ -99,7 +113,7 @@ class GetShards(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnnounceReading(Command):
+class AnnounceReading(Command[bool]):
     """A worker's loader begins to read. `sizes` are the samples of the dataset's blocks, deflated; they may be left
     out where the coordinator knows this cut already."""
 
@@ -113,7 +127,7 @@ class AnnounceReading(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimShard(Command):
+class ClaimShard(Command[QueueGrant]):
     """Queue mode: a worker is free. `held` names all its leases, and how far it has read them."""
 
     caller: Caller
@@ -123,7 +137,7 @@ class ClaimShard(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitShards(Command):
+class CommitShards(Command[QueueGrant]):
     """Queue mode: these rows count; with a `step`, when the checkpoint of that step is committed."""
 
     caller: Caller
@@ -134,7 +148,7 @@ class CommitShards(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreQueue(Command):
+class RestoreQueue(Command[QueueGrant]):
     """Queue mode: the group goes on from the checkpoint of this step; -1 = it has none."""
 
     caller: Caller
@@ -143,12 +157,12 @@ class RestoreQueue(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrive(Command):
+class Arrive(Command[BarrierReply]):
     arrival: BarrierArrival
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotifyCheckpoint(Command):
+class NotifyCheckpoint(Command[int]):
     """A plain worker saved a checkpoint by itself."""
 
     caller: Caller
@@ -163,7 +177,7 @@ class NotifyCheckpoint(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeginCheckpoint(Command):
+class BeginCheckpoint(Command[Attempt]):
     caller: Caller
     step: int
     epoch: int
@@ -172,7 +186,7 @@ class BeginCheckpoint(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VoteCheckpoint(Command):
+class VoteCheckpoint(Command[Attempt]):
     caller: Caller
     attempt: str
     rank: int
@@ -180,7 +194,7 @@ class VoteCheckpoint(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AbortCheckpoint(Command):
+class AbortCheckpoint(Command[Attempt]):
     """A rank cannot save its part."""
 
     caller: Caller
@@ -189,7 +203,7 @@ class AbortCheckpoint(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitCheckpoint(Command):
+class CommitCheckpoint(Command[Attempt]):
     """COMMIT.json of a prepared attempt exists."""
 
     caller: Caller
@@ -198,20 +212,20 @@ class CommitCheckpoint(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recover(Command):
+class Recover(Command[RecoverReply]):
     caller: Caller
     job_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitTask(Command):
+class SubmitTask(Command[Task]):
     task_id: str
     spec: TaskSpec
     request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeTask(Command):
+class ChangeTask(Command[Task]):
     task_id: str
     status: TaskStatus
     reason: str
@@ -220,14 +234,14 @@ class ChangeTask(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopTask(Command):
+class StopTask(Command[Task]):
     task_id: str
     reason: str = "stopped by the user"
     hurry: bool = False  # no time to save
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeTask(Command):
+class ResumeTask(Command[int]):
     """Replies with the step it goes on from, -1 without a checkpoint."""
 
     task_id: str
@@ -235,5 +249,5 @@ class ResumeTask(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tick(Command):
+class Tick(Command[None]):
     """Time has passed: leases, barriers and checkpoint deadlines are checked, shards of changed groups dealt."""

@@ -3,19 +3,20 @@ replacement moves nothing. Pure; a table changes only by an event, and the same 
 """
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strata.cluster.events import DatasetAttached, DatasetRegistered, ShardsRebalanced
-from strata.coordinator.state.membership import Membership, Worker
+from strata.cluster.members import Worker
+from strata.cluster.model import Cluster
+from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, InvalidArgument, UnknownDataset
 from strata.sharding import ShardManager
 from strata.sharding.dataset import FileRanges
-from strata.types.datasets import DataFile, DatasetSpec, ShardAssignment
+from strata.types.datasets import DatasetSpec, ShardAssignment
 
 __all__ = ["MAX_NEW_SHARDS", "Datasets", "slot_name"]
 
@@ -30,12 +31,11 @@ def slot_name(rank: int) -> str:
 
 
 class Datasets:
-    """All datasets and the tables of every group that reads them."""
+    """All datasets, by the cluster's records, and the tables of every group that reads them."""
 
-    def __init__(self, membership: Membership) -> None:
+    def __init__(self, cluster: Cluster, membership: Membership) -> None:
+        self._cluster = cluster
         self._membership = membership
-        self.specs: dict[str, DatasetSpec] = {}
-        self.registered_at: dict[str, float] = {}
         self._managers: dict[str, ShardManager] = {}
         self._dealt: dict[str, tuple[int, ...]] = {}  # group → the ranks its tables are dealt to
         self._settled: dict[str, int] = {}  # group → the generation at which that was last found to be right
@@ -45,10 +45,10 @@ class Datasets:
     # --- reading
 
     def spec(self, dataset_id: str) -> DatasetSpec:
-        found = self.specs.get(dataset_id)
+        found = self._cluster.datasets.get(dataset_id)
         if found is None:
             raise UnknownDataset(f"no dataset {dataset_id!r} is registered")
-        return found
+        return found.spec
 
     def attached(self, task_id: str) -> tuple[str, ...]:
         manager = self._managers.get(task_id)
@@ -94,7 +94,8 @@ class Datasets:
 
     def plan_register(self, spec: DatasetSpec, now: Now) -> DatasetRegistered | None:
         """None when it is registered already with the same numbers."""
-        known = self.specs.get(spec.dataset_id)
+        found = self._cluster.datasets.get(spec.dataset_id)
+        known = found.spec if found is not None else None
         if known == spec:
             return None
         if spec.num_shards > MAX_NEW_SHARDS:
@@ -131,7 +132,7 @@ class Datasets:
         return DatasetAttached(task_id=task_id, dataset_id=dataset_id)
 
     def plan_rebalance(self, task_id: str) -> ShardsRebalanced | None:
-        """None while the tables are dealt to just the ranks that should have them."""
+        """None while the tables are dealt to just the ranks that should have them; `settle` remembers that."""
         manager = self._managers.get(task_id)
         if manager is None:
             return None
@@ -141,9 +142,13 @@ class Datasets:
         ranks = self._wanted_ranks(task_id)
         stale = any(manager.needs_rebalance(dataset_id) for dataset_id in manager.datasets)
         if not ranks or (self._dealt.get(task_id) == ranks and not stale):
-            self._settled[task_id] = generation
             return None
         return ShardsRebalanced(task_id=task_id, generation=generation, ranks=ranks)
+
+    def settle(self, task_id: str) -> None:
+        """Nothing is to be dealt until the group's members change."""
+        if task_id in self._managers:
+            self._settled[task_id] = self._membership.groups[task_id].generation
 
     def _wanted_ranks(self, task_id: str) -> tuple[int, ...]:
         """A task's shards belong to all its ranks, dead or alive, since a replacement takes the dead one's; plain
@@ -159,24 +164,9 @@ class Datasets:
 
     # --- evolving
 
-    def on_registered(self, event: DatasetRegistered) -> None:
-        files = zip(event.file_paths, event.file_samples, strict=True)
-        self.specs[event.dataset_id] = DatasetSpec(
-            dataset_id=event.dataset_id,
-            path=event.path,
-            format=event.format,
-            total_samples=event.total_samples,
-            shard_size=event.shard_size,
-            shuffle=event.shuffle,
-            seed=event.seed,
-            metadata=event.metadata,
-            files=tuple(DataFile(path=path, num_samples=num_samples) for path, num_samples in files),
-        )
-        self.registered_at[event.dataset_id] = event.at
-
     def on_attached(self, event: DatasetAttached) -> None:
         manager = self._managers.setdefault(event.task_id, ShardManager())
-        manager.register_dataset(self.specs[event.dataset_id])
+        manager.register_dataset(self.spec(event.dataset_id))
         self._settled.pop(event.task_id, None)
 
     def on_rebalanced(self, event: ShardsRebalanced) -> None:
@@ -188,31 +178,20 @@ class Datasets:
             manager.register_worker(slot_name(rank))
         self.around_dealing(lambda: _deal(manager))
         self._dealt[event.task_id] = event.ranks
-        for worker in self._membership.alive_in(event.task_id):
-            worker.changed = True  # how many shards it has is one of its vitals
+        alive = self._membership.alive_in(event.task_id)
+        self._membership.pulses.note_change(worker.worker_id for worker in alive)  # their shards are among their vitals
         self._settled[event.task_id] = event.generation
 
     # --- snapshots
 
-    def dump(self) -> dict[str, Any]:
-        return {
-            "specs": [
-                {**asdict_plain(spec), "registered_at": self.registered_at[spec.dataset_id]}
-                for spec in self.specs.values()
-            ],
-            "shards": [
-                {"task_id": task_id, "dealt": list(self._dealt.get(task_id, ())), "manager": manager.dump()}
-                for task_id, manager in self._managers.items()
-            ],
-        }
+    def dump(self) -> list[dict[str, Any]]:
+        return [
+            {"task_id": task_id, "dealt": list(self._dealt.get(task_id, ())), "manager": manager.dump()}
+            for task_id, manager in self._managers.items()
+        ]
 
-    def load(self, dumped: dict[str, Any]) -> None:
-        for values in dumped["specs"]:
-            values = dict(values)
-            self.registered_at[values["dataset_id"]] = values.pop("registered_at")
-            files = tuple(DataFile(**file) for file in values.pop("files"))
-            self.specs[values["dataset_id"]] = DatasetSpec(**values, files=files)
-        for item in dumped["shards"]:
+    def load(self, dumped: list[dict[str, Any]]) -> None:
+        for item in dumped:
             self._managers[item["task_id"]] = ShardManager.load(item["manager"])
             self._dealt[item["task_id"]] = tuple(item["dealt"])
 
@@ -224,9 +203,3 @@ def _deal(manager: ShardManager) -> None:
 
 def _just_do(deal: Callable[[], None]) -> None:
     deal()
-
-
-def asdict_plain(spec: DatasetSpec) -> dict[str, Any]:
-    """As JSON wants it: plain dicts and lists."""
-    values = {name: getattr(spec, name) for name in DatasetSpec.__slots__}
-    return {**values, "metadata": dict(spec.metadata), "files": [asdict(file) for file in spec.files]}

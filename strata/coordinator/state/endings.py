@@ -9,9 +9,9 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from strata.cluster.tasks import Task
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host, Lacking, plan_gang
-from strata.coordinator.state.tasks import Task
 from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskCourse, TaskStatus, loss_budget
 
 __all__ = ["Decision", "RankEnd", "plan_end", "plan_restart", "plan_start", "plan_stopped"]

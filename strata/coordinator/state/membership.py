@@ -5,21 +5,21 @@ A group's generation rises with every change of its members. Its fence is the ge
 the world before it invalid (a loss, a departure, a replacement): a call that carries an older one is refused.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
 from strata.cluster.events import MembersLost, WorkerJoined
+from strata.cluster.members import Group, Worker
+from strata.cluster.model import Cluster
 from strata.coordinator.state.now import Now
+from strata.coordinator.state.pulses import Pulses
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownWorker
 from strata.types.barriers import BarrierArrival
-from strata.types.workers import MemberState, WorkerSpec
+from strata.types.workers import WorkerSpec
 
-__all__ = ["Caller", "Group", "Membership", "Worker", "trusting"]
-
-_SUSPECT_AFTER = 0.6  # of the lease: agents are suspect at 3 s of 5 s, plain workers at 18 s of 30 s
-_KEEP_GONE = 1_000  # records of workers that are gone, for the dashboard
+__all__ = ["Caller", "Membership"]
 
 
 class Caller(NamedTuple):
@@ -31,80 +31,55 @@ class Caller(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Worker:
-    """One worker's record. The last four fields are volatile: never journaled, fresh after a restart."""
+class _Seats:
+    """The ranks of one group."""
 
-    worker_id: str
-    task_id: str
-    incarnation: str
-    rank: int
-    hostname: str
-    port: int
-    gpu_count: int
-    memory_bytes: int
-    agent_id: str
-    metadata: dict[str, str]
-    joined_at: float
-    state: MemberState = MemberState.READY
-    reason: str = ""
-    ended_at: float | None = None
-    seen_at: float = 0.0  # monotonic, of the last heartbeat
-    seen_wall: float | None = None
-    report: object | None = None  # the newest heartbeat as the transport gave it; opaque here
-    changed: bool = True  # since vitals were last taken
-
-    @property
-    def alive(self) -> bool:
-        return self.state.alive
-
-    @property
-    def is_started_rank(self) -> bool:
-        """Whether an agent has started it for its task: such a process is named by `incarnation_of`."""
-        return bool(self.task_id) and self.incarnation.startswith(f"{self.task_id}.")
-
-    @property
-    def label(self) -> str:
-        return f"{self.worker_id} (rank {self.rank})"
-
-
-@dataclass(slots=True, kw_only=True)
-class Group:
-    """The workers of one task, or the plain ones. `size` is a task's declared worker count; None = elastic."""
-
-    task_id: str
-    size: int | None = None
-    generation: int = 0
-    fence: int = 0
+    holders: dict[int, str] = field(default_factory=dict)  # rank → who holds or last held it
     num_alive: int = 0
-    slots: dict[int, str] = field(default_factory=dict)  # rank → who holds or last held it
     full_below: int = 0  # every rank below it is held by somebody alive: where the search for a free one begins
 
 
 class Membership:
-    """All groups. `lease_s` is how long a worker lives without a heartbeat."""
+    """All groups, by the cluster's records. `lease_s` is how long a worker lives without a heartbeat."""
 
-    def __init__(self, lease_s: float) -> None:
-        self.lease_s = lease_s
-        self.workers: dict[str, Worker] = {}
-        self.groups: dict[str, Group] = {"": Group(task_id="")}
+    def __init__(self, cluster: Cluster, lease_s: float) -> None:
+        self._cluster = cluster
+        self._seats: dict[str, _Seats] = {"": _Seats()}
+        self.pulses = Pulses(lease_s)
 
     # --- reading
+
+    @property
+    def workers(self) -> Mapping[str, Worker]:
+        return self._cluster.workers
+
+    @property
+    def groups(self) -> Mapping[str, Group]:
+        return self._cluster.groups
 
     def group_of(self, worker: Worker) -> Group:
         return self.groups[worker.task_id]
 
     def alive_in(self, task_id: str) -> list[Worker]:
         """The group's live workers by rank."""
-        group = self.groups.get(task_id)
-        if group is None:
-            return []
-        found = (self.workers[worker_id] for worker_id in group.slots.values())
-        return sorted((worker for worker in found if worker.alive), key=lambda worker: worker.rank)
+        found = (self.workers.get(worker_id) for worker_id in self._seats_of(task_id).holders.values())
+        alive = [worker for worker in found if worker is not None and worker.alive]
+        return sorted(alive, key=lambda worker: worker.rank)
+
+    def holder(self, task_id: str, rank: int) -> str | None:
+        """Who holds a rank now, or held it last."""
+        return self._seats_of(task_id).holders.get(rank)
+
+    def num_alive(self, task_id: str) -> int:
+        return self._seats_of(task_id).num_alive
 
     def world_size(self, task_id: str) -> int:
         """A task's declared size; else how many are alive."""
-        group = self.groups[task_id]
-        return group.size if group.size is not None else group.num_alive
+        size = self.groups[task_id].size
+        return size if size is not None else self.num_alive(task_id)
+
+    def _seats_of(self, task_id: str) -> _Seats:
+        return self._seats.get(task_id) or _Seats()
 
     def authorize(self, caller: Caller | BarrierArrival, now: Now) -> Worker:
         """The caller's record if it may still act, else why not. A rank that an agent started must be named by its
@@ -158,7 +133,7 @@ class Membership:
         known = self.workers.get(spec.worker_id)
         if known is not None and known.alive:
             return None
-        group = self.groups.get(spec.task_id) or Group(task_id=spec.task_id)
+        group = self._cluster.world(spec.task_id)
         rank = self._plan_rank(group, spec)
         generation = group.generation + 1
         return WorkerJoined(
@@ -182,9 +157,10 @@ class Membership:
             self._check_asked_rank(group, spec.rank, spec.worker_id)
             return spec.rank
         known = self.workers.get(spec.worker_id)
-        if known is not None and group.slots.get(known.rank) == spec.worker_id:
+        if known is not None and self.holder(group.task_id, known.rank) == spec.worker_id:
             return known.rank
-        rank = next(rank for rank in count(group.full_below) if not self._held(group, rank))
+        first = self._seats_of(group.task_id).full_below
+        rank = next(rank for rank in count(first) if not self._held(group, rank))
         if group.size is not None and rank >= group.size:
             raise Conflict(f"task {group.task_id} has {group.size} workers already", hint="Raise its worker_count.")
         return rank
@@ -192,14 +168,14 @@ class Membership:
     def _check_asked_rank(self, group: Group, rank: int, worker_id: str) -> None:
         if group.size is not None and rank >= group.size:
             raise InvalidArgument(f"rank is {rank}, task {group.task_id} has ranks 0 to {group.size - 1}")
-        holder = group.slots.get(rank)
+        holder = self.holder(group.task_id, rank)
         if holder != worker_id and self._held(group, rank):
             raise Conflict(f"rank {rank} of {_group_name(group.task_id)} is held by worker {holder}, which is alive")
 
     def _held(self, group: Group, rank: int) -> bool:
         """Whether somebody alive has this rank."""
-        holder = group.slots.get(rank)
-        return holder is not None and self.workers[holder].alive
+        worker = self.workers.get(self.holder(group.task_id, rank) or "")
+        return worker is not None and worker.alive
 
     def plan_loss(self, gone: dict[str, str], now: Now, *, left: bool = False) -> list[MembersLost]:
         """One event per group for the workers that are gone (id → reason); those that are gone already are left out."""
@@ -221,144 +197,61 @@ class Membership:
         ]
 
     def expired(self, now: Now) -> dict[str, str]:
-        """Workers whose lease ran out, each with the reason. Marks those that are late as suspect."""
+        """Workers whose lease ran out, each with the reason."""
         gone: dict[str, str] = {}
-        for worker in self.workers.values():
-            if not worker.alive:
-                continue
-            silent = now.monotonic - worker.seen_at
-            if silent > self.lease_s:
-                gone[worker.worker_id] = f"no heartbeat for {silent:.1f} s (timeout {self.lease_s:g} s)"
-            elif silent > self.lease_s * _SUSPECT_AFTER and worker.state is MemberState.READY:
-                worker.state = MemberState.SUSPECT
-                worker.changed = True
+        for name in self.alive():
+            silent = self.pulses.silent_s(name, now)
+            if silent > self.pulses.lease_s:
+                gone[name] = f"no heartbeat for {silent:.1f} s (timeout {self.pulses.lease_s:g} s)"
         return gone
 
-    # --- volatile
-
-    def beat(self, worker: Worker, report: object, now: Now) -> None:
-        """A heartbeat arrived: the lease starts anew."""
-        worker.seen_at = now.monotonic
-        worker.seen_wall = now.wall
-        worker.report = report
-        worker.changed = True
-        if worker.state is MemberState.SUSPECT:
-            worker.state = MemberState.READY
+    def alive(self) -> list[str]:
+        return [worker.worker_id for worker in self.workers.values() if worker.alive]
 
     def suspect(self, worker_id: str, incarnation: str) -> None:
-        """Its stream broke: worth a look, not yet a death."""
+        """Its stream broke."""
         worker = self.workers.get(worker_id)
-        if worker is not None and worker.incarnation == incarnation and worker.state is MemberState.READY:
-            worker.state = MemberState.SUSPECT
-            worker.changed = True
+        if worker is not None and worker.incarnation == incarnation and worker.alive:
+            self.pulses.suspect(worker_id)
 
-    def renew_all(self, now: Now) -> None:
-        """A fresh full term for everyone: after a restart or a stall of our own, silence proves nothing."""
-        for worker in self.workers.values():
-            if worker.alive:
-                worker.seen_at = now.monotonic
-
-    def take_changed(self) -> Iterator[Worker]:
-        """Workers whose vitals changed since this was last asked."""
-        for worker in self.workers.values():
-            if worker.changed:
-                worker.changed = False
-                yield worker
-
-    # --- evolving
-
-    def declare_group(self, task_id: str, size: int) -> None:
-        self.groups.setdefault(task_id, Group(task_id=task_id, size=size))
+    # --- evolving: both are told before the cluster's records change
 
     def on_joined(self, event: WorkerJoined, now: Now) -> None:
-        group = self.groups.setdefault(event.task_id, Group(task_id=event.task_id))
-        group.generation = event.generation
         before = self.workers.get(event.worker_id)
         if before is not None:  # an id that comes back in another group must not be counted in both
-            slots = self.groups[before.task_id].slots
-            if slots.get(before.rank) == event.worker_id:
-                del slots[before.rank]
-        group.slots[event.rank] = event.worker_id
-        group.num_alive += 1
-        if event.rank == group.full_below:
-            group.full_below += 1
-        self.workers[event.worker_id] = Worker(
-            worker_id=event.worker_id,
-            task_id=event.task_id,
-            incarnation=event.incarnation,
-            rank=event.rank,
-            hostname=event.hostname,
-            port=event.port,
-            gpu_count=event.gpu_count,
-            memory_bytes=event.memory_bytes,
-            agent_id=event.agent_id,
-            metadata=event.metadata,
-            joined_at=event.at,
-            seen_at=now.monotonic,
-        )
+            holders = self._seats[before.task_id].holders
+            if holders.get(before.rank) == event.worker_id:
+                del holders[before.rank]
+        seats = self._seats.setdefault(event.task_id, _Seats())
+        seats.holders[event.rank] = event.worker_id
+        seats.num_alive += 1
+        if event.rank == seats.full_below:
+            seats.full_below += 1
+        self.pulses.start(event.worker_id, now)
 
     def on_lost(self, event: MembersLost) -> None:
-        group = self.groups[event.task_id]
-        group.generation = event.generation
-        group.fence = event.generation
-        group.num_alive -= len(event.worker_ids)
-        for worker_id, reason in zip(event.worker_ids, event.reasons, strict=True):
-            worker = self.workers[worker_id]
-            worker.state = MemberState.LEFT if event.left else MemberState.LOST
-            worker.reason = reason
-            worker.ended_at = event.at
-            worker.changed = True
-            group.full_below = min(group.full_below, worker.rank)
-            if event.left and group.size is None:
-                del group.slots[worker.rank]
-        self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        gone = [worker for worker in self.workers.values() if not worker.alive]
-        if len(gone) <= _KEEP_GONE:
-            return
-        gone.sort(key=lambda worker: worker.ended_at or 0.0)
-        for worker in gone[: len(gone) - _KEEP_GONE]:
-            del self.workers[worker.worker_id]
-            slots = self.groups[worker.task_id].slots
-            if slots.get(worker.rank) == worker.worker_id:
-                del slots[worker.rank]  # nobody is waiting for it any more: the next newcomer may have the rank
+        seats = self._seats[event.task_id]
+        seats.num_alive -= len(event.worker_ids)
+        elastic = self.groups[event.task_id].size is None
+        for worker_id in event.worker_ids:
+            rank = self.workers[worker_id].rank
+            seats.full_below = min(seats.full_below, rank)
+            if event.left and elastic:
+                del seats.holders[rank]
+        self.pulses.note_change(event.worker_ids)
 
     # --- snapshots
 
-    def dump(self) -> dict[str, Any]:
-        volatile = ("seen_at", "seen_wall", "report", "changed")
-        return {
-            "workers": [
-                {**_without(_flat(worker), volatile), "state": trusting(worker.state)}
-                for worker in self.workers.values()
-            ],
-            "groups": [
-                {**asdict(group), "slots": [[rank, holder] for rank, holder in group.slots.items()]}
-                for group in self.groups.values()
-            ],
-        }
+    def dump(self) -> list[dict[str, Any]]:
+        return [{"task_id": task_id, "holders": list(seats.holders.items())} for task_id, seats in self._seats.items()]
 
-    def load(self, dumped: dict[str, Any], now: Now) -> None:
-        for values in dumped["workers"]:
-            worker = Worker(**{**values, "state": MemberState(values["state"]), "seen_at": now.monotonic})
-            self.workers[worker.worker_id] = worker
-        for values in dumped["groups"]:
-            slots = {int(rank): str(holder) for rank, holder in values["slots"]}
-            self.groups[values["task_id"]] = Group(**{**values, "slots": slots})
-
-
-def trusting(state: MemberState) -> MemberState:
-    """As it is stored: a suspicion is never journaled, so no snapshot may hold one either."""
-    return MemberState.READY if state is MemberState.SUSPECT else state
-
-
-def _flat(worker: Worker) -> dict[str, Any]:
-    return {name: getattr(worker, name) for name in Worker.__slots__}
-
-
-def _without(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in names}
+    def load(self, dumped: Iterable[Mapping[str, Any]], now: Now) -> None:
+        """After the records."""
+        for item in dumped:
+            self._seats[item["task_id"]] = _Seats(holders={int(rank): holder for rank, holder in item["holders"]})
+        for worker in self.workers.values():
+            self.pulses.start(worker.worker_id, now)
+            self._seats[worker.task_id].num_alive += worker.alive
 
 
 def _group_name(task_id: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from strata.coordinator.state.tasks import Task
+from strata.cluster.tasks import Task
 
 __all__ = ["Host", "Lacking", "Placement", "plan_gang", "plan_queue"]
 

@@ -4,74 +4,62 @@ Rows count when they are committed, never when they are read. What a dead worker
 a checkpoint that commits takes along what was staged for it; a group that goes back to one undoes what came after.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from strata.cluster import events as e
+from strata.cluster.members import Worker
+from strata.cluster.model import Cluster
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.checkpoints import Checkpoints
 from strata.coordinator.state.datasets import Datasets
-from strata.coordinator.state.membership import Caller, Membership, Worker
+from strata.coordinator.state.membership import Caller, Membership
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, Refused
-from strata.sharding.queue import START, QueueOrder, ShardQueue
-from strata.types.datasets import DatasetSpec
+from strata.sharding.queue import START, ShardQueue
 from strata.types.queues import LeaseProgress, QueueGrant, QueueStatus
-from strata.types.tasks import TaskStatus
 from strata.types.workers import check_count
 
 __all__ = ["Queues"]
 
 _Key = tuple[str, str]  # group, dataset
-_Handler = Callable[[Any, Now, Any], None]
-
-
-class _Answer(Protocol):
-    """What a command leaves behind: cluster.Applied."""
-
-    reply: Any
 
 
 class Queues:
-    """The queues of all groups. `evolve` is the only place where they change."""
+    """The queues of all groups, by the cluster's records."""
 
-    def __init__(self, membership: Membership, datasets: Datasets, checkpoints: Checkpoints) -> None:
+    def __init__(self, cluster: Cluster, membership: Membership, datasets: Datasets, checkpoints: Checkpoints) -> None:
+        self._cluster = cluster
         self._membership = membership
         self._datasets = datasets
         self._checkpoints = checkpoints
-        self.queues: dict[_Key, ShardQueue] = {}
 
-    def handlers(self, emit: Callable[[Any, e.Event, Now], None]) -> dict[type[c.Command], _Handler]:
-        """How the cluster's state carries out the commands of queue mode; `emit` makes an event true."""
+    @property
+    def queues(self) -> Mapping[_Key, ShardQueue]:
+        return self._cluster.queues.records
 
-        def claim(command: c.ClaimShard, now: Now, applied: _Answer) -> None:
-            worker = self._authorized(command.caller, now)
-            applied.reply = self._claim(command, worker, lambda event: emit(applied, event, now))
+    # --- commands
 
-        def commit(command: c.CommitShards, now: Now, applied: _Answer) -> None:
-            worker = self._authorized(command.caller, now)
-            for event in self._plan_commit(command, worker):
-                emit(applied, event, now)
-            applied.reply = self._standing(worker, command.dataset_id)
+    def claim(self, command: c.ClaimShard, now: Now, emit: c.Emit) -> QueueGrant:
+        return self._claim(command, self._authorized(command.caller, now), emit)
 
-        def restore(command: c.RestoreQueue, now: Now, applied: _Answer) -> None:
-            worker = self._authorized(command.caller, now)
-            for event in self._plan_restore(command, worker):
-                emit(applied, event, now)
-            applied.reply = self._standing(worker, command.dataset_id)
+    def commit(self, command: c.CommitShards, now: Now, emit: c.Emit) -> QueueGrant:
+        worker = self._authorized(command.caller, now)
+        emit(*self._plan_commit(command, worker))
+        return self._standing(worker, command.dataset_id)
 
-        return {c.ClaimShard: claim, c.CommitShards: commit, c.RestoreQueue: restore}
+    def restore(self, command: c.RestoreQueue, now: Now, emit: c.Emit) -> QueueGrant:
+        worker = self._authorized(command.caller, now)
+        emit(*self._plan_restore(command, worker))
+        return self._standing(worker, command.dataset_id)
 
     def _authorized(self, caller: Caller, now: Now) -> Worker:
         worker = self._membership.authorize(caller, now)
-        worker.seen_at = now.monotonic  # whoever asks for work is alive
+        self._membership.pulses.touch(worker.worker_id, now)
         return worker
 
     # --- deciding
 
-    def _claim(self, command: c.ClaimShard, worker: Worker, emit: Callable[[e.Event], None]) -> QueueGrant:
+    def _claim(self, command: c.ClaimShard, worker: Worker, emit: c.Emit) -> QueueGrant:
         check_count("epoch", command.epoch)
         key = (worker.task_id, command.dataset_id)
         spec = self._datasets.spec(command.dataset_id)
@@ -95,7 +83,7 @@ class Queues:
         key: _Key,
         worker: Worker,
         known: Sequence[LeaseProgress],
-        emit: Callable[[e.Event], None],
+        emit: c.Emit,
     ) -> QueueGrant:
         named = {item.lease_id for item in known}
         unheard = [lease for lease in queue.held_by(worker.worker_id) if lease.lease_id not in named]
@@ -205,83 +193,3 @@ class Queues:
             )
         queue.check_restore(command.step)
         return [e.QueueRestored(task_id=worker.task_id, dataset_id=command.dataset_id, step=command.step, fence=fence)]
-
-    # --- evolving
-
-    def evolve(self, event: e.Event) -> bool:
-        """Makes an event true; says whether it concerned queues alone."""
-        match event:
-            case e.MembersLost():
-                for queue in self._of_group(event.task_id):
-                    for worker_id in event.worker_ids:
-                        queue.release(worker_id)
-                return False
-            case e.CheckpointCommitted():
-                for queue in self._of_group(event.task_id):
-                    if event.attempt:
-                        queue.settle(event.step)
-                    else:
-                        queue.settle_alone(event.step, event.worker_id)
-                return False
-            case e.TaskChanged():
-                if event.status == TaskStatus.COMPLETED:  # others may be resumed, and go on where their queue stands
-                    self.queues = {key: queue for key, queue in self.queues.items() if key[0] != event.task_id}
-                return False
-            case e.QueueOpened():
-                self._open(event)
-            case e.QueueLeased():
-                self._queue(event).lend(event.worker_id, event.place, event.lease_id)
-            case e.QueueEnded():
-                self._queue(event).note_read(event.lease_ids)
-            case e.QueueCommitted():
-                self._queue(event).commit(event.worker_id, _progress(event))
-            case e.QueueStaged():
-                self._queue(event).stage(event.worker_id, event.step, event.fence, _progress(event))
-            case e.QueueRestored():
-                self._queue(event).restore(event.step, event.fence)
-            case _:
-                return False
-        return True
-
-    def _queue(
-        self, event: e.QueueLeased | e.QueueEnded | e.QueueCommitted | e.QueueStaged | e.QueueRestored
-    ) -> ShardQueue:
-        return self.queues[event.task_id, event.dataset_id]
-
-    def _of_group(self, task_id: str) -> list[ShardQueue]:
-        return [queue for key, queue in self.queues.items() if key[0] == task_id]
-
-    def _open(self, event: e.QueueOpened) -> None:
-        key = (event.task_id, event.dataset_id)
-        if key in self.queues:
-            self.queues[key].open_epoch(event.epoch)
-            return
-        self.queues[key] = queue = ShardQueue(_order(self._datasets.spec(event.dataset_id)), event.epoch)
-        queue.restored = (
-            event.fence,
-            START,
-        )  # a rank that comes late with no checkpoint must not void the first leases
-
-    # --- snapshots
-
-    def dump(self) -> list[dict[str, Any]]:
-        return [
-            {"task_id": task_id, "dataset_id": dataset_id, "queue": queue.dump()}
-            for (task_id, dataset_id), queue in self.queues.items()
-        ]
-
-    def load(self, dumped: list[dict[str, Any]]) -> None:
-        for item in dumped:
-            order = _order(self._datasets.spec(item["dataset_id"]))
-            self.queues[item["task_id"], item["dataset_id"]] = ShardQueue.load(order, item["queue"])
-
-
-def _order(spec: DatasetSpec) -> QueueOrder:
-    sizes = np.full(spec.num_shards, spec.shard_size, dtype=np.int64)
-    sizes[-1] = spec.total_samples - spec.shard_size * (spec.num_shards - 1)
-    return QueueOrder(dataset=spec.dataset_id, seed=spec.seed, shuffle=spec.shuffle, sizes=sizes)
-
-
-def _progress(event: e.QueueCommitted | e.QueueStaged) -> list[LeaseProgress]:
-    pairs = zip(event.lease_ids, event.rows, strict=True)
-    return [LeaseProgress(lease_id=lease_id, row=row) for lease_id, row in pairs]

@@ -7,18 +7,18 @@ reading ends with it, and a task's with the task.
 
 import base64
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strata.cluster import events as e
+from strata.cluster.members import Worker
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.datasets import Datasets
-from strata.coordinator.state.membership import Membership, Worker
+from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.errors import InvalidArgument
 from strata.sharding import LaneLayout, OrderSpec, Spans
@@ -33,12 +33,6 @@ _MAX_LANES = 100_000
 _MAX_CUTS = 8  # loaders of one process with different orders over one dataset
 
 _Cut = tuple[str, str, int, bool]  # dataset, manifest, num_lanes, shuffle
-
-
-class _Answer(Protocol):
-    """What a command leaves behind: cluster.Applied."""
-
-    reply: Any
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,18 +70,14 @@ class Readings:
 
     # --- deciding
 
-    def handlers(self, emit: Callable[[Any, e.Event, Now], None]) -> dict[type[c.Command], Callable[..., None]]:
-        """How the cluster's state carries out an announcement. The reply is False where the sizes have to be sent."""
-
-        def announce(command: c.AnnounceReading, now: Now, applied: _Answer) -> None:
-            worker = self._membership.authorize(command.caller, now)
-            worker.seen_at = now.monotonic
-            event = self._plan(command, worker)
-            applied.reply = event is not None
-            if event is not None and not self._is_known(event):
-                emit(applied, event, now)
-
-        return {c.AnnounceReading: announce}
+    def announce(self, command: c.AnnounceReading, now: Now, emit: c.Emit) -> bool:
+        """False where the sizes have to be sent."""
+        worker = self._membership.authorize(command.caller, now)
+        self._membership.pulses.touch(worker.worker_id, now)
+        event = self._plan(command, worker)
+        if event is not None and not self._is_known(event):
+            emit(event)
+        return event is not None
 
     def _plan(self, command: c.AnnounceReading, worker: Worker) -> e.ReadingAnnounced | None:
         """None when this cut is not known and the command does not describe it."""
@@ -131,12 +121,10 @@ class Readings:
 
     # --- evolving
 
-    def evolve(self, event: e.Event) -> bool:
-        """Makes an event true; says whether it concerned readings alone."""
+    def evolve(self, event: e.Event) -> None:
         match event:
             case e.ReadingAnnounced():
                 self._on_announced(event)
-                return True
             case e.MembersLost() if not event.task_id:
                 gone = set(event.worker_ids)
                 for key in [key for key in self._readers if not key[0]]:
@@ -149,7 +137,6 @@ class Readings:
                 self._replace((event.task_id, event.dataset_id), {})
             case _:
                 pass
-        return False
 
     def _on_announced(self, event: e.ReadingAnnounced) -> None:
         key, cut_ = (event.task_id, event.dataset_id), _cut_of(event)
@@ -166,9 +153,8 @@ class Readings:
         while len(reader.cuts) > _MAX_CUTS:
             del reader.cuts[next(iter(reader.cuts))]
         self._datasets.around_dealing(partial(self._measure, event.dataset_id, reader))
-        worker = self._membership.workers.get(event.worker_id)
-        if worker is not None:
-            worker.changed = True  # how many shards it reads is one of its vitals
+        if event.worker_id in self._membership.workers:
+            self._membership.pulses.note_change([event.worker_id])  # how many shards it reads is one of its vitals
 
     def _learn(self, cut_: _Cut, sizes: str) -> None:
         _, manifest, num_lanes, shuffle = cut_

@@ -11,11 +11,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from strata.cluster.members import Group, Worker
+from strata.cluster.model import Cluster
 from strata.coordinator.state.datasets import Datasets, slot_name
-from strata.coordinator.state.membership import Group, Membership, Worker
+from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.queues import Queues
 from strata.coordinator.state.readings import Readings
-from strata.coordinator.state.tasks import Tasks
 from strata.sharding.queue import ShardQueue
 from strata.sharding.spans import ShardParts, Spans, cut
 from strata.types.datasets import DatasetSpec, ShardAssignment
@@ -52,23 +53,23 @@ class Shares:
     """Looks at what the other parts of the state hold; has nothing of its own."""
 
     def __init__(
-        self, membership: Membership, datasets: Datasets, queues: Queues, readings: Readings, tasks: Tasks
+        self, cluster: Cluster, membership: Membership, datasets: Datasets, queues: Queues, readings: Readings
     ) -> None:
+        self._cluster = cluster
         self._membership = membership
         self._datasets = datasets
         self._queues = queues
         self._readings = readings
-        self._tasks = tasks
 
     def mode(self, task_id: str, dataset_id: str) -> Mode:
-        task = self._tasks.tasks.get(task_id)
+        task = self._cluster.tasks.get(task_id)
         if task_id and (task is None or task.status.final):
             return ""
         if self._readings.of(task_id, dataset_id):
             return "lanes"
         if self._lending(task_id, dataset_id) is not None:
             return "queue"
-        if dataset_id in self._datasets.attached(task_id) and (task_id or self._membership.groups[""].num_alive):
+        if dataset_id in self._datasets.attached(task_id) and (task_id or self._membership.num_alive("")):
             return "dealt"
         return ""
 
@@ -77,7 +78,7 @@ class Shares:
         queues = [task_id for task_id, name in self._queues.queues if name == dataset_id]
         dealt = [task_id for task_id in self._datasets.readers() if dataset_id in self._datasets.attached(task_id)]
         found = [*dealt, *queues, *self._readings.groups(dataset_id)]
-        order = {task_id: number for number, task_id in enumerate(self._tasks.tasks)}
+        order = {task_id: number for number, task_id in enumerate(self._cluster.tasks)}
         reading = [task_id for task_id in found if task_id and self.mode(task_id, dataset_id)]
         return max(reading, key=lambda task_id: order.get(task_id, -1), default="")
 
@@ -86,7 +87,7 @@ class Shares:
         spec = self._datasets.spec(dataset_id)
         last = spec.num_shards if limit is None else min(first + limit, spec.num_shards)
         mode = self.mode(task_id, dataset_id)
-        group = self._membership.groups.get(task_id) or Group(task_id=task_id)
+        group = self._cluster.world(task_id)
         match mode:
             case "lanes":
                 return self._by_lanes(group, spec, first, last)
@@ -136,7 +137,7 @@ class Shares:
     def _by_lanes(self, group: Group, spec: DatasetSpec, first: int, last: int) -> ShardReaders:
         readers = sorted(self._readings.of(group.task_id, spec.dataset_id).items())
         # Who holds the rank now, or held it last: that process reads these lanes, or its successor will.
-        members = [(rank, group.slots.get(rank, reader.worker_id)) for rank, reader in readers]
+        members = [(rank, self._membership.holder(group.task_id, rank) or reader.worker_id) for rank, reader in readers]
         parts = [cut(reader.spans, spec.shard_size, first, last) for _, reader in readers]
         return self._made(group, "lanes", members, parts, [reader.spans.num_samples for _, reader in readers])
 
@@ -159,7 +160,7 @@ class Shares:
         shards = np.bincount(owners[owners >= 0], minlength=len(slots)) * spec.shard_size
         if len(owners) and owners[-1] >= 0:  # the last shard may be shorter
             shards[owners[-1]] -= spec.num_shards * spec.shard_size - spec.total_samples
-        members = [(rank, group.slots.get(rank, slot_name(rank))) for rank in slots]
+        members = [(rank, self._membership.holder(group.task_id, rank) or slot_name(rank)) for rank in slots]
         inside = owners[first:last]
         parts = [_whole(spec, first + np.flatnonzero(inside == number)) for number in range(len(slots))]
         return self._made(group, "dealt", members, parts, shards.tolist())

@@ -1,13 +1,15 @@
-"""Tasks as the coordinator must never forget them: what was asked, where it stands, which attempt, and why. Pure.
+"""Tasks: what may be asked of them, and what becomes of them. Pure.
 
 The values of a task's env are not here: the state is streamed and shown to many.
 """
 
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 
 from strata.cluster.events import TaskChanged, TaskSubmitted
+from strata.cluster.model import Cluster
+from strata.cluster.tasks import Task
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownTask
 from strata.types.tasks import (
@@ -22,32 +24,22 @@ from strata.types.tasks import (
 )
 from strata.types.workers import WorkerSpec
 
-__all__ = ["Task", "Tasks", "check_runnable"]
+__all__ = ["Tasks", "check_runnable"]
 
 _KEEP_REQUESTS = 10_000
 
 
-@dataclass(slots=True, kw_only=True)
-class Task:
-    """One job."""
-
-    task_id: str
-    spec: TaskSpec
-    submitted_at: float
-    status: TaskStatus = TaskStatus.QUEUED
-    attempt: int = 0
-    reason: str = "waiting for slots"
-    started_at: float | None = None
-    completed_at: float | None = None
-    course: TaskCourse = field(default_factory=TaskCourse)
-
-
 class Tasks:
-    """All tasks by id, oldest first. A submission's request id makes its retry give the same task."""
+    """All tasks, by the cluster's records. A submission's request id makes its retry give the same task."""
 
-    def __init__(self) -> None:
-        self.tasks: dict[str, Task] = {}
-        self._requests: dict[str, str] = {}
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.requests: dict[str, str] = {}
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """By id, oldest first."""
+        return self._cluster.tasks
 
     def task(self, task_id: str) -> Task:
         found = self.tasks.get(task_id)
@@ -56,7 +48,7 @@ class Tasks:
         return found
 
     def submitted_as(self, request_id: str) -> str | None:
-        return self._requests.get(request_id) if request_id else None
+        return self.requests.get(request_id) if request_id else None
 
     def check_attempt(self, task_id: str, attempt: int) -> None:
         """Refuses a rank of an attempt that is over."""
@@ -149,51 +141,11 @@ class Tasks:
         return _changed(task_id, TaskStatus.QUEUED, task.attempt, f"{by}, to go on {where}", TaskCourse(), now)
 
     def on_submitted(self, event: TaskSubmitted) -> None:
-        spec = TaskSpec(
-            name=event.name,
-            type=event.type,
-            dataset_id=event.dataset_id,
-            worker_count=event.worker_count,
-            config=json.loads(event.config_json),
-            entrypoint=event.entrypoint,
-            env=mask_env(event.env),
-            launcher=event.launcher,
-            max_restarts=event.max_restarts,
-            working_dir=event.working_dir,
-        )
-        self.tasks[event.task_id] = Task(task_id=event.task_id, spec=spec, submitted_at=event.at)
-        self._remember(event.request_id, event.task_id)
-
-    def _remember(self, request_id: str, task_id: str) -> None:
-        if not request_id:
+        if not event.request_id:
             return
-        self._requests[request_id] = task_id
-        if len(self._requests) > _KEEP_REQUESTS:
-            del self._requests[next(iter(self._requests))]
-
-    def on_changed(self, event: TaskChanged) -> None:
-        task = self.tasks[event.task_id]
-        task.status = TaskStatus(event.status)
-        task.attempt = event.attempt
-        task.reason = event.reason
-        task.course = TaskCourse(**{item.name: getattr(event, item.name) for item in fields(TaskCourse)})
-        if task.status is TaskStatus.RUNNING and task.started_at is None:
-            task.started_at = event.at
-        task.completed_at = event.at if task.status.final else None
-
-    def dump(self) -> dict[str, Any]:
-        return {"tasks": [_plain(task) for task in self.tasks.values()], "requests": dict(self._requests)}
-
-    def load(self, dumped: dict[str, Any]) -> None:
-        for values in dumped["tasks"]:
-            given = values["spec"]
-            env = mask_env(given["env"])  # an older snapshot holds the values
-            spec = TaskSpec(**{**given, "entrypoint": tuple(given["entrypoint"]), "env": env})
-            course = dict(values.get("course", {}))
-            course["placement"] = tuple(course.get("placement", ()))
-            parts = {"spec": spec, "status": TaskStatus(values["status"]), "course": TaskCourse(**course)}
-            self.tasks[values["task_id"]] = Task(**{**values, **parts})
-        self._requests = dict(dumped["requests"])
+        self.requests[event.request_id] = event.task_id
+        if len(self.requests) > _KEEP_REQUESTS:
+            del self.requests[next(iter(self.requests))]
 
 
 def _changed(task_id: str, status: TaskStatus, attempt: int, reason: str, course: TaskCourse, now: Now) -> TaskChanged:
@@ -207,13 +159,6 @@ def _rank_of(task: Task, worker_id: str) -> int | None:
     rank = worker_id.rpartition("-")[2]
     known = rank.isdecimal() and len(rank) < 10 and int(rank) < task.spec.worker_count
     return int(rank) if known and worker_id == worker_id_of(task.task_id, int(rank)) else None
-
-
-def _plain(task: Task) -> dict[str, Any]:
-    values = {name: getattr(task, name) for name in Task.__slots__}
-    spec = {name: getattr(task.spec, name) for name in TaskSpec.__slots__}
-    plain = {**spec, "config": dict(task.spec.config), "env": dict(task.spec.env)}
-    return {**values, "spec": plain, "course": asdict(task.course)}
 
 
 def check_runnable(spec: TaskSpec, task_types: tuple[str, ...]) -> None:

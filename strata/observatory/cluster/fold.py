@@ -79,16 +79,19 @@ class Cluster:
         self.vitals, self.pins = vitals, pins
         self.seq = seq
         self.cluster_id, self.term, self.started_at = state["cluster_id"], state["term"], state["started_at"]
-        self.workers = {worker["worker_id"]: worker for worker in state["membership"]["workers"]}
-        self.generations = {group["task_id"]: group["generation"] for group in state["membership"]["groups"]}
+        self.workers = {worker["worker_id"]: worker for worker in state["workers"]}
+        self.generations = {group["task_id"]: group["generation"] for group in state["groups"]}
         self.agents = {agent["agent_id"]: agent for agent in state["agents"]}
-        self.datasets = {spec["dataset_id"]: spec for spec in state["datasets"]["specs"]}
+        for item in state["datasets"]:
+            spec = item["spec"]
+            self.datasets[spec["dataset_id"]] = {**spec, "registered_at": item["registered_at"]}
         self.queues.load(state.get("queues", []), self.datasets)
-        self.checkpoints = {record["id"]: record for record in state["checkpoints"]["records"]}
-        self._attempts = {item["attempt"]: item["checkpoint_id"] for item in state["checkpoints"]["attempts"]}
+        self.checkpoints = {record["id"]: record for record in state["checkpoints"]}
+        self._attempts = dict(state["attempts"])
         for item in state["barriers"]:
-            self.apply(seq, item["kind"], json.loads(item["body"]))
-        for task in state["tasks"]["tasks"]:
+            status = "broken" if item["broken"] else "complete"
+            self._put_outcome({**item, "status": status, "at": item["ended_at"]})
+        for task in state["tasks"]:
             flat = {**task["spec"], **{name: value for name, value in task.items() if name != "spec"}}
             self.tasks[task["task_id"]] = {**flat, "config": to_shown(flat["config"])}
 

@@ -138,7 +138,7 @@ def test_a_coordinator_ends_what_a_dead_committer_began(
     code, reports = _launch(folder, *alone, "--fault", f"{point}:kill@2", "--fault-rank", 0)
     assert code == 9
     assert [report["rank"] for report in reports] == [1, 2, 3]
-    records = [each for each in coordinator.state()["checkpoints"]["records"] if each["path"].startswith(str(folder))]
+    records = [each for each in coordinator.state()["checkpoints"] if each["path"].startswith(str(folder))]
     assert [record["path"].rpartition("/")[2] for record in records] == ["step-000000000001", "step-000000000002"]
     if point == "data_sent":  # its bytes are not known to be there: the step is given up, and the dead one is named
         assert all("missing ranks [0]" in report["error"] for report in reports)
@@ -154,7 +154,7 @@ def test_a_coordinator_hears_what_retention_deletes(tmp_path: Path, coordinator:
     folder = tmp_path / "ckpt"
     code, _ = _launch(folder, "--world", 2, "--steps", 3, "--keep", 1, "--coordinator", coordinator.address)
     assert code == 0
-    records = [each for each in coordinator.state()["checkpoints"]["records"] if each["path"].startswith(str(folder))]
+    records = [each for each in coordinator.state()["checkpoints"] if each["path"].startswith(str(folder))]
     assert [record["status"] for record in records] == ["removed", "removed", "completed"]
     assert "keep_count is 1" in records[0]["reason"]
 

@@ -157,11 +157,11 @@ def _check_numbers(told: list[Told], num_kills: int) -> None:
 
 def _check_records(told: list[Told], coordinator: CoordinatorProcess) -> None:
     state = coordinator.state()
-    tasks = [task["task_id"] for task in state["tasks"]["tasks"]]
+    tasks = [task["task_id"] for task in state["tasks"]]
     asked = {request: answers for item in told for request, answers in item.tasks.items()}
     assert all(len(set(answers)) == 1 for answers in asked.values()), "one submission, one task"
     assert sorted(tasks) == sorted(answers[0] for answers in asked.values()), "none lost, none twice"
-    kept = {record["id"] for record in state["checkpoints"]["records"]}
+    kept = {record["id"] for record in state["checkpoints"]}
     newest = [name for item in told for name in item.checkpoints[-100:]]
     assert kept >= set(newest)
-    assert {worker["state"] for worker in state["membership"]["workers"]} == {"ready"}
+    assert {worker["state"] for worker in state["workers"]} == {"ready"}

@@ -249,7 +249,7 @@ def test_a_snapshot_taken_under_load_and_the_events_after_it_fit_together(server
         for _ in range(5):
             updates = server.control.WatchState(ct.WatchRequest(), timeout=30)
             snapshot = next(updates).snapshot
-            known = {item["worker_id"]: item for item in json.loads(snapshot.state_json)["membership"]["workers"]}
+            known = {item["worker_id"]: item for item in json.loads(snapshot.state_json)["workers"]}
             first = _events(updates, "WorkerJoined")
             updates.cancel()
             assert first[0].seq == snapshot.seq + 1
@@ -291,7 +291,7 @@ def test_a_full_disk_stops_it_and_nothing_it_promised_is_lost(tmp_path: Path) ->
         assert server.process.wait(30) != 0
         assert "the journal has failed, stopping" in server.log()
         server.start()
-        known = {worker["worker_id"] for worker in server.state()["membership"]["workers"]}
+        known = {worker["worker_id"] for worker in server.state()["workers"]}
         assert known >= {f"w{number}" for number in range(acknowledged)}
 
 

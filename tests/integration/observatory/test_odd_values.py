@@ -97,7 +97,7 @@ def test_a_config_is_shown_exactly_and_given_to_the_ranks_as_it_was(nodes: Nodes
         "lr": "NaN",
         "ok": 9007199254740991,
     }
-    kept = next(task for task in state["tasks"]["tasks"] if task["task_id"] == task_id)["spec"]["config"]
+    kept = next(task for task in state["tasks"] if task["task_id"] == task_id)["spec"]["config"]
     assert kept["seed"] == 2**70
 
 

@@ -5,13 +5,13 @@ any restart of the coordinator, crashes before durability included.
 import pytest
 
 from strata.clock import ManualClock
+from strata.cluster.tasks import Task
 from strata.config import RANK_VARIABLES
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
-from strata.coordinator.state.tasks import Task
 from strata.errors import Conflict, UnknownTask
 from strata.protocol.generated import agents_pb2 as ag
 from strata.trust.proofs import Proofs
@@ -152,7 +152,7 @@ async def test_a_rank_that_finished_early_keeps_its_place_until_somebody_waits_f
     await world.report(agent, 1, 0, exit_code=0)
     for _ in range(10):
         world.clock.advance(10.0)
-        membership.workers["t-1"].seen_at = world.clock.monotonic()
+        membership.pulses.touch("t-1", world.coordinator.now())
         await world.scheduler.step()
         world.coordinator.apply(c.Tick())
     assert len(membership.alive_in("t")) == 2

@@ -243,7 +243,7 @@ async def test_a_late_retry_is_answered_after_a_start_from_a_snapshot(
     assert journal.open(lambda seq: None, lambda error: None).records == []
     again = await opened(journal)
     assert await waiter(again, "a", request_id="a-1") == outcomes[0]
-    assert again.state.dump()["barriers"] == coordinator.state.dump()["barriers"]
+    assert again.state.cluster.barriers == coordinator.state.cluster.barriers
 
 
 async def test_a_snapshot_holds_on_to_no_outcome_that_is_forgotten(journal: MemoryJournal) -> None:

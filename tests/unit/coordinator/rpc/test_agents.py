@@ -38,7 +38,8 @@ class Cluster:
 
     def agent_state(self, agent_id: str) -> MemberState:
         assert self._server.coordinator is not None
-        return self._server.coordinator.state.agents.agents[agent_id].state
+        agents = self._server.coordinator.state.agents
+        return agents.pulses.standing(agent_id, agents.agents[agent_id].state)
 
     async def eventually(self, agent_id: str, state: MemberState) -> None:
         async with asyncio.timeout(5):

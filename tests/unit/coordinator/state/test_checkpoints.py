@@ -77,11 +77,13 @@ def test_the_next_save_of_a_committed_step_is_a_new_attempt(cluster: PureCluster
 
 def test_a_step_saved_again_takes_the_place_of_the_older_one(cluster: PureCluster) -> None:
     cluster.commit("a", prepared(cluster))
-    (older,) = cluster.state.checkpoints.records.values()
+    (older,) = cluster.state.cluster.checkpoints.records.values()
     again = prepared(cluster)
-    assert cluster.state.checkpoints.records[older.id].status is CheckpointStatus.COMPLETED, "until it is committed"
+    assert cluster.state.cluster.checkpoints.records[older.id].status is CheckpointStatus.COMPLETED, (
+        "until it is committed"
+    )
     cluster.commit("a", again)
-    replaced, newer = cluster.state.checkpoints.records.values()
+    replaced, newer = cluster.state.cluster.checkpoints.records.values()
     assert (replaced.status, newer.status) == (CheckpointStatus.REMOVED, CheckpointStatus.COMPLETED)
     assert replaced.reason == f"replaced by {newer.id}"
 
@@ -97,7 +99,7 @@ def test_a_death_before_the_last_vote_aborts_it_and_names_the_ranks(cluster: Pur
         cluster.vote("c", attempt)
     with cluster.refuses(CheckpointAborted):
         cluster.commit("a", attempt)
-    record = next(iter(cluster.state.checkpoints.records.values()))
+    record = next(iter(cluster.state.cluster.checkpoints.records.values()))
     assert (record.status, record.reason) == (CheckpointStatus.FAILED, "rank 1 (b): killed by signal 9")
     assert cluster.begin("a").attempt != attempt
 
@@ -241,6 +243,7 @@ def test_a_plain_worker_notifies_and_recovers() -> None:
     assert notify(cluster, "a") == 7
     assert notify(cluster, "a", checkpoint_id="older", step=3) == 7
     reply = cluster.ask(c.Recover(caller=caller("a")))
+    assert reply.checkpoint is not None
     assert (reply.checkpoint.id, reply.checkpoint.step) == ("k", 7)
 
 
@@ -289,7 +292,7 @@ def test_old_records_are_forgotten_but_never_a_task_s_newest() -> None:
             at=1.0,
         )
         cluster.state.evolve(event, cluster.now())
-    records = cluster.state.checkpoints.records
+    records = cluster.state.cluster.checkpoints.records
     assert len(records) == 2_000
     assert "busy-0" not in records
     newest = cluster.state.checkpoints.latest("q")
@@ -307,7 +310,7 @@ def test_a_deleted_checkpoint_is_complete_no_more(cluster: PureCluster) -> None:
     assert notify(cluster, "a", step=10, storage_path="s3://b/step-10", **gone) == 20
     assert notify(cluster, "a", step=10, storage_path="s3://b/step-10", **gone) == 20
     (event,) = cluster.happened(e.CheckpointRemoved)
-    first, second = cluster.state.checkpoints.records.values()
+    first, second = cluster.state.cluster.checkpoints.records.values()
     assert (event.checkpoint_ids, event.reason) == ((first.id,), "keep_count is 1")
     assert (first.status, first.reason) == (CheckpointStatus.REMOVED, "keep_count is 1")
     assert second.status is CheckpointStatus.COMPLETED

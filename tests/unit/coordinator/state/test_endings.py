@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.cluster.tasks import Task
 from strata.coordinator.state.endings import Decision, RankEnd, plan_end, plan_restart, plan_stopped
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host
-from strata.coordinator.state.tasks import Task
 from strata.types.tasks import LOSS_WINDOW_S, MAX_LOSSES, TaskCourse, TaskSpec, TaskStatus
 
 _NOW = Now(monotonic=50.0, wall=1_000.0)
@@ -40,7 +40,7 @@ def _row(task: Task, end: RankEnd, count: int, every_s: float = 60.0) -> list[De
     decisions: list[Decision] = []
     for number in range(count):
         decisions.append(_end(task, end, now=_NOW._replace(wall=_NOW.wall + number * every_s)))
-        task.course = decisions[-1].course
+        task = replace(task, course=decisions[-1].course)
         if decisions[-1].status is TaskStatus.FAILED:
             break
     return decisions
@@ -172,7 +172,7 @@ def test_every_row_of_ends_is_counted_once_and_is_bounded(row: list[tuple[RankEn
             over = course.losses > MAX_LOSSES if end.lost else course.failures > max_restarts or course.stalled >= 3
             assert over
             return
-        task.course = replace(course, step=step)
+        task = replace(task, course=replace(course, step=step))
     assert task.course.failures <= max_restarts
 
 
@@ -236,8 +236,7 @@ def test_the_next_attempt_waits_for_its_time_and_its_slots() -> None:
 
 
 def test_a_stopped_task_says_who_had_to_be_killed() -> None:
-    task = _running()
-    task.reason = "stopped by the user"
+    task = replace(_running(), reason="stopped by the user")
     ends = {0: RankEnd(rank=0, exit_code=-9, preempted=True)}
     assert plan_stopped(task, ends) is None
     decision = plan_stopped(task, ends | {1: RankEnd(rank=1, exit_code=0, preempted=True)})

@@ -75,7 +75,7 @@ def test_a_plain_client_that_registers_again_is_a_new_process(cluster: PureClust
 def test_silence_is_death_after_the_lease_and_says_so(cluster: PureCluster) -> None:
     cluster.join_all("a", "b")
     cluster.pass_time(20)
-    assert cluster.worker("a").state is MemberState.SUSPECT
+    assert cluster.standing("a") is MemberState.SUSPECT
     cluster.beat("a")
     assert cluster.worker("a").state is MemberState.READY
     cluster.pass_time(10.5)

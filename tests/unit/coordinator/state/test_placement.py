@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.cluster.tasks import Task
 from strata.coordinator.state.placement import Host, Lacking, Placement, plan_gang, plan_queue
-from strata.coordinator.state.tasks import Task
 from strata.types.tasks import TaskSpec
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strata.cluster.queues import queue_order
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.queues import _order
 from strata.errors import CheckpointAborted, Fenced
 from strata.types.queues import LeaseProgress, QueueGrant, QueueLease, QueueStatus
 from tests.support.pure_cluster import PureCluster, caller
@@ -45,7 +45,7 @@ class Job:
     def __init__(self, world: int, task_id: str = "") -> None:
         self.cluster = PureCluster()
         self.cluster.dataset("d", SAMPLES, SHARD)
-        self.order = _order(self.cluster.state.datasets.spec("d"))
+        self.order = queue_order(self.cluster.state.datasets.spec("d"))
         self.task_id = task_id
         if task_id:
             self.cluster.submit(task_id, worker_count=world)

@@ -94,10 +94,10 @@ def test_both_give_the_same_answers(cluster: PureCluster, way: str) -> None:
 
 def test_a_suspect_is_given_the_benefit_of_the_doubt(cluster: PureCluster) -> None:
     cluster.pass_time(20)
-    assert cluster.worker("a").state is MemberState.SUSPECT
+    assert cluster.standing("a") is MemberState.SUSPECT
     assert cluster.state.dump() == cluster.replayed().dump(), "suspicion is not journaled"
     cluster.restart()
-    assert cluster.worker("a").state is MemberState.READY
+    assert cluster.standing("a") is MemberState.READY
 
 
 def test_terms_grow_and_the_cluster_keeps_its_id(cluster: PureCluster) -> None:

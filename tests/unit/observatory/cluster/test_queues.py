@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from strata.cluster.events import TaskChanged, encode_event
+from strata.cluster.snapshot import dump_cluster
 from strata.observatory.cluster import views
 from strata.observatory.cluster.fold import Cluster
 from strata.types.queues import QueueStatus
@@ -63,7 +64,7 @@ def test_any_history_gives_the_coordinators_numbers(seed: int) -> None:
     assert (told["num_samples"], told["num_shards"], told["task_id"]) == (SAMPLES, -(-SAMPLES // SHARD), None)
 
     snapshot = Cluster()
-    snapshot.load(len(job.cluster.events), json.loads(json.dumps(job.cluster.state.dump())))
+    snapshot.load(len(job.cluster.events), json.loads(json.dumps(dump_cluster(job.cluster.state.cluster))))
     assert shown(snapshot) == told, "a page opened later sees the same"
     before = len(job.cluster.events)
     job.read(job.names[0], 1)
@@ -99,6 +100,6 @@ def test_the_queue_of_a_task_waits_for_its_resumption_and_ends_with_its_completi
     assert (told["task_id"], told["workers"]) == ("t1", {"w0": 1})
     ended = TaskChanged(task_id="t1", status=status, attempt=1, reason="", at=9.0)
     cluster.apply(999, "TaskChanged", json.loads(encode_event(ended)))
-    job.cluster.state.queues.evolve(ended)
+    job.cluster.state.cluster.evolve(ended)
     assert (shown(cluster) is not None) is stays
     assert (("t1", "d") in job.cluster.state.queues.queues) is stays

@@ -1,0 +1,87 @@
+"""Signs of life: when each worker or agent was last heard, and what it said. Never journaled, fresh after a restart.
+A suspicion lives here too: it is no event, so records know nothing of it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from strata.coordinator.state.now import Now
+from strata.types.workers import MemberState
+
+__all__ = ["Pulse", "Pulses"]
+
+_SUSPECT_AFTER = 0.6  # of the lease: agents are suspect at 3 s of 5 s, plain workers at 18 s of 30 s
+
+
+@dataclass(slots=True)
+class Pulse:
+    """`report` is the newest heartbeat as the transport gave it, opaque here. `changed`: since vitals were taken."""
+
+    seen_at: float  # monotonic
+    seen_wall: float | None = None
+    report: object | None = None
+    suspect: bool = False
+    changed: bool = True
+
+
+class Pulses:
+    """By name. `lease_s` is how long somebody lives without a beat."""
+
+    def __init__(self, lease_s: float) -> None:
+        self.lease_s = lease_s
+        self._pulses: dict[str, Pulse] = {}
+
+    def of(self, name: str) -> Pulse:
+        return self._pulses[name]
+
+    def start(self, name: str, now: Now) -> None:
+        self._pulses[name] = Pulse(seen_at=now.monotonic)
+
+    def beat(self, name: str, report: object, now: Now) -> None:
+        """A heartbeat arrived: the lease starts anew."""
+        pulse = self._pulses[name]
+        pulse.seen_at, pulse.seen_wall, pulse.report = now.monotonic, now.wall, report
+        pulse.suspect, pulse.changed = False, True
+
+    def touch(self, name: str, now: Now) -> None:
+        """Whoever calls is alive, also between heartbeats."""
+        self._pulses[name].seen_at = now.monotonic
+
+    def suspect(self, name: str) -> None:
+        """Worth a look, not yet a death."""
+        pulse = self._pulses[name]
+        if not pulse.suspect:
+            pulse.suspect = pulse.changed = True
+
+    def silent_s(self, name: str, now: Now) -> float:
+        return now.monotonic - self._pulses[name].seen_at
+
+    def standing(self, name: str, state: MemberState) -> MemberState:
+        """The state of its record, or a suspicion."""
+        return MemberState.SUSPECT if state is MemberState.READY and self._pulses[name].suspect else state
+
+    def suspect_late(self, alive: Iterable[str], now: Now) -> None:
+        for name in alive:
+            if self.silent_s(name, now) > self.lease_s * _SUSPECT_AFTER:
+                self.suspect(name)
+
+    def renew(self, names: Iterable[str], now: Now) -> None:
+        """A fresh full term: after a restart or a stall of our own, silence proves nothing."""
+        for name in names:
+            self.touch(name, now)
+
+    def note_change(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._pulses[name].changed = True
+
+    def take_changed(self) -> Iterator[str]:
+        """Who changed since this was last asked."""
+        for name, pulse in self._pulses.items():
+            if pulse.changed:
+                pulse.changed = False
+                yield name
+
+    def forget_others(self, known: Iterable[str]) -> None:
+        """Nobody is left of those whose records are forgotten."""
+        for name in self._pulses.keys() - set(known):
+            del self._pulses[name]
