@@ -7,7 +7,6 @@ import gc
 import logging
 import signal
 import socket
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,8 @@ from strata.network import bind, check_free, shown_address, write_endpoint
 from strata.observatory.alerts.book import AlertBook
 from strata.observatory.alerts.watcher import Sentinel
 from strata.observatory.alerts.webhook import Webhook
+from strata.observatory.answers.status import SpoolDamage, Status
+from strata.observatory.answers.stream import LogNews
 from strata.observatory.background.part import FATAL
 from strata.observatory.background.priority import run_in_background
 from strata.observatory.background.setaside import SetAside
@@ -214,25 +215,33 @@ class Observatory:
     def _publish_logs(self) -> None:
         fresh = self._logs.drain()
         if fresh:
-            self._broadcaster.publish("log", {"logs": [entry.to_dict() for entry in fresh]}, topic="logs")
+            self._broadcaster.publish("log", LogNews(logs=fresh), topic="logs")
 
-    def _own_status(self) -> dict[str, Any]:
-        """What /api/status says beside the coordinator's part."""
-        settings = self._settings
-        return {
-            "address": settings.coordinator_addr,
-            "version": __version__,
-            "storage_backend": settings.storage_backend,
-            "metric_store": "clickhouse" if settings.ch_host else "embedded",
-            "metric_store_ready": self._store.ready,
-            "metric_store_problem": self._store.problem or self._store.limits or self._writer.problem,
-            "spool_backlog_bytes": self._spool.backlog_bytes,
-            "spool_damage": asdict(self._spool.damage),
-            "set_aside": self._aside.view(),
-            "refused_batches": self._intake.counts.unsafe,
-            "dropped_points": self._intake.counts.dropped_points,
-            "observatory_started_at_ms": round(self._started_at * 1000),
-        }
+    def _own_status(self) -> Status:
+        """What /api/status says without the coordinator's part, which the board fills in."""
+        settings, damage = self._settings, self._spool.damage
+        return Status(
+            connected=False,
+            address=settings.coordinator_addr,
+            version=__version__,
+            storage_backend=settings.storage_backend,
+            metric_store="clickhouse" if settings.ch_host else "embedded",
+            metric_store_ready=self._store.ready,
+            metric_store_problem=self._store.problem or self._store.limits or self._writer.problem,
+            spool_backlog_bytes=self._spool.backlog_bytes,
+            spool_damage=SpoolDamage(places=damage.places, num_bytes=damage.num_bytes),
+            set_aside=self._aside.view(),
+            refused_batches=self._intake.counts.unsafe,
+            dropped_points=self._intake.counts.dropped_points,
+            observatory_started_at_ms=round(self._started_at * 1000),
+            uptime=None,
+            generation=None,
+            term=None,
+            cluster_id=None,
+            started_at=None,
+            started_at_ms=None,
+            problem=None,
+        )
 
     def _gauges(self) -> dict[str, float]:
         return {

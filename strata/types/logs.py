@@ -1,12 +1,10 @@
-"""One line of a log, whoever wrote it."""
+"""How loud a line of a log is, whoever wrote it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from strata.errors import InvalidArgument
 
-__all__ = ["LogEntry", "LogLevel"]
+__all__ = ["LogLevel"]
 
 _ALIASES = {
     "warning": "warn",
@@ -34,36 +32,3 @@ class LogLevel(StrEnum):
             return cls(_ALIASES.get(lowered, lowered or "info"))
         except ValueError:
             raise InvalidArgument(f"log level {text[:40]!r} is unknown", hint=f"Allowed: {', '.join(cls)}.") from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntry:
-    """As REST and SSE show it. `id` grows with time, so it is also the cursor for the next page."""
-
-    id: str
-    time_ms: int
-    level: str
-    message: str
-    source: str
-    task_id: str | None = None
-    worker_id: str | None = None
-    rank: int | None = None
-    host: str = ""
-    stream: str = ""
-    attempt: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "timestamp": self.time_ms // 1000,
-            "timestamp_ms": self.time_ms,
-            "level": self.level,
-            "message": self.message,
-            "source": self.source,
-            "task_id": self.task_id,
-            "worker_id": self.worker_id,
-            "rank": self.rank,
-            "host": self.host,
-            "stream": self.stream,
-            "attempt": self.attempt,
-        }

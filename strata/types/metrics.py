@@ -1,14 +1,12 @@
-"""Points and the series they belong to, and what a run is: the nouns of the metrics plane."""
+"""Points, the series they belong to, and how a run stands: the nouns of the metrics plane."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strata.errors import InvalidArgument
 from strata.types.names import check_metric, check_name
 
-__all__ = ["ACTIVE_WINDOW_S", "MAX_STEP", "NO_DEVICE", "RunInfo", "RunState", "SeriesKey", "check_series"]
+__all__ = ["ACTIVE_WINDOW_S", "MAX_STEP", "NO_DEVICE", "RunState", "SeriesKey", "check_series"]
 
 NO_DEVICE = 65535
 # Browsers count exactly up to 2**53; a step beyond it is a mistake, not progress.
@@ -49,53 +47,3 @@ class RunState(StrEnum):
     FAILED = "failed"
     KILLED = "killed"
     LOST = "lost"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInfo:
-    """A run as the runs list shows it. Times are Unix milliseconds here; what nobody said is None. `state` is decided
-    by the observatory; `status` is its owner's own last word."""
-
-    run_id: str
-    start_ms: int | None = None
-    last_event_ms: int | None = None
-    latest_step: int | None = None
-    state: RunState = RunState.RUNNING
-    reason: str = ""
-    num_series: int = 0
-    num_points: int = 0
-    task_id: str | None = None
-    name: str | None = None
-    project: str | None = None
-    status: str | None = None
-    notes: str | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_active(self) -> bool:
-        return self.state is RunState.RUNNING
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "run_id": self.run_id,
-            "start_time": _seconds(self.start_ms),
-            "start_time_ms": self.start_ms,
-            "last_event_time": _seconds(self.last_event_ms),
-            "last_event_time_ms": self.last_event_ms,
-            "latest_step": self.latest_step,
-            "is_active": self.is_active,
-            "num_series": self.num_series,
-            "num_points": self.num_points,
-            "task_id": self.task_id,
-            "name": self.name,
-            "project": self.project,
-            "status": self.status,
-            "state": self.state.value,
-            "reason": self.reason or None,
-            "notes": self.notes,
-            "config": dict(self.config),
-        }
-
-
-def _seconds(milliseconds: int | None) -> int | None:
-    return None if milliseconds is None else milliseconds // 1000

@@ -7,6 +7,7 @@ exactly, are shown as their digits in a string, NaN and the infinities as their 
 
 import json
 import math
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from strata.errors import InvalidArgument
@@ -67,9 +68,10 @@ def check_path(what: str, path: str) -> str:
     return path
 
 
-def to_shown(value: Any, depth: int = 0) -> Any:
-    """The same value, with everything that the encoder or a browser cannot take as text."""
-    if isinstance(value, bool) or value is None:
+def to_shown(value: Any, depth: int = 0, as_is: type | None = None) -> Any:
+    """The same value, with everything that the encoder or a browser cannot take as text. Records become dicts; what is
+    `as_is` stays."""
+    if isinstance(value, bool) or value is None or (as_is is not None and isinstance(value, as_is)):
         return value
     if isinstance(value, int):
         return value if -_EXACT <= value <= _EXACT else _digits(value)
@@ -79,10 +81,12 @@ def to_shown(value: Any, depth: int = 0) -> Any:
         return _readable(value)
     if depth >= _MOST_DEPTH:
         return MARK + _raw(value)
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, dict):
-        return {_readable(str(key)): to_shown(inner, depth + 1) for key, inner in value.items()}
+        return {_readable(str(key)): to_shown(inner, depth + 1, as_is) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [to_shown(inner, depth + 1) for inner in value]
+        return [to_shown(inner, depth + 1, as_is) for inner in value]
     if hasattr(value, "tolist"):  # of numpy
         return to_shown(value.tolist(), depth)
     return MARK + _raw(value)

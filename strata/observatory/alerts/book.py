@@ -10,6 +10,8 @@ from typing import Any
 
 from strata.clock import Clock
 from strata.errors import StoreUnavailable, StrataError
+from strata.observatory.answers.alerts import Alert
+from strata.observatory.answers.stream import AlertNews
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.records.finding import Finding
 from strata.observatory.store.base import Store
@@ -29,7 +31,7 @@ FROM {db}.events WHERE NOT startsWith(kind, 'attempt_') ORDER BY event_time DESC
 """
 
 Accept = Callable[[Batch], Awaitable[Any]]
-Notify = Callable[[dict[str, Any]], Awaitable[None]]
+Notify = Callable[[Alert], Awaitable[None]]
 
 
 class AlertBook:
@@ -40,9 +42,9 @@ class AlertBook:
         self._clock = clock
         self._accept = accept
         self._notify = notify
-        self._alerts: deque[dict[str, Any]] = deque(maxlen=_KEEP)
+        self._alerts: deque[Alert] = deque(maxlen=_KEEP)
         self._last: dict[tuple[str, str], float] = {}
-        self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_MAX_WAITING)
+        self._waiting: asyncio.Queue[Alert] = asyncio.Queue(_MAX_WAITING)
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -51,12 +53,12 @@ class AlertBook:
     async def stop(self) -> None:
         await cancel(self._task)
 
-    def newest(self) -> list[dict[str, Any]]:
+    def newest(self) -> list[Alert]:
         return list(self._alerts)
 
     async def load(self, store: Store) -> None:
         """What was found before this start."""
-        known = {alert["id"] for alert in self._alerts}
+        known = {alert.id for alert in self._alerts}
         try:
             rows = (await store.query(_NEWEST)).to_pylist()
         except StoreUnavailable:
@@ -75,9 +77,9 @@ class AlertBook:
         if not fresh:
             return
         self._alerts.extendleft(fresh)
-        self._stream.publish("alert", {"alerts": fresh})
+        self._stream.publish("alert", AlertNews(alerts=fresh))
         for alert in fresh:
-            _log.warning("alert: %s", alert["message"])
+            _log.warning("alert: %s", alert.message)
             with contextlib.suppress(asyncio.QueueFull):  # already shown; a flood need not be kept whole
                 self._waiting.put_nowait(alert)
 
@@ -91,21 +93,21 @@ class AlertBook:
             self._last = {known: at for known, at in self._last.items() if now - at < _QUIET_S}
         return True
 
-    def _alert(self, finding: Finding) -> dict[str, Any]:
+    def _alert(self, finding: Finding) -> Alert:
         milliseconds = round(self._clock.wall() * 1000)
-        return {
-            "id": f"alert_{uuid.uuid4().hex[:12]}",
-            "timestamp": milliseconds // 1000,
-            "timestamp_ms": milliseconds,
-            "kind": finding.kind,
-            "severity": finding.severity,
-            "message": finding.message,
-            "run_id": finding.run_id,
-            "task_id": finding.task_id,
-            "worker_id": finding.worker_id,
-            "rank": finding.rank,
-            "step": finding.step,
-        }
+        return Alert(
+            id=f"alert_{uuid.uuid4().hex[:12]}",
+            timestamp=milliseconds // 1000,
+            timestamp_ms=milliseconds,
+            kind=finding.kind,
+            severity=finding.severity,
+            message=finding.message,
+            run_id=finding.run_id,
+            task_id=finding.task_id,
+            worker_id=finding.worker_id,
+            rank=finding.rank,
+            step=finding.step,
+        )
 
     async def _run(self) -> None:
         while True:
@@ -117,19 +119,29 @@ class AlertBook:
             except StrataError as error:
                 _log.warning("an alert could not be kept or sent: %s", error.message)
             except Exception:  # not set aside: that would be an alert again
-                _log.exception("alert %s could not be kept or sent", alert["id"])
+                _log.exception("alert %s could not be kept or sent", alert.id)
 
 
-def _batch(alert: dict[str, Any]) -> Batch:
-    batch = Batch(batch_id=alert["id"])
-    row = batch.events.add(event_time_ms=alert["timestamp_ms"])
+def _batch(alert: Alert) -> Batch:
+    batch = Batch(batch_id=alert.id)
+    row = batch.events.add(event_time_ms=alert.timestamp_ms)
     for name in ("id", "kind", "severity", "message", "run_id", "task_id", "worker_id", "rank", "step"):
-        if alert[name] is not None:
-            setattr(row, name, alert[name])
+        if (value := getattr(alert, name)) is not None:
+            setattr(row, name, value)
     return batch
 
 
-def _from_row(row: dict[str, Any]) -> dict[str, Any]:
-    times = {"timestamp": row["ms"] // 1000, "timestamp_ms": row["ms"]}
-    names = {name: row[name] or None for name in ("run_id", "task_id", "worker_id")}
-    return {**{name: value for name, value in row.items() if name != "ms"}, **times, **names}
+def _from_row(row: dict[str, Any]) -> Alert:
+    return Alert(
+        id=row["id"],
+        timestamp=row["ms"] // 1000,
+        timestamp_ms=row["ms"],
+        kind=row["kind"],
+        severity=row["severity"],
+        message=row["message"],
+        run_id=row["run_id"] or None,
+        task_id=row["task_id"] or None,
+        worker_id=row["worker_id"] or None,
+        rank=row["rank"],
+        step=row["step"],
+    )

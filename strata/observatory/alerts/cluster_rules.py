@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
+from strata.observatory.answers.runs import RunInfo
+from strata.observatory.answers.workers import Worker
 from strata.observatory.records.finding import Finding
-from strata.types.metrics import RunInfo
 
 __all__ = ["ClusterDetector", "find_stalled", "from_event"]
 
@@ -84,60 +85,59 @@ class ClusterDetector:
     def __init__(self) -> None:
         self._slow: dict[str, int] = {}
 
-    def check(self, workers: list[Record]) -> list[Finding]:
+    def check(self, workers: list[Worker]) -> list[Finding]:
         """Called every few seconds."""
         return [*self._late(workers), *self._stragglers(workers)]
 
-    def _late(self, workers: list[Record]) -> list[Finding]:
+    def _late(self, workers: list[Worker]) -> list[Finding]:
         return [
             Finding(
                 kind="late_heartbeat",
                 severity="warning",
-                message=f"worker {worker['id']} (rank {worker['rank']}) has not been heard of lately",
-                subject=f"{worker['id']}/{worker['incarnation']}",
-                run_id=worker["current_task"],
-                task_id=worker["current_task"],
-                worker_id=worker["id"],
-                rank=worker["rank"],
-                step=worker["current_step"],
+                message=f"worker {worker.id} (rank {worker.rank}) has not been heard of lately",
+                subject=f"{worker.id}/{worker.incarnation}",
+                run_id=worker.current_task,
+                task_id=worker.current_task,
+                worker_id=worker.id,
+                rank=worker.rank,
+                step=worker.current_step,
             )
             for worker in workers
-            if worker["member_state"] == "suspect"
+            if worker.member_state == "suspect"
         ]
 
-    def _stragglers(self, workers: list[Record]) -> list[Finding]:
-        by_task: dict[str, list[Record]] = {}
+    def _stragglers(self, workers: list[Worker]) -> list[Finding]:
+        by_task: dict[str, list[tuple[float, Worker]]] = {}
         for worker in workers:
-            if worker["step_time_s"] and worker["status"] == "active" and not worker["section"]:
-                by_task.setdefault(worker["current_task"] or "", []).append(worker)
+            if worker.step_time_s and worker.status == "active" and not worker.section:
+                by_task.setdefault(worker.current_task or "", []).append((worker.step_time_s, worker))
         found, slow_now = [], set()
         for group in by_task.values():
             if len(group) < _MIN_RANKS:
                 continue
-            usual = median(worker["step_time_s"] for worker in group)
-            for worker in group:
-                if worker["step_time_s"] > _STRAGGLER * usual:
-                    slow_now.add(worker["id"])
-                    self._slow[worker["id"]] = self._slow.get(worker["id"], 0) + 1
-                    if self._slow[worker["id"]] == _STRAGGLER_CHECKS:
-                        found.append(_straggler(worker, usual))
+            usual = median(step_time for step_time, _ in group)
+            for step_time, worker in group:
+                if step_time > _STRAGGLER * usual:
+                    slow_now.add(worker.id)
+                    self._slow[worker.id] = self._slow.get(worker.id, 0) + 1
+                    if self._slow[worker.id] == _STRAGGLER_CHECKS:
+                        found.append(_straggler(worker, step_time / usual))
         for worker_id in [known for known in self._slow if known not in slow_now]:
             del self._slow[worker_id]
         return found
 
 
-def _straggler(worker: Record, usual: float) -> Finding:
-    factor = worker["step_time_s"] / usual
+def _straggler(worker: Worker, factor: float) -> Finding:
     return Finding(
         kind="straggler",
         severity="warning",
-        message=f"rank {worker['rank']} ({worker['id']}) takes {factor:.1f} times as long per step as the median",
-        subject=f"{worker['id']}/{worker['incarnation']}",
-        run_id=worker["current_task"],
-        task_id=worker["current_task"],
-        worker_id=worker["id"],
-        rank=worker["rank"],
-        step=worker["current_step"],
+        message=f"rank {worker.rank} ({worker.id}) takes {factor:.1f} times as long per step as the median",
+        subject=f"{worker.id}/{worker.incarnation}",
+        run_id=worker.current_task,
+        task_id=worker.current_task,
+        worker_id=worker.id,
+        rank=worker.rank,
+        step=worker.current_step,
     )
 
 
@@ -148,11 +148,11 @@ def find_stalled(runs: list[RunInfo], tasks: Mapping[str, str], now_ms: int) -> 
     for run in runs:
         task = tasks.get(run.task_id or run.run_id)
         running = run.is_active and (task == "running" if task is not None else run.status == "running")
-        if not running or run.last_event_ms is None or run.start_ms is None:
+        if not running or run.last_event_time_ms is None or run.start_time_ms is None:
             continue
-        silence_s = (now_ms - run.last_event_ms) / 1000
+        silence_s = (now_ms - run.last_event_time_ms) / 1000
         rows = max(1, run.num_points // max(1, run.num_series))
-        usual_s = (run.last_event_ms - run.start_ms) / 1000 / rows
+        usual_s = (run.last_event_time_ms - run.start_time_ms) / 1000 / rows
         if max(_MIN_SILENCE_S, 10 * usual_s) < silence_s < _MAX_SILENCE_S:
             text = f"run {run.run_id} has sent nothing for {silence_s:.0f} s (step {run.latest_step})"
             found.append(
@@ -160,7 +160,7 @@ def find_stalled(runs: list[RunInfo], tasks: Mapping[str, str], now_ms: int) -> 
                     kind="stalled_run",
                     severity="warning",
                     message=text,
-                    subject=f"{run.run_id}/{run.last_event_ms}",
+                    subject=f"{run.run_id}/{run.last_event_time_ms}",
                     run_id=run.run_id,
                     task_id=run.task_id,
                     step=run.latest_step,

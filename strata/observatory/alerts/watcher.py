@@ -52,7 +52,7 @@ class Sentinel:
         found = find_stalled(self._live.runs.all(), tasks, now_ms)
         if self._board.connected:
             workers = views.workers(self._board.cluster)
-            found += self._cluster.check([one for one in workers if tasks.get(one["current_task"]) not in _OVER])
+            found += self._cluster.check([one for one in workers if tasks.get(one.current_task) not in _OVER])
         return found + self._check_disk()
 
     async def _run(self) -> None:

@@ -2,11 +2,11 @@
 
 import asyncio
 import urllib.request
-from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
 from strata.errors import InvalidConfig, Unavailable
+from strata.observatory.answers.alerts import Alert
 from strata.observatory.records.encoding import encode
 
 __all__ = ["Webhook"]
@@ -23,8 +23,8 @@ class Webhook:
             raise InvalidConfig(f"webhook_url = {url!r} is not an http(s) URL")
         self._url = url
 
-    async def __call__(self, alert: dict[str, Any]) -> None:
-        body = encode({"text": alert["message"], "alert": alert})
+    async def __call__(self, alert: Alert) -> None:
+        body = encode({"text": alert.message, "alert": alert})
         for attempt in range(_TRIES):
             try:
                 await asyncio.to_thread(self._post, body)

@@ -7,10 +7,10 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from strata.clock import Clock
 from strata.errors import StrataError
+from strata.observatory.answers.status import SetAsideItem, SetAsidePart
 from strata.observatory.records.finding import Finding
 
 __all__ = ["SetAside"]
@@ -24,7 +24,7 @@ _MAX_TEXT = 200
 @dataclass(slots=True)
 class _Part:
     count: int = 0
-    items: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
+    items: OrderedDict[str, SetAsideItem] = field(default_factory=OrderedDict)
 
 
 class SetAside:
@@ -53,12 +53,12 @@ class SetAside:
         book = self._parts.setdefault(part, _Part())
         known = book.items.pop(item, None)
         at_ms = round(self._clock.wall() * 1000)
-        book.items[item] = {"item": item, "reason": reason, "at_ms": at_ms, "count": count}
+        book.items[item] = SetAsideItem(item=item, reason=reason, at_ms=at_ms, count=count)
         if len(book.items) > _KEEP:
             book.items.popitem(last=False)
-        if known is not None and known["reason"] == reason:
+        if known is not None and known.reason == reason:
             return
-        book.count += count - (known["count"] if known else 0)
+        book.count += count - (known.count if known else 0)
         self.version += 1
         _log.warning("%s sets %s aside: %s", part, item, reason)
         text = f"{part} sets {item} aside: {reason}"
@@ -69,13 +69,13 @@ class SetAside:
         book = self._parts.get(part)
         known = book.items.pop(_readable(item), None) if book else None
         if book is not None and known is not None:
-            book.count -= known["count"]
+            book.count -= known.count
             self.version += 1
 
-    def view(self) -> list[dict[str, Any]]:
+    def view(self) -> list[SetAsidePart]:
         """Per part: how many, and the newest few."""
         return [
-            {"part": name, "count": part.count, "items": list(reversed(part.items.values()))[:_SHOWN]}
+            SetAsidePart(part=name, count=part.count, items=list(reversed(part.items.values()))[:_SHOWN])
             for name, part in self._parts.items()
             if part.count
         ]

@@ -12,11 +12,12 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from strata.errors import InvalidArgument
+from strata.observatory.answers.logs import LogEntry
 from strata.observatory.batch.door import LATEST_MS
 from strata.observatory.batch.heads import HeadMemory, SeriesHead
 from strata.protocol.generated.telemetry_pb2 import Batch, CheckpointRow, EventRow, LogLine, Sample
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
-from strata.types.logs import LogEntry, LogLevel
+from strata.types.logs import LogLevel
 from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 
@@ -136,7 +137,8 @@ def log_entry(line: LogLine, batch_id: str, position: int) -> LogEntry:
     """The id is time, batch and place: stable over replays, and it sorts as it happened."""
     return LogEntry(
         id=f"log_{line.event_time_ms:011x}{line.sequence & 0xFFFFFFFF:08x}{_short(batch_id)}{position:04x}",
-        time_ms=line.event_time_ms,
+        timestamp=line.event_time_ms // 1000,
+        timestamp_ms=line.event_time_ms,
         level=LogLevel.parse(line.level),
         message=line.message[:_MAX_MESSAGE],
         source=line.source or "worker",

@@ -1,18 +1,22 @@
 """What REST and SSE send of the cluster: each collection encoded once per change, never per request."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from strata.clock import Clock
+from strata.observatory.answers.cluster import COLLECTIONS, ClusterState, Collection
+from strata.observatory.answers.status import Status
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster import views
-from strata.observatory.cluster.fold import COLLECTIONS, Cluster, Record
-from strata.observatory.records.encoding import encode
+from strata.observatory.cluster.fold import Cluster, Record
+from strata.observatory.records.encoding import encode, encoded
+from strata.observatory.records.times import to_ms, to_s
 from strata.observatory.stream.broadcaster import Broadcaster
 
 __all__ = ["ClusterBoard"]
 
-_VIEWS: dict[str, Callable[[Cluster], Any]] = {
+_VIEWS: dict[Collection, Callable[[Cluster], Any]] = {
     "workers": views.workers,
     "tasks": views.tasks,
     "datasets": views.datasets,
@@ -23,12 +27,10 @@ _VIEWS: dict[str, Callable[[Cluster], Any]] = {
 
 
 class ClusterBoard:
-    """The feed writes, everybody else reads. `status` is what GET /api/status adds to what it knows. A record that
+    """The feed writes, everybody else reads. `status` is GET /api/status without the coordinator's part. A record that
     cannot be read, followed or shown goes to `aside` and hides no other."""
 
-    def __init__(
-        self, stream: Broadcaster, clock: Clock, status: Callable[[], dict[str, Any]], aside: SetAside
-    ) -> None:
+    def __init__(self, stream: Broadcaster, clock: Clock, status: Callable[[], Status], aside: SetAside) -> None:
         self.cluster = Cluster()
         self.aside = aside
         self.connected = False
@@ -37,9 +39,9 @@ class ClusterBoard:
         self._stream = stream
         self._clock = clock
         self._status = status
-        self._bodies: dict[str, bytes] = {}
+        self._bodies: dict[Collection, bytes] = {}
         self._stale: set[str] = set(COLLECTIONS)
-        self._told: Any = None
+        self._told: object = None
 
     def load(self, seq: int, state: Record) -> None:
         self.cluster.load(seq, state)
@@ -71,7 +73,7 @@ class ClusterBoard:
             self.connected, self.problem = True, None
             self.cluster.dirty.add("coordinator")
 
-    def body(self, name: str) -> bytes:
+    def body(self, name: Collection) -> bytes:
         """The JSON of one collection. The coordinator's tells the time, so it is never an old one."""
         self._collect()
         if name == "coordinator" or name in self._stale or name not in self._bodies:
@@ -84,47 +86,47 @@ class ClusterBoard:
         task = self.cluster.tasks.get(task_id)
         return None if task is None else (str(task["status"]), str(task.get("reason") or ""))
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """GET /api/status: uptime and start are the coordinator's, null while nothing is known of it."""
         cluster = self.cluster
         started = cluster.started_at
         now = self._clock.wall()
-        return {
-            "connected": self.connected,
-            **self._status(),
-            "uptime": max(0, round(now - started)) if started is not None and self.connected else None,
-            "generation": max(cluster.generations.values(), default=None),
-            "term": cluster.term,
-            "cluster_id": cluster.cluster_id or None,
-            "started_at": None if started is None else int(started),
-            "started_at_ms": None if started is None else round(started * 1000),
-            "problem": self.problem,
-        }
+        return replace(
+            self._status(),
+            connected=self.connected,
+            uptime=max(0, round(now - started)) if started is not None and self.connected else None,
+            generation=max(cluster.generations.values(), default=None),
+            term=cluster.term,
+            cluster_id=cluster.cluster_id or None,
+            started_at=to_s(started),
+            started_at_ms=to_ms(started),
+            problem=self.problem,
+        )
 
     def publish(self) -> None:
         """On each tick: collections that changed, each whole, in one event."""
         status = self._status()
-        news = [status.get(name) for name in ("metric_store_problem", "set_aside")]
+        news = (status.metric_store_problem, status.set_aside)
         if news != self._told:  # of the observatory's own making: no event of the coordinator announces it
             self._told = news
             self.cluster.dirty.add("coordinator")
         changed = self.cluster.dirty & set(COLLECTIONS)
         self._collect()
-        parts = []
+        state = ClusterState()
         for name in COLLECTIONS:
             if name in changed:
                 before = self._bodies.get(name)
                 body = self.body(name)
                 if body != before or name == "coordinator":
-                    parts.append(b'"%b":%b' % (name.encode(), body))
-        if parts:
-            self._stream.publish("state", b"{%b}" % b",".join(parts), topic="state")
+                    state[name] = encoded(body)
+        if state:
+            self._stream.publish("state", state, topic="state")
 
     def _collect(self) -> None:
         self._stale |= self.cluster.dirty
         self.cluster.dirty.clear()
 
-    def _view(self, name: str) -> Any:
+    def _view(self, name: Collection) -> Any:
         if name == "coordinator":
             return self.status()
         view = _VIEWS[name](self.cluster)

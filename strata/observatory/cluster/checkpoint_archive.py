@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.store.base import Store
@@ -39,7 +40,7 @@ class CheckpointKeeper:
     async def stop(self) -> None:
         await cancel(self._task)
 
-    async def of_run(self, run_id: str) -> list[dict[str, Any]]:
+    async def of_run(self, run_id: str) -> list[Checkpoint]:
         """Newest step first, in the shape of GET /api/checkpoints."""
         rows = (await self._store.query(_OF_RUN, {"run": run_id})).to_pylist()
         return [_shown(row) for row in rows]
@@ -101,22 +102,22 @@ class CheckpointKeeper:
                 await self._accept(batch)
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _shown(row: dict[str, Any]) -> Checkpoint:
     duration = row["duration_s"]
-    return {
-        "id": row["id"],
-        "step": row["step"],
-        "epoch": row["epoch"],
-        "size": row["size_bytes"],
-        "path": row["path"],
-        "created_at": row["ms"] // 1000,
-        "created_at_ms": row["ms"],
-        "worker_id": row["worker_id"] or None,
-        "status": row["status"],
-        "task_id": row["run_id"] or None,
-        "duration_s": duration,
-        "throughput": throughput_of(row["size_bytes"], duration),
-        "verified": None,
-        "pinned": None,
-        "reason": row["reason"] or None,
-    }
+    return Checkpoint(
+        id=row["id"],
+        step=row["step"],
+        epoch=row["epoch"],
+        size=row["size_bytes"],
+        path=row["path"],
+        created_at=row["ms"] // 1000,
+        created_at_ms=row["ms"],
+        worker_id=row["worker_id"] or None,
+        status=row["status"],
+        task_id=row["run_id"] or None,
+        duration_s=duration,
+        throughput=throughput_of(row["size_bytes"], duration),
+        verified=None,
+        pinned=None,
+        reason=row["reason"] or None,
+    )

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from strata.checkpoint.layout import parse_step
+from strata.observatory.answers.cluster import COLLECTIONS
 from strata.observatory.cluster.queues import QueueBook
 from strata.types.shown import to_shown
 
-__all__ = ["COLLECTIONS", "Cluster", "root_of"]
+__all__ = ["Cluster", "root_of"]
 
-COLLECTIONS = ("workers", "tasks", "datasets", "checkpoints", "barriers", "metrics", "coordinator")
 _KEEP_BARRIERS = 200
 _KEEP_CHECKPOINTS = 2_000
 # Retention removes one per save, for as long as a task runs; the store keeps them all.

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from strata.observatory.answers.datasets import DatasetQueue
 from strata.sharding.queue import QueueOrder, ShardQueue
 from strata.types.queues import LeaseProgress
 
@@ -82,7 +83,7 @@ class QueueBook:
                 return len(self._queues) < before
         return False
 
-    def views(self, dataset_id: str) -> list[Record]:
+    def views(self, dataset_id: str) -> list[DatasetQueue]:
         """Its queues, one per task that reads it so, the newest last."""
         return [_view(task_id, queue) for (task_id, name), queue in self._queues.items() if name == dataset_id]
 
@@ -98,21 +99,21 @@ class QueueBook:
         return [queue for key, queue in self._queues.items() if key[0] == task_id]
 
 
-def _view(task_id: str, queue: _Followed) -> Record:
+def _view(task_id: str, queue: _Followed) -> DatasetQueue:
     holders, lent = queue.holders(), queue.num_lent()
-    return {
-        "task_id": task_id or None,
-        "epoch": queue.epoch,
-        "num_samples": queue.num_samples,
-        "num_shards": len(queue.order.sizes),
-        "committed_samples": queue.num_committed,
-        "leased_samples": lent,
-        "remaining_samples": queue.num_samples - queue.num_committed - lent,
-        "leased_shards": holders.total(),
-        "read_shards": queue.num_read(),
-        "workers": dict(sorted(holders.items())),
-        "finished": queue.finished,
-    }
+    return DatasetQueue(
+        task_id=task_id or None,
+        epoch=queue.epoch,
+        num_samples=queue.num_samples,
+        num_shards=len(queue.order.sizes),
+        committed_samples=queue.num_committed,
+        leased_samples=lent,
+        remaining_samples=queue.num_samples - queue.num_committed - lent,
+        leased_shards=holders.total(),
+        read_shards=queue.num_read(),
+        workers=dict(sorted(holders.items())),
+        finished=queue.finished,
+    )
 
 
 def _lend(queue: _Followed, body: Record) -> None:

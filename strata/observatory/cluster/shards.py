@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from strata.observatory.answers.datasets import Shard, ShardReader
 from strata.observatory.cluster.fold import Cluster
 
 __all__ = ["shard_rows"]
@@ -9,12 +10,12 @@ __all__ = ["shard_rows"]
 Record = dict[str, Any]
 
 
-def shard_rows(cluster: Cluster, spec: Record, table: Any, shown: tuple[int, int], epoch: int | None) -> list[Record]:
+def shard_rows(cluster: Cluster, spec: Record, table: Any, shown: tuple[int, int], epoch: int | None) -> list[Shard]:
     """`table` is the coordinator's ShardTable; `shown` are the first shard and how many. A row's own worker is the one
     who reads most of the shard; in queue mode the one who took it last."""
     size, total = spec["shard_size"], spec["total_samples"]
     first, last = shown[0], min(shown[0] + shown[1], -(-total // size))
-    readers: dict[int, list[Record]] = {}
+    readers: dict[int, list[ShardReader]] = {}
     committed: dict[int, int] = {}
     for i, (shard, number, start, stop) in enumerate(
         zip(table.shard, table.reader, table.start_index, table.end_index, strict=True)
@@ -28,48 +29,48 @@ def shard_rows(cluster: Cluster, spec: Record, table: Any, shown: tuple[int, int
         found = readers.get(shard, [])
         start, stop = shard * size, min((shard + 1) * size, total)
         main = _main(found, table.mode)
-        vitals = cluster.vitals.get(main["worker_id"], {}) if main else {}
+        vitals = cluster.vitals.get(main.worker_id, {}) if main else {}
         if table.mode == "queue":
             progress = 100.0 * committed.get(shard, 0) / (stop - start)
         else:
-            progress = _progress(vitals, shares.get(main["worker_id"]) if main else None, epoch)
+            progress = _progress(vitals, shares.get(main.worker_id) if main else None, epoch)
         rows.append(
-            {
-                "shard_id": shard,
-                "worker_id": main["worker_id"] if main else None,
-                "rank": main["rank"] if main else None,
-                "alive": main["alive"] if main else None,
-                "start_index": start,
-                "end_index": stop,
-                "progress": progress,
-                "epoch": table.epoch if table.HasField("epoch") else _epoch(vitals, epoch),
-                "readers": found,
-                "task_id": table.task_id or None,
-                "mode": table.mode or None,
-            }
+            Shard(
+                shard_id=shard,
+                worker_id=main.worker_id if main else None,
+                rank=main.rank if main else None,
+                alive=main.alive if main else None,
+                start_index=start,
+                end_index=stop,
+                progress=progress,
+                epoch=table.epoch if table.HasField("epoch") else _epoch(vitals, epoch),
+                readers=found,
+                task_id=table.task_id or None,
+                mode=table.mode or None,
+            )
         )
     return rows
 
 
-def _reader(table: Any, number: int, start: int, stop: int) -> Record:
+def _reader(table: Any, number: int, start: int, stop: int) -> ShardReader:
     rank = table.ranks[number]
-    return {
-        "worker_id": table.workers[number],
-        "rank": rank if rank >= 0 else None,
-        "alive": table.alive[number],
-        "start_index": start,
-        "end_index": stop,
-    }
+    return ShardReader(
+        worker_id=table.workers[number],
+        rank=rank if rank >= 0 else None,
+        alive=table.alive[number],
+        start_index=start,
+        end_index=stop,
+    )
 
 
-def _main(readers: list[Record], mode: str) -> Record | None:
+def _main(readers: list[ShardReader], mode: str) -> ShardReader | None:
     if not readers or mode == "queue":
         return readers[0] if readers else None
     read: dict[str, int] = {}
     for one in readers:
-        read[one["worker_id"]] = read.get(one["worker_id"], 0) + one["end_index"] - one["start_index"]
+        read[one.worker_id] = read.get(one.worker_id, 0) + one.end_index - one.start_index
     most = max(read, key=lambda worker_id: read[worker_id])
-    return next(one for one in readers if one["worker_id"] == most)
+    return next(one for one in readers if one.worker_id == most)
 
 
 def _epoch(vitals: Record, asked: int | None) -> int | None:

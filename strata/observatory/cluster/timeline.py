@@ -10,12 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from strata.observatory.answers.timeline import AttemptRow, TaskCourse, TimeShares
+from strata.types.tasks import TaskStatus
+
 __all__ = ["Attempt", "Course", "Facts", "activity", "course_view", "plan_shares"]
 
 _ENDED = frozenset({"completed", "failed", "stopped"})
 # Ranks work before their first heartbeat tells of it, and after the last one: less than this of each attempt is the
 # edge of what was seen, not a time in which nobody looked.
 _EDGE_S = 4.0
+_DOING = ("training", "barrier", "checkpoint", "section")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +91,11 @@ def activity(vitals: dict[str, Any]) -> str:
     return "section" if section else "training"
 
 
-def plan_shares(course: Course, facts: dict[int, Facts], now: float) -> dict[str, float | None]:
+def plan_shares(course: Course, facts: dict[int, Facts], now: float) -> TimeShares | None:
     """Seconds of wall time since the first start, by what they went into; the parts add up to `wall_s`."""
     ordered = [course.attempts[number] for number in sorted(course.attempts)]
     if not ordered:
-        return {}
+        return None
     starting, recovering, lost, work = 0.0, 0.0, 0.0, 0.0
     for place, attempt in enumerate(ordered):
         end = attempt.ended_at if attempt.ended_at is not None else now
@@ -107,9 +111,19 @@ def plan_shares(course: Course, facts: dict[int, Facts], now: float) -> dict[str
     last = ordered[-1]
     if last.status == "recovering" and last.ended_at is not None:
         recovering += now - last.ended_at
-    wall = starting + recovering + work
-    split = _split(course, max(0.0, work - lost))
-    return {"wall_s": wall, "starting_s": starting, "recovering_s": recovering, "lost_s": lost, **split}
+    useful = max(0.0, work - lost)
+    seen, doing = _seen(course, useful)
+    return TimeShares(
+        wall_s=starting + recovering + work,
+        starting_s=starting,
+        recovering_s=recovering,
+        lost_s=lost,
+        training_s=doing.get("training"),
+        barrier_s=doing.get("barrier"),
+        checkpoint_s=doing.get("checkpoint"),
+        section_s=doing.get("section"),
+        unmeasured_s=useful - seen,
+    )
 
 
 def _working(attempt: Attempt, facts: Facts, end: float) -> float:
@@ -120,16 +134,14 @@ def _working(attempt: Attempt, facts: Facts, end: float) -> float:
     return end if attempt.ended_at is None else attempt.started_at
 
 
-def _split(course: Course, useful: float) -> dict[str, float | None]:
-    """Useful time by what ranks were seen doing; what was not watched is of its own kind."""
-    names = ("training", "barrier", "checkpoint", "section")
+def _seen(course: Course, useful: float) -> tuple[float, dict[str, float]]:
+    """How much of the useful time was watched, and what ranks were seen doing in it; nothing when nobody looked."""
     watched = sum(course.samples.values())
     if watched <= 0:
-        return {**{f"{name}_s": None for name in names}, "unmeasured_s": useful}
+        return 0.0, {}
     edges = max(_EDGE_S * len(course.attempts), useful / 20)
     seen = useful if useful - course.watched_s < edges else min(useful, course.watched_s)
-    parts: dict[str, float | None] = {f"{name}_s": seen * course.samples.get(name, 0.0) / watched for name in names}
-    return {**parts, "unmeasured_s": useful - seen}
+    return seen, {name: seen * course.samples.get(name, 0.0) / watched for name in _DOING}
 
 
 def _lost(course: Course, attempt: Attempt, facts: Facts) -> float | None:
@@ -143,29 +155,30 @@ def _lost(course: Course, attempt: Attempt, facts: Facts) -> float | None:
     return max(0.0, attempt.ended_at - max(facts.resumed_step_at or facts.working_at, facts.working_at))
 
 
-def course_view(task_id: str, course: Course, facts: dict[int, Facts], now: float) -> dict[str, Any]:
+def course_view(task_id: str, course: Course, facts: dict[int, Facts], now: float) -> TaskCourse:
     """The answer of GET /api/tasks/{id}/course."""
     shares = plan_shares(course, facts, now)
-    training, wall = shares.get("training_s"), shares.get("wall_s")
     ordered = [course.attempts[number] for number in sorted(course.attempts)]
     rows = [_row(course, attempt, facts.get(attempt.number, Facts())) for attempt in ordered]
-    goodput = 100.0 * training / wall if training is not None and wall else None
-    return {"task_id": task_id, "attempts": rows, "shares": shares or None, "goodput_percent": goodput}
+    goodput = None
+    if shares is not None and shares.training_s is not None and shares.wall_s:
+        goodput = 100.0 * shares.training_s / shares.wall_s
+    return TaskCourse(task_id=task_id, attempts=rows, shares=shares, goodput_percent=goodput)
 
 
-def _row(course: Course, attempt: Attempt, facts: Facts) -> dict[str, Any]:
+def _row(course: Course, attempt: Attempt, facts: Facts) -> AttemptRow:
     following = course.attempts.get(attempt.number + 1)
     back_to = following.resume_step if following is not None else None
     redone = facts.top_step - (back_to or 0) if facts.top_step is not None and following is not None else None
-    return {
-        "attempt": attempt.number,
-        "status": attempt.status,
-        "reason": attempt.reason or None,
-        "started_at_ms": round(attempt.started_at * 1000),
-        "working_at_ms": None if facts.working_at is None else round(facts.working_at * 1000),
-        "ended_at_ms": None if attempt.ended_at is None else round(attempt.ended_at * 1000),
-        "resume_step": attempt.resume_step,
-        "top_step": facts.top_step,
-        "lost_steps": None if redone is None else max(0, redone),
-        "lost_s": _lost(course, attempt, facts),
-    }
+    return AttemptRow(
+        attempt=attempt.number,
+        status=TaskStatus(attempt.status),
+        reason=attempt.reason or None,
+        started_at_ms=round(attempt.started_at * 1000),
+        working_at_ms=None if facts.working_at is None else round(facts.working_at * 1000),
+        ended_at_ms=None if attempt.ended_at is None else round(attempt.ended_at * 1000),
+        resume_step=attempt.resume_step,
+        top_step=facts.top_step,
+        lost_steps=None if redone is None else max(0, redone),
+        lost_s=_lost(course, attempt, facts),
+    )

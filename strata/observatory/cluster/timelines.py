@@ -13,6 +13,7 @@ from typing import Any
 
 from strata.clock import Clock
 from strata.errors import StoreUnavailable, StrataError
+from strata.observatory.answers.timeline import TaskCourse
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.cluster.timeline import Attempt, Course, Facts, activity, course_view
@@ -95,7 +96,7 @@ class CourseBook:
                 seen = json.loads(row["message"])
                 self._of(row["task_id"]).restore(seen["samples"], seen["watched_s"])
 
-    async def view(self, task_id: str) -> dict[str, Any]:
+    async def view(self, task_id: str) -> TaskCourse:
         """Attempts and shares as of now; the store is asked only for what cannot change any more, or is not known."""
         course = self._of(task_id)
         facts = {}

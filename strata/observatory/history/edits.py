@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from strata.clock import Clock
 from strata.errors import Conflict, InvalidArgument, NotFound, Refused, StoreUnavailable, StrataError
+from strata.observatory.answers.runs import RunInfo
 from strata.observatory.live.view import LiveView
 from strata.observatory.store.base import Store
 from strata.observatory.store.sql import RUN_EDITS
 from strata.observatory.store.writer import StoreWriter
-from strata.types.metrics import RunInfo
 
 __all__ = ["RunEditor", "why_not_deletable"]
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from strata.errors import InvalidArgument, StoreUnavailable
+from strata.observatory.answers.logs import LogEntry
 from strata.observatory.batch.columns import Columns, log_entry
 from strata.observatory.records.times import parse_time
 from strata.observatory.store.base import Store
-from strata.types.logs import LogEntry, LogLevel
+from strata.types.logs import LogLevel
 
 __all__ = ["LogBook", "LogQuery"]
 
@@ -128,7 +129,8 @@ FROM {{db}}.logs WHERE {where} ORDER BY event_time DESC, id DESC LIMIT {query.li
 def _entry(row: dict[str, Any]) -> LogEntry:
     return LogEntry(
         id=row["id"],
-        time_ms=row["ms"],
+        timestamp=row["ms"] // 1000,
+        timestamp_ms=row["ms"],
         level=row["level"],
         message=row["message"],
         source=row["source"],

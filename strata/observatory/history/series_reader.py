@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from strata.errors import StoreUnavailable
+from strata.observatory.answers.checkpoints import CheckpointRow
+from strata.observatory.answers.series import RunSeries
 from strata.observatory.history.loader import History, StoredCurve, read_curves
 from strata.observatory.live.decimate import Curve, curve_of, thin
 from strata.observatory.live.view import LiveView
@@ -44,7 +46,7 @@ class CurveReader:
         series = self._live.series
         return number < len(series) and series.key(number).run_id not in self._live.runs.deleted
 
-    async def read(self, run_id: str, where: Mapping[str, Any], points: int) -> list[dict[str, Any]]:
+    async def read(self, run_id: str, where: Mapping[str, Any], points: int) -> list[RunSeries]:
         """`where` as in sql.curves, without the run; None means no limit."""
         self._live.tick()  # who has just sent points finds them
         narrowed = any(value is not None for name, value in where.items() if name != "metric")
@@ -60,7 +62,7 @@ class CurveReader:
             return self._from_cache(run_id, metric, points)  # what is live, while there is no more
         return await asyncio.to_thread(lambda: [_stored(curve, points) for curve in found])
 
-    async def checkpoint_rows(self, run_id: str) -> list[dict[str, Any]]:
+    async def checkpoint_rows(self, run_id: str) -> list[CheckpointRow]:
         """The newest thousand points of its `checkpoint*` metrics as they were written, with what their tags say."""
         await self._settle(run_id)
         rows = (await self._store.query(CHECKPOINT_ROWS, {"run": run_id})).to_pylist()
@@ -88,7 +90,7 @@ class CurveReader:
         numbers = [number for number in series.of_run(run_id) if metric in (None, series.key(number).metric)]
         return bool(numbers) and all(self._live.cache.has(number) for number in numbers)
 
-    def _from_cache(self, run_id: str, metric: str | None, points: int) -> list[dict[str, Any]]:
+    def _from_cache(self, run_id: str, metric: str | None, points: int) -> list[RunSeries]:
         series, cache = self._live.series, self._live.cache
         answers = []
         for number in series.of_run(run_id):
@@ -100,17 +102,17 @@ class CurveReader:
         return answers
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
+def _row(row: dict[str, Any]) -> CheckpointRow:
     text, milliseconds = row.pop("tags_json"), row.pop("ms")
     try:
         tags = json.loads(text) if text else {}
     except ValueError:
         tags = {"tags_json": text}  # somebody else's column: whatever it holds is shown
-    times = {"event_time": milliseconds // 1000, "event_time_ms": milliseconds}
-    return {**row, **times, "tags": tags if isinstance(tags, dict) else {"tags_json": text}}
+    tags = tags if isinstance(tags, dict) else {"tags_json": text}
+    return CheckpointRow(**row, event_time=milliseconds // 1000, event_time_ms=milliseconds, tags=tags)
 
 
-def _stored(found: StoredCurve, points: int) -> dict[str, Any]:
+def _stored(found: StoredCurve, points: int) -> RunSeries:
     curve = curve_of(found.buckets)
     stats = found.stats
     if np.isfinite(stats.last_value) and (len(curve) == 0 or curve.steps[-1] < stats.last_step):
@@ -126,19 +128,19 @@ def _stored(found: StoredCurve, points: int) -> dict[str, Any]:
     return _answer(found.key, found.unit, thin(curve, points), stats.total_points, stats.nan_count)
 
 
-def _answer(key: SeriesKey, unit: str, curve: Curve, total: int, bad: int) -> dict[str, Any]:
-    return {
-        "metric": key.metric,
-        "host": key.host,
-        "rank": key.rank,
-        "device": key.device,
-        "unit": unit,
-        "steps": curve.steps,
-        "times": curve.times,
-        "values": curve.values,
-        "min": curve.low,
-        "max": curve.high,
-        "bad": curve.bad,
-        "total_points": total,
-        "nan_count": bad,
-    }
+def _answer(key: SeriesKey, unit: str, curve: Curve, total: int, bad: int) -> RunSeries:
+    return RunSeries(
+        metric=key.metric,
+        host=key.host,
+        rank=key.rank,
+        device=key.device,
+        unit=unit,
+        steps=curve.steps,
+        times=curve.times,
+        values=curve.values,
+        min=curve.low,
+        max=curve.high,
+        bad=curve.bad,
+        total_points=total,
+        nan_count=bad,
+    )

@@ -2,12 +2,13 @@
 it works offline and under the site's strict content policy.
 """
 
+import asyncio
 from collections.abc import Iterator
 from html import escape
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, JSONResponse
 
 __all__ = ["add_api_page", "render"]
 
@@ -22,11 +23,15 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def add_api_page(app: FastAPI) -> None:
-    """GET /docs; the schema itself stays at /openapi.json."""
+    """GET /docs and the schema itself. It is made on first use, which takes half a second: never on the loop."""
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def description() -> JSONResponse:
+        return JSONResponse(await asyncio.to_thread(app.openapi))
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(render(app.openapi()))
+        return HTMLResponse(render(await asyncio.to_thread(app.openapi)))
 
 
 def render(schema: dict[str, Any]) -> str:

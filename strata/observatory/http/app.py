@@ -8,7 +8,7 @@ from strata.observatory.http.body_limit import BodyLimit
 from strata.observatory.http.checkpoints import checkpoints_router
 from strata.observatory.http.cluster import cluster_router
 from strata.observatory.http.datasets import datasets_router
-from strata.observatory.http.errors import install_error_handlers
+from strata.observatory.http.errors import ERROR_ANSWERS, install_error_handlers
 from strata.observatory.http.export import export_router
 from strata.observatory.http.history import history_router
 from strata.observatory.http.logs import logs_router
@@ -44,7 +44,13 @@ _ROUTERS = (
 def create_app(parts: Parts) -> FastAPI:
     """Endpoints first; the dashboard's catch-all last."""
     app = FastAPI(
-        title="Strata", version=__version__, description="Distributed training, live.", docs_url=None, redoc_url=None
+        title="Strata",
+        version=__version__,
+        description="Distributed training, live.",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        responses=ERROR_ANSWERS,
     )
     install_error_handlers(app)
     add_api_page(app)

@@ -1,12 +1,11 @@
 """Checkpoints that people keep: a pin in the checkpoint's own store, which retention honours."""
 
 from fastapi import APIRouter
-from starlette.responses import Response
 
+from strata.observatory.answers.checkpoints import Pinned
 from strata.observatory.http.body import Body
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.payload import json_bytes
-from strata.observatory.records.encoding import encode
+from strata.observatory.http.payload import Answer, answer
 
 __all__ = ["checkpoints_router"]
 
@@ -22,15 +21,15 @@ def checkpoints_router(parts: Parts) -> APIRouter:
     router = APIRouter(tags=["checkpoints"])
 
     @router.post("/api/checkpoints/{checkpoint_id}/pin")
-    async def pin(checkpoint_id: str, body: Pin | None = None) -> Response:
+    async def pin(checkpoint_id: str, body: Pin | None = None) -> Answer[Pinned]:
         return await _set(checkpoint_id, pinned=body is None or body.pinned)
 
     @router.post("/api/checkpoints/{checkpoint_id}/unpin")
-    async def unpin(checkpoint_id: str) -> Response:
+    async def unpin(checkpoint_id: str) -> Answer[Pinned]:
         return await _set(checkpoint_id, pinned=False)
 
-    async def _set(checkpoint_id: str, *, pinned: bool) -> Response:
+    async def _set(checkpoint_id: str, *, pinned: bool) -> Answer[Pinned]:
         await parts.pins.set(checkpoint_id, pinned=pinned)
-        return json_bytes(encode({"success": True, "id": checkpoint_id, "pinned": pinned}))
+        return answer(Pinned(success=True, id=checkpoint_id, pinned=pinned))
 
     return router

@@ -1,16 +1,18 @@
 """The cluster's collections, sent as the read model encoded them."""
 
 from fastapi import APIRouter
-from starlette.responses import Response
 
+from strata.observatory.answers.alerts import Alert
+from strata.observatory.answers.checkpoints import Checkpoint
+from strata.observatory.answers.cluster import COLLECTIONS, Barrier, Dashboard, SystemMetrics
+from strata.observatory.answers.workers import Worker
 from strata.observatory.history.logbook import LogQuery
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.payload import json_bytes
-from strata.observatory.records.encoding import encode
+from strata.observatory.http.payload import Answer, answer
+from strata.observatory.records.encoding import encoded
 
 __all__ = ["cluster_router"]
 
-_DASHBOARD = ("coordinator", "workers", "datasets", "checkpoints", "barriers", "metrics", "tasks")
 _DASHBOARD_LOGS = 100
 
 
@@ -19,30 +21,28 @@ def cluster_router(parts: Parts) -> APIRouter:
     router = APIRouter(tags=["cluster"])
 
     @router.get("/api/workers")
-    async def workers() -> Response:
-        return json_bytes(parts.board.body("workers"))
+    async def workers() -> Answer[list[Worker]]:
+        return Answer(parts.board.body("workers"))
 
     @router.get("/api/checkpoints")
-    async def checkpoints() -> Response:
-        return json_bytes(parts.board.body("checkpoints"))
+    async def checkpoints() -> Answer[list[Checkpoint]]:
+        return Answer(parts.board.body("checkpoints"))
 
     @router.get("/api/barriers")
-    async def barriers() -> Response:
-        return json_bytes(parts.board.body("barriers"))
+    async def barriers() -> Answer[list[Barrier]]:
+        return Answer(parts.board.body("barriers"))
 
     @router.get("/api/metrics")
-    async def metrics() -> Response:
-        return json_bytes(parts.board.body("metrics"))
+    async def metrics() -> Answer[SystemMetrics]:
+        return Answer(parts.board.body("metrics"))
 
     @router.get("/api/alerts")
-    async def alerts() -> Response:
-        return json_bytes(encode(parts.alerts.newest()))
+    async def alerts() -> Answer[list[Alert]]:
+        return answer(parts.alerts.newest())
 
     @router.get("/api/dashboard")
-    async def dashboard() -> Response:
+    async def dashboard() -> Answer[Dashboard]:
         logs = await parts.logs.search(LogQuery(limit=_DASHBOARD_LOGS))
-        pieces = [b'"%b":%b' % (name.encode(), parts.board.body(name)) for name in _DASHBOARD]
-        pieces.append(b'"logs":%b' % encode([entry.to_dict() for entry in logs]))
-        return json_bytes(b"{%b}" % b",".join(pieces))
+        return answer(Dashboard(**{name: encoded(parts.board.body(name)) for name in COLLECTIONS}, logs=logs))
 
     return router

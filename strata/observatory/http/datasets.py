@@ -4,16 +4,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import Field
-from starlette.responses import Response
 
 from strata.errors import UnknownDataset
+from strata.observatory.answers.datasets import Dataset, DatasetRegistered, Shard
+from strata.observatory.answers.previews import Preview
 from strata.observatory.cluster.shards import shard_rows
 from strata.observatory.http.body import Body, Int64
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.payload import json_bytes
+from strata.observatory.http.payload import Answer, answer
 from strata.observatory.previews.files import FileReaders
 from strata.observatory.previews.samples import shape_preview
-from strata.observatory.records.encoding import encode
 from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.workers import check_metadata
 
@@ -44,15 +44,23 @@ def datasets_router(parts: Parts) -> APIRouter:
     router = APIRouter(tags=["datasets"])
 
     @router.get("/api/datasets")
-    async def datasets() -> Response:
-        return json_bytes(parts.board.body("datasets"))
+    async def datasets() -> Answer[list[Dataset]]:
+        return Answer(parts.board.body("datasets"))
 
     @router.post("/api/datasets")
-    async def register(body: RegisterDataset) -> Response:
+    async def register(body: RegisterDataset) -> Answer[DatasetRegistered]:
         spec = await _spec(body, parts.files)
         shards = await parts.commands.register_dataset(spec)
-        answer = {"success": True, "id": spec.dataset_id, "dataset_id": spec.dataset_id, "total_shards": shards}
-        return json_bytes(encode({**answer, "total_samples": spec.total_samples, "shard_size": spec.shard_size}))
+        return answer(
+            DatasetRegistered(
+                success=True,
+                id=spec.dataset_id,
+                dataset_id=spec.dataset_id,
+                total_shards=shards,
+                total_samples=spec.total_samples,
+                shard_size=spec.shard_size,
+            )
+        )
 
     @router.get("/api/datasets/{dataset_id}/shards")
     async def shards(
@@ -61,28 +69,26 @@ def datasets_router(parts: Parts) -> APIRouter:
         task_id: str | None = None,
         first_shard: Annotated[int, Query(ge=0, le=_MAX_INT)] = 0,
         limit: Annotated[int, Query(ge=1, le=_MAX_SHOWN)] = _SHOWN,
-    ) -> Response:
+    ) -> Answer[list[Shard]]:
         spec = _known(parts, dataset_id)
         table = await parts.commands.shard_table(dataset_id, task_id, first_shard, limit)
-        return json_bytes(encode(shard_rows(parts.board.cluster, spec, table, (first_shard, limit), epoch)))
+        return answer(shard_rows(parts.board.cluster, spec, table, (first_shard, limit), epoch))
 
     @router.get("/api/datasets/{dataset_id}/preview")
     async def preview(
         dataset_id: str, worker_id: str | None = None, n: Annotated[int, Query(ge=1, le=32)] = 8
-    ) -> Response:
+    ) -> Answer[Preview]:
         spec = _known(parts, dataset_id)
         found = parts.samples.find(dataset_id, worker_id or None)
         if found is not None:
             worker, sample = found
-            shaped = {**shape_preview(sample, n), "worker_id": worker, "note": None}
-        elif worker_id:  # what others read, or what the files hold, would pass for what this worker reads
+            return answer(shape_preview(dataset_id, sample, n, worker, None))
+        if worker_id:  # what others read, or what the files hold, would pass for what this worker reads
             note = f"Worker {worker_id[:80]} has reported no samples of this dataset."
-            shaped = {**shape_preview({"rows": []}, n), "worker_id": None, "note": note}
-        else:
-            rows = await parts.files.preview(spec["path"], spec["format"], count=n, epoch=0, seed=spec["seed"])
-            note = "No worker has reported samples yet: this is the start of the first epoch, read from the files."
-            shaped = {**shape_preview({**rows, "rows": rows}, n), "worker_id": None, "note": note}
-        return json_bytes(encode({"dataset_id": dataset_id, **shaped}))
+            return answer(shape_preview(dataset_id, {"rows": []}, n, None, note))
+        rows = await parts.files.preview(spec["path"], spec["format"], count=n, epoch=0, seed=spec["seed"])
+        note = "No worker has reported samples yet: this is the start of the first epoch, read from the files."
+        return answer(shape_preview(dataset_id, {**rows, "rows": rows}, n, None, note))
 
     return router
 

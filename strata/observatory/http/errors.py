@@ -2,24 +2,31 @@
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from strata.errors import Internal, InvalidArgument, NotFound, StrataError
+from strata.observatory.answers.errors import ErrorAnswer, ErrorBody
 from strata.observatory.records.encoding import encode
 
-__all__ = ["error_response", "install_error_handlers"]
+__all__ = ["ERROR_ANSWERS", "error_response", "install_error_handlers"]
 
 _log = logging.getLogger(__name__)
+# For the description of the API: every route may answer so.
+ERROR_ANSWERS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorAnswer, "description": "The request cannot be done"},
+    "5XX": {"model": ErrorAnswer, "description": "The server cannot do it now"},
+}
 
 
 def error_response(
     error: StrataError, *, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The one form of an error over HTTP."""
-    body = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+    body = ErrorAnswer(error=ErrorBody(code=error.code, message=error.message, hint=error.hint))
     return Response(
         encode(body),
         status_code=status or int(error.http_status),

@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.background import BackgroundTask
@@ -15,13 +16,15 @@ from strata.types.names import check_name
 __all__ = ["export_router"]
 
 _TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_FILES: dict[int | str, dict[str, Any]] = {200: {"content": dict.fromkeys(_TYPES.values(), _BINARY)}}
 
 
 def export_router(parts: Parts) -> APIRouter:
     """Written to a temporary file first: a failure half-way is an error, not half a file."""
     router = APIRouter(tags=["runs"])
 
-    @router.get("/api/runs/{run_id}/export")
+    @router.get("/api/runs/{run_id}/export", response_class=FileResponse, responses=_FILES)
     async def export(run_id: str, format: Format = "csv") -> FileResponse:  # noqa: A002 - the query's word
         check_name("run_id", run_id)
         if run_id in parts.live.runs.deleted:  # a few of its rows may still wait to be removed

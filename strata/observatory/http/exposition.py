@@ -1,12 +1,15 @@
 """The observatory and the cluster it follows as Prometheus text."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from strata.observatory.answers.checkpoints import Checkpoint
+from strata.observatory.answers.tasks import Task
+from strata.observatory.answers.workers import Resources, Worker
 from strata.observatory.cluster import views
 from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.ingest.intake import IntakeCounts
@@ -100,11 +103,12 @@ class _Families(Collector):
     def _cluster(self) -> Iterator[Metric]:
         cluster = self._board.cluster
         workers, totals = views.workers(cluster), views.metrics(cluster)
-        yield GaugeMetricFamily("strata_active_workers", "Workers that train or save", value=totals["active_workers"])
+        yield GaugeMetricFamily("strata_active_workers", "Workers that train or save", value=totals.active_workers)
         yield _by_status("strata_workers", "Workers by status", workers)
         yield _by_status("strata_tasks", "Tasks by status", views.tasks(cluster))
         yield _by_status("strata_checkpoints", "Checkpoints by status", views.checkpoints(cluster))
-        yield from _resources([worker for worker in workers if worker["state"] != "lost" and worker["resources"]])
+        measured = [(one, one.resources) for one in workers if one.state != "lost" and one.resources is not None]
+        yield from _resources(measured)
         figures = cluster.figures
         for name, shown, text, divisor in _FIGURES:
             if figures.get(name) is not None:
@@ -117,28 +121,28 @@ class _Families(Collector):
             yield _histogram(figures)
 
 
-def _resources(workers: list[dict[str, Any]]) -> Iterator[Metric]:
+def _resources(workers: list[tuple[Worker, Resources]]) -> Iterator[Metric]:
     """Of workers that are alive and said what they use; what one did not measure it has no sample of."""
     for name, shown, text, divisor in _WORKER_GAUGES:
         family = GaugeMetricFamily(f"strata_worker_{shown}", text, labels=_WORKER_LABELS)
-        for worker in workers:
-            _add(family, _labels(worker), worker["resources"][name], divisor)
+        for worker, used in workers:
+            _add(family, _labels(worker), getattr(used, name), divisor)
         yield family
     for name, text in _WORKER_COUNTERS.items():
         counter = CounterMetricFamily(f"strata_worker_{name}", text, labels=_WORKER_LABELS)
-        for worker in workers:
-            _add(counter, _labels(worker), worker["resources"][name], 1)
+        for worker, used in workers:
+            _add(counter, _labels(worker), getattr(used, name), 1)
         yield counter
     for name, shown, text, divisor in _GPU_GAUGES:
         family = GaugeMetricFamily(f"strata_worker_gpu_{shown}", text, labels=[*_WORKER_LABELS, "gpu"])
-        for worker in workers:
-            for gpu in worker["resources"]["gpu_metrics"]:
-                _add(family, [*_labels(worker), str(gpu["gpu_id"])], gpu[name], divisor)
+        for worker, used in workers:
+            for gpu in used.gpu_metrics:
+                _add(family, [*_labels(worker), str(gpu.gpu_id)], getattr(gpu, name), divisor)
         yield family
 
 
-def _labels(worker: dict[str, Any]) -> list[str]:
-    return [worker["id"], worker["current_task"] or "", str(worker["rank"]), worker["host"] or ""]
+def _labels(worker: Worker) -> list[str]:
+    return [worker.id, worker.current_task or "", str(worker.rank), worker.host or ""]
 
 
 def _add(family: GaugeMetricFamily | CounterMetricFamily, labels: list[str], value: float | None, by: float) -> None:
@@ -146,10 +150,10 @@ def _add(family: GaugeMetricFamily | CounterMetricFamily, labels: list[str], val
         family.add_metric(labels, value / by)
 
 
-def _by_status(name: str, text: str, rows: list[dict[str, Any]]) -> Metric:
+def _by_status(name: str, text: str, rows: Sequence[Worker | Task | Checkpoint]) -> Metric:
     family = GaugeMetricFamily(name, text, labels=["status"])
-    for status in sorted({row["status"] for row in rows}):
-        family.add_metric([status], sum(row["status"] == status for row in rows))
+    for status in sorted({row.status for row in rows}):
+        family.add_metric([status], sum(row.status == status for row in rows))
     return family
 
 

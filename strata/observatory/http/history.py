@@ -1,15 +1,14 @@
 """Checkpoints of a run with its checkpoint metrics, and the Prometheus page."""
 
-from typing import Any
-
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from strata.errors import StoreUnavailable
+from strata.observatory.answers.checkpoints import RunCheckpoints
+from strata.observatory.answers.series import RunSeries
 from strata.observatory.cluster import views
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.payload import json_bytes
-from strata.observatory.records.encoding import encode
+from strata.observatory.http.payload import Answer, answer
 
 __all__ = ["history_router"]
 
@@ -20,21 +19,21 @@ def history_router(parts: Parts) -> APIRouter:
 
     @router.get("/checkpoints/{run_id}")
     @router.get("/api/checkpoints/{run_id}")
-    async def checkpoints(run_id: str) -> Response:
+    async def checkpoints(run_id: str) -> Answer[RunCheckpoints]:
         parts.live.tick()  # who has just sent points finds them
         info = parts.live.runs.info(run_id)
         names = {run_id, (info.task_id if info else None) or run_id}
-        found = {row["id"]: row for row in views.checkpoints(parts.board.cluster) if row["task_id"] in names}
+        found = {row.id: row for row in views.checkpoints(parts.board.cluster) if row.task_id in names}
         for name in names:
             try:
                 for row in await parts.keeper.of_run(name):
-                    found.setdefault(row["id"], row)
+                    found.setdefault(row.id, row)
             except StoreUnavailable:
                 break  # what the coordinator remembers is shown meanwhile
         mine = [one for name in _checkpoint_metrics(parts, run_id) for one in await _read(parts, run_id, name)]
         logged = await parts.curves.checkpoint_rows(run_id) if mine else []
-        rows = sorted(found.values(), key=lambda row: row["created_at_ms"] or 0, reverse=True)
-        return json_bytes(encode({"run_id": run_id, "checkpoints": rows, "series": mine, "rows": logged}))
+        rows = sorted(found.values(), key=lambda row: row.created_at_ms or 0, reverse=True)
+        return answer(RunCheckpoints(run_id=run_id, checkpoints=rows, series=mine, rows=logged))
 
     @router.get("/metrics", include_in_schema=False)
     async def prometheus() -> Response:
@@ -50,5 +49,5 @@ def _checkpoint_metrics(parts: Parts, run_id: str) -> list[str]:
     return sorted(name for name in names if name.startswith("checkpoint"))
 
 
-async def _read(parts: Parts, run_id: str, metric: str) -> list[dict[str, Any]]:
+async def _read(parts: Parts, run_id: str, metric: str) -> list[RunSeries]:
     return await parts.curves.read(run_id, {"metric": metric}, 2000)

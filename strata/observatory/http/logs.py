@@ -3,12 +3,11 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from starlette.responses import Response
 
+from strata.observatory.answers.logs import LogEntry
 from strata.observatory.history.logbook import LogQuery
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.payload import json_bytes
-from strata.observatory.records.encoding import encode
+from strata.observatory.http.payload import Answer, answer
 
 __all__ = ["logs_router"]
 
@@ -30,7 +29,7 @@ def logs_router(parts: Parts) -> APIRouter:
         q: str | None = None,
         before: Cursor = None,
         after: Cursor = None,
-    ) -> Response:
+    ) -> Answer[list[LogEntry]]:
         return await _answer(
             LogQuery(
                 limit=limit, level=level or None, source=source or None, task_id=task_id or None,
@@ -46,13 +45,13 @@ def logs_router(parts: Parts) -> APIRouter:
         q: str | None = None,
         before: Cursor = None,
         after: Cursor = None,
-    ) -> Response:
+    ) -> Answer[list[LogEntry]]:
         query = LogQuery(
             limit=limit, level=level or None, task_id=task_id, q=q or None, before=before or None, after=after or None
         )
         return await _answer(query)
 
-    async def _answer(query: LogQuery) -> Response:
-        return json_bytes(encode([entry.to_dict() for entry in await parts.logs.search(query)]))
+    async def _answer(query: LogQuery) -> Answer[list[LogEntry]]:
+        return answer(await parts.logs.search(query))
 
     return router

@@ -4,14 +4,13 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
 
 from strata.errors import InvalidArgument, NotFound
+from strata.observatory.answers.runs import PointsAccepted, RunDeleted, RunInfo, RunMetrics
 from strata.observatory.http.body import Body
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.payload import json_bytes
+from strata.observatory.http.payload import Answer, answer
 from strata.observatory.ingest.points import BODY_SCHEMA, from_json
-from strata.observatory.records.encoding import encode
 from strata.observatory.records.times import parse_time
 from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
@@ -36,22 +35,22 @@ def runs_router(parts: Parts) -> APIRouter:
 
     @router.get("/runs")
     @router.get("/api/runs")
-    async def runs() -> Response:
+    async def runs() -> Answer[list[RunInfo]]:
         parts.live.tick()  # who has just sent points finds the run
-        return json_bytes(encode([info.to_dict() for info in parts.live.runs.all()]))
+        return answer(parts.live.runs.all())
 
     @router.patch("/api/runs/{run_id}")
-    async def change(run_id: str, body: ChangeRun) -> Response:
+    async def change(run_id: str, body: ChangeRun) -> Answer[RunInfo]:
         changes = {name: value for name, value in body.model_dump().items() if value is not None}
         info = await parts.edits.change(run_id, changes)
-        return json_bytes(encode(info.to_dict()))
+        return answer(info)
 
     @router.delete("/api/runs/{run_id}")
-    async def delete(run_id: str) -> Response:
+    async def delete(run_id: str) -> Answer[RunDeleted]:
         info = parts.live.runs.info(run_id)
         task = parts.board.cluster.tasks.get((info.task_id if info else None) or run_id)
         rows_removed = await parts.edits.delete(run_id, task["status"] if task else None)
-        return json_bytes(encode({"success": True, "rows_removed": rows_removed}))
+        return answer(RunDeleted(success=True, rows_removed=rows_removed))
 
     @router.get("/metrics/{run_id}")
     @router.get("/api/metrics/{run_id}")
@@ -63,7 +62,7 @@ def runs_router(parts: Parts) -> APIRouter:
         from_time: Time = None,
         to_time: Time = None,
         points: Annotated[int, Query(ge=2, le=2000)] = 2000,
-    ) -> Response:
+    ) -> Answer[RunMetrics]:
         where = {
             "metric": metric,
             "from_step": from_step,
@@ -75,15 +74,15 @@ def runs_router(parts: Parts) -> APIRouter:
         found = [] if gone else await parts.curves.read(run_id, where, points)
         if not found and run_id not in parts.live.runs:
             raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")
-        return json_bytes(encode({"run_id": run_id, "series": found}))
+        return answer(RunMetrics(run_id=run_id, series=found))
 
     @router.post("/api/runs/{run_id}/points", openapi_extra=_POINTS_BODY)
-    async def add_points(run_id: str, request: Request) -> Response:
+    async def add_points(run_id: str, request: Request) -> Answer[PointsAccepted]:
         check_name("run_id", run_id)
         parts.edits.check_open(run_id)
         message = from_json(run_id, await _body(request), round(parts.clock.wall() * 1000))
         accepted = await parts.intake.accept(message)
-        return json_bytes(encode({"accepted": accepted.points}))
+        return answer(PointsAccepted(accepted=accepted.points))
 
     return router
 

@@ -2,17 +2,16 @@
 stream's epoch.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
-from starlette.responses import Response
 
 from strata.errors import InvalidArgument
+from strata.observatory.answers.series import OutlineAnswer, PointsAnswer, SeriesPoints
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.payload import json_bytes
+from strata.observatory.http.payload import Answer, answer
 from strata.observatory.live.decimate import Curve
 from strata.observatory.live.tally import SeriesStats
-from strata.observatory.records.encoding import encode
 
 __all__ = ["series_router"]
 
@@ -27,41 +26,42 @@ def series_router(parts: Parts) -> APIRouter:
     async def series(
         ids: Annotated[str, Query(description="numbers of series, comma separated, at most 1000")],
         points: Annotated[int, Query(ge=2, le=2000)] = 500,
-    ) -> Response:
+    ) -> Answer[PointsAnswer]:
         live = parts.live
         asked = _numbers(ids)
         numbers = await parts.curves.bring(asked)
         curves = live.cache.curves(numbers, points)
         found = [
-            _answer(number, curve, live.cache.stats(number)) for number, curve in zip(numbers, curves, strict=True)
+            _points(number, curve, live.cache.stats(number)) for number, curve in zip(numbers, curves, strict=True)
         ]
         missing = sorted(set(asked) - set(numbers))
-        return json_bytes(encode({"epoch": parts.broadcaster.epoch, "series": found, "missing": missing}))
+        return answer(PointsAnswer(epoch=parts.broadcaster.epoch, series=found, missing=missing))
 
     @router.get("/api/outline")
     async def outline(
         runs: Annotated[str, Query(description="run ids, comma separated, that a snapshot named in omitted_runs")],
-    ) -> Response:
+    ) -> Answer[OutlineAnswer]:
         known = [run_id for run_id in runs.split(",") if run_id in parts.live.runs]
         parts.live.tick()
-        return json_bytes(encode({"epoch": parts.broadcaster.epoch, "outline": parts.live.outline(known)}))
+        return answer(OutlineAnswer(epoch=parts.broadcaster.epoch, outline=parts.live.outline(known)))
 
     return router
 
 
-def _answer(number: int, curve: Curve, stats: SeriesStats) -> dict[str, Any]:
-    answer = {
-        "id": number,
-        "total_points": stats.total_points,
-        "nan_count": stats.nan_count,
-        "steps": curve.steps,
-        "times": curve.times,
-        "values": curve.values,
-    }
+def _points(number: int, curve: Curve, stats: SeriesStats) -> SeriesPoints:
     # Where every point is itself, the band is the line: three of six columns need not be sent.
-    if len(curve) < stats.total_points:
-        answer |= {"min": curve.low, "max": curve.high, "bad": curve.bad}
-    return answer
+    merged = len(curve) < stats.total_points
+    return SeriesPoints(
+        id=number,
+        total_points=stats.total_points,
+        nan_count=stats.nan_count,
+        steps=curve.steps,
+        times=curve.times,
+        values=curve.values,
+        min=curve.low if merged else None,
+        max=curve.high if merged else None,
+        bad=curve.bad if merged else None,
+    )
 
 
 def _numbers(text: str) -> list[int]:

@@ -4,12 +4,11 @@ never in an address, where histories, logs and referrers would keep it."""
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
-from starlette.responses import Response
 
+from strata.observatory.answers.status import Success
 from strata.observatory.http.auth import COOKIE, SESSION_S
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.payload import json_bytes
-from strata.observatory.records.encoding import encode
+from strata.observatory.http.payload import Answer, answer
 
 __all__ = ["session_router"]
 
@@ -27,16 +26,16 @@ def session_router(parts: Parts) -> APIRouter:
     router = APIRouter(tags=["session"])
 
     @router.post("/api/session")
-    async def sign_in(body: SignIn, request: Request) -> Response:
+    async def sign_in(body: SignIn, request: Request) -> Answer[Success]:
         value = parts.guard.open_session(body.token.strip())
-        response = json_bytes(encode({"success": True}))
+        response = answer(Success(success=True))
         secure = request.url.scheme == "https"
         response.set_cookie(COOKIE, value, httponly=True, samesite="strict", secure=secure, max_age=SESSION_S)
         return response
 
     @router.delete("/api/session")
-    async def sign_out() -> Response:
-        response = json_bytes(encode({"success": True}))
+    async def sign_out() -> Answer[Success]:
+        response = answer(Success(success=True))
         response.delete_cookie(COOKIE)
         return response
 

@@ -1,15 +1,14 @@
 """Is it up, and is the coordinator reachable from here?"""
 
 from fastapi import APIRouter
-from starlette.responses import Response
 
+from strata.observatory.answers.status import Health, Status
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.payload import json_bytes
-from strata.observatory.records.encoding import encode
+from strata.observatory.http.payload import Answer, answer
 
 __all__ = ["status_router"]
 
-_OK = encode({"status": "ok"})
+_OK = Health(status="ok")
 
 
 def status_router(parts: Parts) -> APIRouter:
@@ -18,11 +17,11 @@ def status_router(parts: Parts) -> APIRouter:
 
     @router.get("/health")
     @router.get("/api/health")
-    async def health() -> Response:
-        return json_bytes(_OK)
+    async def health() -> Answer[Health]:
+        return answer(_OK)
 
     @router.get("/api/status")
-    async def status() -> Response:
-        return json_bytes(encode(parts.board.status()))
+    async def status() -> Answer[Status]:
+        return answer(parts.board.status())
 
     return router

@@ -9,12 +9,15 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
 from strata.errors import InvalidArgument
+from strata.observatory.answers.stream import StreamEvents
 from strata.observatory.http.parts import Parts
 from strata.observatory.stream.ring import Filter
 
 __all__ = ["stream_router"]
 
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+_DATA = {"schema": {"$ref": "#/components/schemas/StreamEvents"}}
+_EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": _DATA}}}
 _TOPICS = frozenset({"metrics", "state", "logs", "alerts"})
 
 
@@ -34,8 +37,8 @@ def stream_router(parts: Parts) -> APIRouter:
     """SSE by hand: each event is encoded once for all clients, and nothing may buffer it on its way."""
     router = APIRouter(tags=["stream"])
 
-    @router.get("/stream")
-    @router.get("/api/stream")
+    @router.get("/stream", response_class=Response, response_model=StreamEvents, responses=_EVENTS)
+    @router.get("/api/stream", response_class=Response, response_model=StreamEvents, responses=_EVENTS)
     async def stream(
         runs: Annotated[str | None, Query(description="run ids, comma separated")] = None,
         topics: Annotated[str | None, Query(description="of metrics, state, logs, alerts")] = None,

@@ -1,18 +1,19 @@
 """Tasks: list, submit, stop, resume. A view never writes state, it sends a command."""
 
-import json
 import uuid
 from typing import Any
 
 from fastapi import APIRouter, Header
 from pydantic import Field
-from starlette.responses import Response
 
 from strata.errors import UnknownTask
+from strata.observatory.answers.status import Success
+from strata.observatory.answers.tasks import Task, TaskCreated, TaskResumed
+from strata.observatory.answers.timeline import TaskCourse
+from strata.observatory.cluster import views
 from strata.observatory.http.body import Body, Int32
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.payload import json_bytes
-from strata.observatory.records.encoding import encode
+from strata.observatory.http.payload import Answer, answer
 from strata.types.tasks import TaskSpec
 
 __all__ = ["tasks_router"]
@@ -38,24 +39,26 @@ def tasks_router(parts: Parts) -> APIRouter:
     router = APIRouter(tags=["tasks"])
 
     @router.get("/api/tasks")
-    async def tasks() -> Response:
-        return json_bytes(parts.board.body("tasks"))
+    async def tasks() -> Answer[list[Task]]:
+        return Answer(parts.board.body("tasks"))
 
     @router.get("/api/tasks/{task_id}")
-    async def task(task_id: str) -> Response:
-        for found in json.loads(parts.board.body("tasks")):
-            if found["id"] == task_id:
-                return json_bytes(encode(found))
+    async def task(task_id: str) -> Answer[Task]:
+        for found in views.tasks(parts.board.cluster):
+            if found.id == task_id:
+                return answer(found)
         raise UnknownTask(f"no task {task_id[:80]!r} is known")
 
     @router.get("/api/tasks/{task_id}/course")
-    async def course(task_id: str) -> Response:
+    async def course(task_id: str) -> Answer[TaskCourse]:
         if task_id not in parts.board.cluster.tasks:
             raise UnknownTask(f"no task {task_id[:80]!r} is known")
-        return json_bytes(encode(await parts.courses.view(task_id)))
+        return answer(await parts.courses.view(task_id))
 
     @router.post("/api/tasks")
-    async def submit(body: CreateTask, idempotency_key: str | None = Header(None, max_length=200)) -> Response:
+    async def submit(
+        body: CreateTask, idempotency_key: str | None = Header(None, max_length=200)
+    ) -> Answer[TaskCreated]:
         spec = TaskSpec(
             name=body.name,
             type=body.type,
@@ -69,18 +72,18 @@ def tasks_router(parts: Parts) -> APIRouter:
             working_dir=body.working_dir,
         )
         task_id = await parts.commands.submit_task(spec, idempotency_key or uuid.uuid4().hex)
-        return json_bytes(encode({"task_id": task_id}))
+        return answer(TaskCreated(task_id=task_id))
 
     @router.post("/api/tasks/{task_id}/stop")
-    async def stop(task_id: str, now: bool = False) -> Response:
+    async def stop(task_id: str, now: bool = False) -> Answer[Success]:
         """`now`: give its ranks no time to save."""
         await parts.commands.stop_task(task_id, "stopped from the dashboard", hurry=now)
-        return json_bytes(encode({"success": True}))
+        return answer(Success(success=True))
 
     @router.post("/api/tasks/{task_id}/resume")
-    async def resume(task_id: str) -> Response:
+    async def resume(task_id: str) -> Answer[TaskResumed]:
         """Go on with a stopped or failed task from its last good checkpoint: same task, same run, fresh budgets."""
         step = await parts.commands.resume_task(task_id, "resumed from the dashboard")
-        return json_bytes(encode({"success": True, "from_step": step}))
+        return answer(TaskResumed(success=True, from_step=step))
 
     return router

@@ -1,15 +1,15 @@
 """Many series in few bytes: who they are and the newest point of each, as columns. Their points are asked for apart."""
 
 from collections.abc import Iterable
-from typing import Any
 
+from strata.observatory.answers.series import Outline
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.live.tally import Tally
 
 __all__ = ["outline_of"]
 
 
-def outline_of(numbers: list[int], series: SeriesTable, tally: Tally) -> dict[str, Any]:
+def outline_of(numbers: list[int], series: SeriesTable, tally: Tally) -> Outline:
     """Ten thousand series in about half a megabyte: names once, rows refer to them by position."""
     keys = [series.key(number) for number in numbers]
     runs, run = _coded(key.run_id for key in keys)
@@ -17,24 +17,24 @@ def outline_of(numbers: list[int], series: SeriesTable, tally: Tally) -> dict[st
     hosts, host = _coded(key.host for key in keys)
     units, unit = _coded(series.unit(number) for number in numbers)
     newest = tally.many(numbers)
-    return {
-        "runs": runs,
-        "metrics": metrics,
-        "hosts": hosts,
-        "units": units,
-        "id": numbers,
-        "run": run,
-        "metric": metric,
-        "host": host,
-        "rank": [key.rank for key in keys],
-        "device": [key.device for key in keys],
-        "unit": unit,
-        "total_points": newest.totals,
-        "nan_count": newest.nans,
-        "step": newest.steps,
-        "time": newest.times,
-        "value": newest.values,
-    }
+    return Outline(
+        runs=runs,
+        metrics=metrics,
+        hosts=hosts,
+        units=units,
+        id=numbers,
+        run=run,
+        metric=metric,
+        host=host,
+        rank=[key.rank for key in keys],
+        device=[key.device for key in keys],
+        unit=unit,
+        total_points=newest.totals,
+        nan_count=newest.nans,
+        step=newest.steps,
+        time=newest.times,
+        value=newest.values,
+    )
 
 
 def _coded(words: Iterable[str]) -> tuple[list[str], list[int]]:

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from strata.clock import Clock
+from strata.observatory.answers.runs import RunInfo
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.live.view import LiveView
 from strata.protocol.generated.telemetry_pb2 import Batch
-from strata.types.metrics import RunInfo
 
 __all__ = ["RunEnds"]
 
@@ -50,7 +50,7 @@ class RunEnds:
         self._live.publish_runs()
         for run_id in changed:
             info = self._live.runs.info(run_id)
-            if info is None or info.is_active or info.status in (None, info.state.value):
+            if info is None or info.is_active or info.status in (None, info.state):
                 continue
             with self._aside.guard("run states", f"the end of run {run_id}"):
                 await self._accept(self._row(info))
@@ -58,5 +58,5 @@ class RunEnds:
     def _row(self, info: RunInfo) -> Batch:
         batch = Batch(batch_id=f"run-end-{uuid.uuid4().hex}")
         now_ms = round(self._clock.wall() * 1000)
-        batch.runs.add(run_id=info.run_id, status=info.state.value, reason=info.reason, updated_at_ms=now_ms)
+        batch.runs.add(run_id=info.run_id, status=info.state, reason=info.reason or "", updated_at_ms=now_ms)
         return batch

@@ -11,9 +11,10 @@ from typing import Any
 import psutil
 
 from strata.clock import Clock
+from strata.observatory.answers.runs import RunInfo
 from strata.observatory.live.run_state import LOOK_S, RunFacts, RunVerdict, plan_state
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
-from strata.types.metrics import RunInfo, RunState
+from strata.types.metrics import RunState
 from strata.types.shown import to_shown
 
 __all__ = ["RunBook"]
@@ -149,7 +150,7 @@ class RunBook:
 
     def all(self) -> list[RunInfo]:
         infos = [self._info(run_id, entry) for run_id, entry in self._entries.items()]
-        return sorted(infos, key=lambda info: info.last_event_ms or 0, reverse=True)
+        return sorted(infos, key=lambda info: info.last_event_time_ms or 0, reverse=True)
 
     def owner_of(self, run_id: str) -> str | None:
         """The task of a run that is known, empty when it has none; None when nobody spoke of it."""
@@ -172,11 +173,14 @@ class RunBook:
         verdict = self._verdict(run_id, entry)
         return RunInfo(
             run_id=run_id,
-            start_ms=entry.first_ms,
-            last_event_ms=entry.last_ms,
+            start_time=_seconds(entry.first_ms),
+            start_time_ms=entry.first_ms,
+            last_event_time=_seconds(entry.last_ms),
+            last_event_time_ms=entry.last_ms,
             latest_step=entry.top_step,
+            is_active=verdict.state is RunState.RUNNING,
             state=verdict.state,
-            reason=verdict.reason,
+            reason=verdict.reason or None,
             num_series=entry.series,
             num_points=entry.points,
             task_id=entry.details.get("task_id"),
@@ -206,6 +210,10 @@ class RunBook:
     @property
     def _now_ms(self) -> int:
         return round(self._clock.wall() * 1000)
+
+
+def _seconds(milliseconds: int | None) -> int | None:
+    return None if milliseconds is None else milliseconds // 1000
 
 
 def _no_task(_: str) -> tuple[str, str] | None:

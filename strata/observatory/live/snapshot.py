@@ -7,17 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strata.observatory.answers.runs import RunInfo
+from strata.observatory.answers.series import Outline, SnapshotSeries
+from strata.observatory.answers.stream import Snapshot
 from strata.observatory.live.cache import SeriesCache
 from strata.observatory.live.decimate import Curve
 from strata.observatory.live.outline import outline_of
 from strata.observatory.live.runs import RunBook
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.live.tally import SeriesStats
-from strata.observatory.records.encoding import encode
+from strata.observatory.records.encoding import encode, encoded
 from strata.observatory.stream.ring import Filter
-from strata.types.metrics import RunInfo
 
-__all__ = ["SnapshotBuilder", "series_head"]
+__all__ = ["SnapshotBuilder"]
 
 MAX_POINTS = 2000
 _MIN_POINTS = 16
@@ -58,12 +60,20 @@ class SnapshotBuilder:
         reduced = any(self._is_reduced(number, detail) for number in live)
         reduced = reduced or any(self._is_reduced(number, coarse) for number in rest)
         left_out = sum(len(self._series.of_run(info.run_id)) for info in runs) - len(live) - len(rest)
-        infos = encode([info.to_dict() for info in runs])
-        return b'{"epoch":%b,"runs":%b,"series":[%b],"reduced":%b,"omitted_series":%d}' % (
-            encode(epoch), infos, b",".join(parts), b"true" if reduced else b"false", left_out,
-        )  # fmt: skip
+        series = [encoded(part) for part in parts]
+        return encode(
+            Snapshot(
+                epoch=epoch,
+                runs=runs,
+                series=series,
+                reduced=reduced,
+                omitted_series=left_out,
+                outline=None,
+                omitted_runs=[],
+            )
+        )
 
-    def outline(self, run_ids: list[str]) -> dict[str, object]:
+    def outline(self, run_ids: list[str]) -> Outline:
         """Who the series of these runs are, and the newest point of each."""
         numbers = [number for run_id in run_ids for number in self._series.of_run(run_id)]
         return outline_of(numbers, self._series, self._cache.tally)
@@ -78,8 +88,17 @@ class SnapshotBuilder:
                 chosen.append(info.run_id)
             else:
                 omitted.append(info.run_id)
-        opening = {"epoch": epoch, "runs": [info.to_dict() for info in runs], "series": [], "reduced": False}
-        return encode(opening | {"outline": self.outline(chosen), "omitted_runs": omitted})
+        return encode(
+            Snapshot(
+                epoch=epoch,
+                runs=runs,
+                series=[],
+                reduced=False,
+                omitted_series=0,
+                outline=self.outline(chosen),
+                omitted_runs=omitted,
+            )
+        )
 
     def _cached(self, runs: list[RunInfo], *, active: bool) -> list[int]:
         return [
@@ -127,24 +146,26 @@ class SnapshotBuilder:
         return [self._encoded[number].body for number in numbers]
 
     def _encode(self, number: int, curve: Curve, stats: SeriesStats) -> bytes:
+        key = self._series.key(number)
         return encode(
-            {
-                **series_head(self._series, number),
-                "steps": curve.steps,
-                "times": curve.times,
-                "values": curve.values,
-                "min": curve.low,
-                "max": curve.high,
-                "bad": curve.bad,
-                "total_points": stats.total_points,
-                "nan_count": stats.nan_count,
-            }
+            SnapshotSeries(
+                id=number,
+                run_id=key.run_id,
+                metric=key.metric,
+                host=key.host,
+                rank=key.rank,
+                device=key.device,
+                unit=self._series.unit(number),
+                steps=curve.steps,
+                times=curve.times,
+                values=curve.values,
+                min=curve.low,
+                max=curve.high,
+                bad=curve.bad,
+                total_points=stats.total_points,
+                nan_count=stats.nan_count,
+            )
         )
-
-
-def series_head(series: SeriesTable, number: int) -> dict[str, object]:
-    """A series' identity as the stream shows it."""
-    return {"id": number, **series.key(number)._asdict(), "unit": series.unit(number)}
 
 
 def _clamp(points: float) -> int:

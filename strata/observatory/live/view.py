@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strata.observatory.answers.series import NewSeries, Outline
+from strata.observatory.answers.stream import RunsMeta
 from strata.observatory.batch.columns import Columns
 from strata.observatory.live.cache import SeriesCache
 from strata.observatory.live.decimate import Floats, Ints
 from strata.observatory.live.runs import RunBook
 from strata.observatory.live.series import SeriesTable
-from strata.observatory.live.snapshot import SnapshotBuilder, series_head
+from strata.observatory.live.snapshot import SnapshotBuilder
 from strata.observatory.records.encoding import encode
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.observatory.stream.ring import RunPart
@@ -122,10 +124,9 @@ class LiveView:
         self.publish_runs(deleted=run_ids)
 
     def publish_runs(self, deleted: Sequence[str] = ()) -> None:
-        infos = [info.to_dict() for info in self.runs.all()]
-        self.stream.publish("runs_meta", {"runs": infos, "deleted": list(deleted)}, topic="metrics")
+        self.stream.publish("runs_meta", RunsMeta(runs=self.runs.all(), deleted=list(deleted)), topic="metrics")
 
-    def outline(self, run_ids: list[str]) -> dict[str, object]:
+    def outline(self, run_ids: list[str]) -> Outline:
         """Who the series of these runs are, and the newest point of each."""
         return self._snapshots.outline(run_ids)
 
@@ -178,11 +179,21 @@ class LiveView:
         if fresh:
             self.runs.set_series(run_id, len(self.series.of_run(run_id)))
         before = spans.totals_before(chosen[fresh], self.cache)
-        heads = [
-            {**series_head(self.series, numbers[place]), "total_points": total}
-            for place, total in zip(fresh, before, strict=True)
-        ]
+        heads = [self._head(numbers[place], total) for place, total in zip(fresh, before, strict=True)]
         return RunPart(encode(heads)[1:-1], encode(spans.items(chosen))[1:-1])
+
+    def _head(self, number: int, total_points: int) -> NewSeries:
+        key = self.series.key(number)
+        return NewSeries(
+            id=number,
+            run_id=key.run_id,
+            metric=key.metric,
+            host=key.host,
+            rank=key.rank,
+            device=key.device,
+            unit=self.series.unit(number),
+            total_points=total_points,
+        )
 
 
 class _Spans:

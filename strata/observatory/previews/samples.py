@@ -5,6 +5,7 @@ import json
 from collections import OrderedDict
 from typing import Any
 
+from strata.observatory.answers.previews import Origin, Preview, PreviewColumn
 from strata.observatory.batch.columns import Columns
 
 __all__ = ["SampleBook", "shape_preview"]
@@ -43,17 +44,24 @@ class SampleBook:
         self._num_bytes -= len(rows)
 
 
-def shape_preview(found: dict[str, Any], count: int) -> dict[str, Any]:
+def shape_preview(
+    dataset_id: str, found: dict[str, Any], count: int, worker_id: str | None, note: str | None
+) -> Preview:
     """strata.data's preview (or bare rows) as the dashboard reads it: columns with types, rows by column name."""
     body = found["rows"] if isinstance(found["rows"], dict) else {"rows": found["rows"], "columns": {}}
     rows = [row for row in body["rows"] if isinstance(row, dict)][:count]
     values = [row["values"] if isinstance(row.get("values"), dict) else row for row in rows]
     types = body.get("columns") or {}
     names = list(types) if types else list(dict.fromkeys(name for row in values for name in row))
-    return {
-        "epoch": found.get("epoch"),
-        "position": found.get("position"),
-        "columns": [{"name": name, "type": types.get(name, "") if isinstance(types, dict) else ""} for name in names],
-        "rows": values,
-        "origins": [{name: row.get(name) for name in ("index", "file", "row")} for row in rows],
-    }
+    return Preview(
+        dataset_id=dataset_id,
+        worker_id=worker_id,
+        epoch=found.get("epoch"),
+        position=found.get("position"),
+        columns=[
+            PreviewColumn(name=name, type=types.get(name, "") if isinstance(types, dict) else "") for name in names
+        ],
+        rows=values,
+        origins=[Origin(index=row.get("index"), file=row.get("file"), row=row.get("row")) for row in rows],
+        note=note,
+    )

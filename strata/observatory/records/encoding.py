@@ -6,9 +6,14 @@ import orjson
 
 from strata.types.shown import to_shown
 
-__all__ = ["encode"]
+__all__ = ["encode", "encoded"]
 
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+
+
+def encoded(body: bytes) -> Any:
+    """Bytes that are JSON already, as a part of something that is yet to be encoded."""
+    return orjson.Fragment(body)
 
 
 def encode(value: Any) -> bytes:
@@ -16,4 +21,4 @@ def encode(value: Any) -> bytes:
     try:
         return orjson.dumps(value, option=_OPTIONS)
     except TypeError:
-        return orjson.dumps(to_shown(value), option=_OPTIONS)
+        return orjson.dumps(to_shown(value, as_is=orjson.Fragment), option=_OPTIONS)

@@ -1,11 +1,10 @@
 """What a detector saw, before it becomes an alert."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-__all__ = ["Finding", "Severity"]
+from strata.observatory.answers.alerts import Severity
 
-Severity = Literal["info", "warning", "critical"]
+__all__ = ["Finding"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,21 @@ from datetime import UTC, datetime
 
 from strata.errors import InvalidArgument
 
-__all__ = ["parse_time"]
+__all__ = ["parse_time", "to_ms", "to_s"]
 
 _LAST_S = 10_413_791_999.0  # the end of 2299, where ClickHouse's DateTime64 ends
 _LOST_PLUS = re.compile(r"(?<=[\d.]) (?=\d\d:?\d\d\Z)")  # a `+` in a URL that was not escaped arrives as a space
 _FORMS = "Unix seconds (1715832000.5), ISO 8601 (2024-05-16T04:00:00Z) or ClickHouse's form (2024-05-16 04:00:00.000)"
+
+
+def to_ms(seconds: float | None) -> int | None:
+    """Unix milliseconds, as every time of an answer also has them."""
+    return None if seconds is None else round(seconds * 1000)
+
+
+def to_s(seconds: float | None) -> int | None:
+    """Whole Unix seconds: those of the milliseconds, so that the two never disagree."""
+    return None if seconds is None else round(seconds * 1000) // 1000
 
 
 def parse_time(name: str, value: object) -> float:

@@ -114,7 +114,7 @@ def _logs(batches: Sequence[Columns]) -> pa.Table | None:
         return None
     return pa.table(
         {
-            "event_time": pa.array([entry.time_ms for _, entry in lines], pa.int64()).cast(_TIME),
+            "event_time": pa.array([entry.timestamp_ms for _, entry in lines], pa.int64()).cast(_TIME),
             "id": [entry.id for _, entry in lines],
             "sequence": pa.array([line.sequence for line, _ in lines], pa.uint64()),
             "level": [str(entry.level) for _, entry in lines],

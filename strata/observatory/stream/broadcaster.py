@@ -10,6 +10,7 @@ from typing import Any
 
 from strata.clock import Clock
 from strata.errors import Busy
+from strata.observatory.answers.stream import Resync
 from strata.observatory.records.encoding import encode
 from strata.observatory.stream.ring import Event, Filter, Frames, Ring, RunPart, frame
 
@@ -57,7 +58,7 @@ class Broadcaster:
         return self._ring.last_seq
 
     def publish(self, name: str, body: Any, *, topic: str = "") -> None:
-        """An event that is the same for all; a dict is encoded here, bytes are sent as they are."""
+        """An event that is the same for all; a record is encoded here, bytes are sent as they are."""
         data = body if isinstance(body, bytes) else encode(body)
         self._ring.append(lambda seq: Event(seq, topic, name, self._id(seq), data))
 
@@ -67,7 +68,7 @@ class Broadcaster:
 
     def resync(self, reason: str) -> None:
         """The cache was changed behind the deltas' back: everybody starts over from a snapshot."""
-        self.publish("resync", {"reason": reason})
+        self.publish("resync", Resync(reason=reason))
 
     def hold(self) -> None:
         """Until `release`, or for a few seconds, nobody gets a picture: history is being loaded, and a page that comes
@@ -161,7 +162,7 @@ class Broadcaster:
         seq, told = self._ring.last_seq, b""
         if why is not None:
             self.resyncs += 1
-            told = frame("resync", _NO_CURSOR, encode({"reason": why}))
+            told = frame("resync", _NO_CURSOR, encode(Resync(reason=why)))
         if not wanted.wants("metrics"):
             return seq, told, b""
         if self._shared is None or self._shared[:2] != (seq, wanted):

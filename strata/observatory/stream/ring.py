@@ -7,6 +7,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from strata.observatory.answers.stream import Delta
+from strata.observatory.records.encoding import encode, encoded
+
 __all__ = ["Event", "Filter", "Frames", "Ring", "RunPart", "frame"]
 
 _MAX_EVENTS = 50_000
@@ -58,9 +61,9 @@ class Event:
         parts = [part for run, part in self.by_run.items() if runs is None or run in runs]
         if not parts:
             return b""
-        heads = b",".join(part.new_series for part in parts if part.new_series)
-        points = b",".join(part.points for part in parts if part.points)
-        return frame(self.name, self.event_id, b'{"new_series":[%b],"points":[%b]}' % (heads, points))
+        heads = [encoded(part.new_series) for part in parts if part.new_series]
+        points = [encoded(part.points) for part in parts if part.points]
+        return frame(self.name, self.event_id, encode(Delta(new_series=heads, points=points)))
 
 
 class Frames:

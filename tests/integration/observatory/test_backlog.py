@@ -150,8 +150,8 @@ async def test_a_row_that_a_constraint_forbids_is_set_aside_and_the_rest_arrives
         await asyncio.wait_for(writer.flushed(), 60)
         steps = (await store.query("SELECT step FROM {db}.metric_points"))["step"].to_pylist()
         assert sorted(steps) == [step for step in range(500) if step != 333]
-        assert aside.view()[0]["count"] == 1
-        assert "step 333" in aside.view()[0]["items"][0]["item"]
+        assert aside.view()[0].count == 1
+        assert "step 333" in aside.view()[0].items[0].item
         assert len(told) == 1
         assert "333" in (spool.folder / "refused.jsonl").read_text()
         await writer.stop()

@@ -4,6 +4,7 @@ import asyncio
 
 from strata.clock import ManualClock
 from strata.observatory.alerts.book import AlertBook
+from strata.observatory.answers.alerts import Alert
 from strata.observatory.records.finding import Finding
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -19,8 +20,8 @@ async def test_an_alert_is_shown_kept_and_sent_once() -> None:
     async def accept(batch: Batch) -> None:
         kept.append(batch)
 
-    async def notify(alert: dict[str, object]) -> None:
-        sent.append(str(alert["message"]))
+    async def notify(alert: Alert) -> None:
+        sent.append(alert.message)
         done.set()
 
     book = AlertBook(stream, clock, accept, notify)
@@ -36,5 +37,5 @@ async def test_an_alert_is_shown_kept_and_sent_once() -> None:
     clock.advance(301)
     book.report([finding])
     assert len(book.newest()) == 2
-    assert book.newest()[0]["timestamp_ms"] >= book.newest()[1]["timestamp_ms"]
+    assert book.newest()[0].timestamp_ms >= book.newest()[1].timestamp_ms
     await book.stop()

@@ -4,15 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from strata.observatory.alerts.cluster_rules import ClusterDetector, find_stalled, from_event
-from strata.types.metrics import RunInfo, RunState
+from strata.observatory.answers.runs import RunInfo
+from strata.observatory.answers.workers import Worker
+from tests.support.answers import partly
 
 
-def worker(name: str, rank: int, step_time_s: float, **more: Any) -> dict[str, Any]:
-    base = {
-        "id": name, "rank": rank, "step_time_s": step_time_s, "status": "active", "section": None, "incarnation": "i",
-        "current_task": "t1", "current_step": 5, "member_state": "ready",
-    }  # fmt: skip
-    return {**base, **more}
+def worker(name: str, rank: int, step_time_s: float, **more: Any) -> Worker:
+    base = {"status": "active", "incarnation": "i", "current_task": "t1", "current_step": 5, "member_state": "ready"}
+    return partly(Worker, id=name, rank=rank, step_time_s=step_time_s, **{**base, **more})
 
 
 def test_a_straggler_is_told_after_several_checks() -> None:
@@ -46,20 +45,19 @@ def test_events_that_people_want_to_know() -> None:
 
 
 def test_a_run_that_goes_silent_while_it_should_run() -> None:
-    run = RunInfo(
+    run = partly(
+        RunInfo,
         run_id="r1",
-        start_ms=0,
-        last_event_ms=100_000,
+        start_time_ms=0,
+        last_event_time_ms=100_000,
         num_points=1_000,
         num_series=10,
         status="running",
-        state=RunState.RUNNING,
+        is_active=True,
     )
     assert find_stalled([run], {}, 130_000) == []
     assert [finding.kind for finding in find_stalled([run], {}, 190_000)] == ["stalled_run"]
-    assert find_stalled([replace(run, state=RunState.LOST)], {}, 190_000) == [], (
-        "nobody was heard of for long: it is over"
-    )
+    assert find_stalled([replace(run, is_active=False)], {}, 190_000) == [], "nobody was heard of for long: it is over"
     ended = replace(run, status="finished")
     assert find_stalled([ended], {}, 190_000) == []
     assert len(find_stalled([ended], {"r1": "running"}, 190_000)) == 1

@@ -4,11 +4,13 @@ import json
 
 from strata.clock import ManualClock
 from strata.cluster import events as ev
+from strata.observatory.answers.status import Status
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster import views
 from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.cluster.fold import Cluster, root_of
 from strata.observatory.stream.broadcaster import Broadcaster
+from tests.support.answers import partly
 
 
 def told(cluster: Cluster, *events: ev.Event) -> Cluster:
@@ -36,23 +38,23 @@ def test_workers_join_die_and_leave() -> None:
         {"w0": {"state": "training", "member_state": "ready", "current_step": 7, "last_heartbeat": 102.25}}, [], {}
     )
     shown = views.workers(cluster)
-    assert [(one["id"], one["rank"], one["status"]) for one in shown] == [("w0", 0, "active"), ("w1", 1, "idle")]
-    assert shown[0]["last_heartbeat"] == 102
-    assert shown[0]["last_heartbeat_ms"] == 102_250
-    assert shown[1]["current_step"] is None
+    assert [(one.id, one.rank, one.status) for one in shown] == [("w0", 0, "active"), ("w1", 1, "idle")]
+    assert shown[0].last_heartbeat == 102
+    assert shown[0].last_heartbeat_ms == 102_250
+    assert shown[1].current_step is None
     told(cluster, lost("w1"))
     dead = views.workers(cluster)[1]
-    assert (dead["status"], dead["state"], dead["reason"]) == ("failed", "lost", "its process was killed")
-    assert views.metrics(cluster)["total_workers"] == 1
+    assert (dead.status, dead.state, dead.reason) == ("failed", "lost", "its process was killed")
+    assert views.metrics(cluster).total_workers == 1
     told(cluster, lost("w0", left=True))
-    assert [one["id"] for one in views.workers(cluster)] == ["w1"]
+    assert [one.id for one in views.workers(cluster)] == ["w1"]
 
 
 def test_what_nobody_measured_is_null() -> None:
     shown = views.metrics(Cluster())
-    assert shown["checkpoint_throughput"] is None
-    assert shown["barrier_latency_p99"] is None
-    assert shown["active_workers"] == 0
+    assert shown.checkpoint_throughput is None
+    assert shown.barrier_latency_p99 is None
+    assert shown.active_workers == 0
 
 
 def test_a_checkpoint_from_begin_to_commit_and_one_that_fails() -> None:
@@ -68,22 +70,22 @@ def test_a_checkpoint_from_begin_to_commit_and_one_that_fails() -> None:
         size_bytes=4_000_000, type=0, duration_s=2.0, metadata={}, at=12.0,
     )  # fmt: skip
     cluster = told(Cluster(), begun("a1", "c1"), vote)
-    assert views.checkpoints(cluster)[0]["status"] == "in_progress"
-    assert views.checkpoints(cluster)[0]["size"] == 500
+    assert views.checkpoints(cluster)[0].status == "in_progress"
+    assert views.checkpoints(cluster)[0].size == 500
     told(cluster, done, begun("a2", "c2"))
     told(cluster, ev.CheckpointAborted(attempt="a2", reason="rank 1 died", missing=(1,), at=13.0))
-    by_id = {one["id"]: one for one in views.checkpoints(cluster)}
-    assert by_id["c1"]["status"] == "completed"
-    assert by_id["c1"]["throughput"] == 2.0
-    assert by_id["c2"]["status"] == "failed"
-    assert by_id["c2"]["reason"] == "rank 1 died"
+    by_id = {one.id: one for one in views.checkpoints(cluster)}
+    assert by_id["c1"].status == "completed"
+    assert by_id["c1"].throughput == 2.0
+    assert by_id["c2"].status == "failed"
+    assert by_id["c2"].reason == "rank 1 died"
 
 
 def test_barriers_wait_complete_and_break() -> None:
     cluster = Cluster()
     waiting = {"barrier_id": "e0", "task_id": "t1", "step": 1, "arrived": 1, "total": 2, "created_at": 5.0, "round": 1}
     cluster.set_vitals({}, [{**waiting, "missing": ["w1"]}], {})
-    assert views.barriers(cluster)[0]["status"] == "waiting"
+    assert views.barriers(cluster)[0].status == "waiting"
     released = ev.BarrierReleased(
         task_id="t1", barrier_id="e0", step=1, round=1, generation=1, worker_ids=("w0", "w1"), request_ids=("", ""),
         absent=(), created_at=5.0, at=5.25,
@@ -91,7 +93,7 @@ def test_barriers_wait_complete_and_break() -> None:
     told(cluster, released)
     cluster.set_vitals({}, [], {})
     shown = views.barriers(cluster)
-    assert [(one["status"], one["arrived"], one["wait_ms"]) for one in shown] == [("complete", 2, 250)]
+    assert [(one.status, one.arrived, one.wait_ms) for one in shown] == [("complete", 2, 250)]
 
 
 def test_tasks_follow_their_status() -> None:
@@ -100,13 +102,13 @@ def test_tasks_follow_their_status() -> None:
         config_json='{"lr": 1}', entrypoint=(), env={}, launcher="local", max_restarts=3, working_dir="", at=1.0,
     )  # fmt: skip
     cluster = told(Cluster(), submitted)
-    assert views.tasks(cluster)[0]["status"] == "queued"
+    assert views.tasks(cluster)[0].status == "queued"
     told(cluster, ev.TaskChanged(task_id="t1", status="running", attempt=1, reason="", at=2.0), joined("w0", 0, 1))
     told(cluster, ev.TaskChanged(task_id="t1", status="completed", attempt=1, reason="all ranks ended", at=9.0))
     shown = views.tasks(cluster)[0]
-    assert (shown["started_at"], shown["completed_at"], shown["progress"]) == (2, 9, 100.0)
-    assert shown["worker_ids"] == ["w0"]
-    assert shown["config"] == {"lr": 1}
+    assert (shown.started_at, shown.completed_at, shown.progress) == (2, 9, 100.0)
+    assert shown.worker_ids == ["w0"]
+    assert shown.config == {"lr": 1}
 
 
 def test_workers_of_a_later_attempt_recover_until_they_train() -> None:
@@ -118,9 +120,9 @@ def test_workers_of_a_later_attempt_recover_until_they_train() -> None:
         Cluster(), submitted, ev.TaskChanged(task_id="t1", status="running", attempt=2, reason="", at=2.0),
         joined("w0", 0, 1),
     )  # fmt: skip
-    assert views.workers(cluster)[0]["status"] == "recovering"
+    assert views.workers(cluster)[0].status == "recovering"
     cluster.set_vitals({"w0": {"state": "training", "member_state": "ready"}}, [], {})
-    assert views.workers(cluster)[0]["status"] == "active"
+    assert views.workers(cluster)[0].status == "active"
 
 
 def test_unknown_kinds_are_passed_over() -> None:
@@ -132,7 +134,7 @@ def test_unknown_kinds_are_passed_over() -> None:
 async def test_the_board_publishes_changed_collections_and_keeps_the_last_state() -> None:
     clock = ManualClock()
     stream = Broadcaster(lambda _: b"{}", clock)
-    board = ClusterBoard(stream, clock, lambda: {"version": "1"}, SetAside(clock, lambda _: None))
+    board = ClusterBoard(stream, clock, lambda: partly(Status), SetAside(clock, lambda _: None))
     board.publish()
     before = stream.last_seq
     board.publish()
@@ -142,25 +144,27 @@ async def test_the_board_publishes_changed_collections_and_keeps_the_last_state(
     board.publish()
     assert stream.last_seq == before + 1
     board.set_vitals({}, [], {})
-    assert board.status()["connected"]
+    assert board.status().connected
     board.set_disconnected("connection refused")
-    assert not board.status()["connected"]
-    assert board.status()["problem"] == "connection refused"
+    assert not board.status().connected
+    assert board.status().problem == "connection refused"
     assert b'"w0"' in board.body("workers")
 
 
 async def test_the_coordinators_record_is_never_an_old_one() -> None:
     clock = ManualClock()
-    own: dict[str, str | None] = {"metric_store_problem": "starting"}
+    problem: str | None = "starting"
     stream = Broadcaster(lambda _: b"{}", clock)
-    board = ClusterBoard(stream, clock, lambda: dict(own), SetAside(clock, lambda _: None))
+    board = ClusterBoard(
+        stream, clock, lambda: partly(Status, metric_store_problem=problem), SetAside(clock, lambda _: None)
+    )
     board.cluster.started_at = clock.wall()
     board.set_vitals({}, [], {})
     board.publish()
     clock.advance(60.0)
     assert json.loads(board.body("coordinator"))["uptime"] == 60
     before = stream.last_seq
-    own["metric_store_problem"] = None
+    problem = None
     board.publish()
     assert stream.last_seq == before + 1
 
@@ -175,7 +179,7 @@ def test_pins_are_read_from_stores_and_outlive_a_snapshot() -> None:
     cluster = told(Cluster(), done("c1", 1, "/ckpt"), done("c2", 2, "/ckpt/step-000000000002"), done("c3", 3, "/far"))
 
     def pinned() -> dict[str, bool | None]:
-        return {one["id"]: one["pinned"] for one in views.checkpoints(cluster)}
+        return {one.id: one.pinned for one in views.checkpoints(cluster)}
 
     assert pinned() == {"c1": None, "c2": None, "c3": None}, "nobody has looked yet"
     cluster.dirty.clear()
@@ -210,14 +214,14 @@ def test_a_removed_checkpoint_is_never_called_completed() -> None:
 
     cluster = told(Cluster(), done(1), done(2), gone(1, 77))
     cluster.set_pins("/ckpt", frozenset({1, 2}))
-    shown = {one["id"]: one for one in views.checkpoints(cluster)}
-    assert (shown["c1"]["status"], shown["c1"]["reason"], shown["c1"]["pinned"]) == (
+    shown = {one.id: one for one in views.checkpoints(cluster)}
+    assert (shown["c1"].status, shown["c1"].reason, shown["c1"].pinned) == (
         "removed", "5 newer ones exist", False,
     )  # fmt: skip
-    assert shown["c2"]["status"] == "completed"
+    assert shown["c2"].status == "completed"
     assert "c77" not in shown, "one that was never known"
     for step in range(3, 300):
         told(cluster, done(step), gone(step - 1))
-    statuses = [one["status"] for one in views.checkpoints(cluster)]
+    statuses = [str(one.status) for one in views.checkpoints(cluster)]
     assert statuses.count("completed") == 1
     assert statuses.count("removed") == 100, "the list does not grow for ever"

@@ -8,6 +8,7 @@ import pytest
 
 from strata.cluster.events import TaskChanged, encode_event
 from strata.cluster.snapshot import dump_cluster
+from strata.observatory.answers.datasets import DatasetQueue
 from strata.observatory.cluster import views
 from strata.observatory.cluster.fold import Cluster
 from strata.types.queues import QueueStatus
@@ -21,8 +22,8 @@ def followed(job: Job, since: int = 0, cluster: Cluster | None = None) -> Cluste
     return cluster
 
 
-def shown(cluster: Cluster) -> dict[str, Any] | None:
-    queues: list[dict[str, Any]] = views.datasets(cluster)[0]["queues"]
+def shown(cluster: Cluster) -> DatasetQueue | None:
+    queues = views.datasets(cluster)[0].queues
     return queues[0] if queues else None
 
 
@@ -60,8 +61,8 @@ def test_any_history_gives_the_coordinators_numbers(seed: int) -> None:
             job.join(name)
     told = shown(followed(job))
     assert told is not None
-    assert {name: told[name] for name in expected(job)} == expected(job)
-    assert (told["num_samples"], told["num_shards"], told["task_id"]) == (SAMPLES, -(-SAMPLES // SHARD), None)
+    assert {name: getattr(told, name) for name in expected(job)} == expected(job)
+    assert (told.num_samples, told.num_shards, told.task_id) == (SAMPLES, -(-SAMPLES // SHARD), None)
 
     snapshot = Cluster()
     snapshot.load(len(job.cluster.events), json.loads(json.dumps(dump_cluster(job.cluster.state.cluster))))
@@ -71,14 +72,14 @@ def test_any_history_gives_the_coordinators_numbers(seed: int) -> None:
     job.commit(job.names[0])
     again = shown(followed(job, before, snapshot))
     assert again is not None
-    assert {name: again[name] for name in expected(job)} == expected(job), "and follows on from there"
+    assert {name: getattr(again, name) for name in expected(job)} == expected(job), "and follows on from there"
 
 
 def test_progress_of_a_dataset_is_what_counts_in_its_queue() -> None:
     job = Job(world=2)
     cluster = followed(job)
     assert shown(cluster) is None, "nobody reads it in queue mode"
-    assert views.datasets(cluster)[0]["progress"] is None
+    assert views.datasets(cluster)[0].progress is None
     cluster.dirty.clear()
     before = len(job.cluster.events)
     job.read("w0", 5)
@@ -86,7 +87,8 @@ def test_progress_of_a_dataset_is_what_counts_in_its_queue() -> None:
     followed(job, before, cluster)
     assert "datasets" in cluster.dirty
     dataset = views.datasets(cluster)[0]
-    assert (dataset["epoch"], dataset["progress"]) == (0, pytest.approx(100 * 5 / SAMPLES))
+    assert dataset.epoch == 0
+    assert dataset.progress == pytest.approx(100 * 5 / SAMPLES)
 
 
 @pytest.mark.parametrize(("status", "stays"), [("stopped", True), ("failed", True), ("completed", False)])
@@ -97,7 +99,7 @@ def test_the_queue_of_a_task_waits_for_its_resumption_and_ends_with_its_completi
     cluster = followed(job)
     told = shown(cluster)
     assert told is not None
-    assert (told["task_id"], told["workers"]) == ("t1", {"w0": 1})
+    assert (told.task_id, told.workers) == ("t1", {"w0": 1})
     ended = TaskChanged(task_id="t1", status=status, attempt=1, reason="", at=9.0)
     cluster.apply(999, "TaskChanged", json.loads(encode_event(ended)))
     job.cluster.state.cluster.evolve(ended)

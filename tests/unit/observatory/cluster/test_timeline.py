@@ -1,11 +1,13 @@
 """Where a task's wall time went: attempts folded from events, shares that add up and never invent."""
 
 from collections import Counter
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.observatory.answers.timeline import TaskCourse, TimeShares
 from strata.observatory.cluster.timeline import Course, Facts, activity, course_view, plan_shares
 
 
@@ -26,30 +28,37 @@ FACTS = {
 }
 
 
-def total(shares: dict[str, float | None]) -> float:
-    return sum(value for name, value in shares.items() if name != "wall_s" and value is not None)
+def total(shares: TimeShares) -> float:
+    parts = [value or 0.0 for name, value in asdict(shares).items() if name != "wall_s"]
+    return float(sum(parts))
+
+
+def shares_of(course: Course, facts: dict[int, Facts], now: float) -> TimeShares:
+    shares = plan_shares(course, facts, now)
+    assert shares is not None
+    return shares
 
 
 def test_a_kill_costs_recovery_and_the_work_since_the_last_checkpoint() -> None:
     course = killed_once()
     course.watch(Counter(training=3, barrier=1), 60.0)
     course.watch(Counter(checkpoint=4), 10.0)
-    shares = plan_shares(course, FACTS, now=999.0)
-    assert shares["wall_s"] == pytest.approx(100.0)
-    assert shares["starting_s"] == pytest.approx(5.0)
-    assert shares["recovering_s"] == pytest.approx(10.0), "from the kill to the first new step, waiting included"
-    assert shares["lost_s"] == pytest.approx(15.0), "from the moment step 40 was reached to the kill"
-    assert shares["training_s"] == pytest.approx(70.0 * 45 / 70)
-    assert shares["barrier_s"] == pytest.approx(70.0 * 15 / 70)
-    assert shares["checkpoint_s"] == pytest.approx(70.0 * 10 / 70)
-    assert shares["unmeasured_s"] == pytest.approx(0.0)
+    shares = shares_of(course, FACTS, now=999.0)
+    assert shares.wall_s == pytest.approx(100.0)
+    assert shares.starting_s == pytest.approx(5.0)
+    assert shares.recovering_s == pytest.approx(10.0), "from the kill to the first new step, waiting included"
+    assert shares.lost_s == pytest.approx(15.0), "from the moment step 40 was reached to the kill"
+    assert shares.training_s == pytest.approx(70.0 * 45 / 70)
+    assert shares.barrier_s == pytest.approx(70.0 * 15 / 70)
+    assert shares.checkpoint_s == pytest.approx(70.0 * 10 / 70)
+    assert shares.unmeasured_s == pytest.approx(0.0)
     assert total(shares) == pytest.approx(100.0)
     shown = course_view("t1", course, FACTS, 999.0)
-    assert shown["goodput_percent"] == pytest.approx(45.0)
-    first, second = shown["attempts"]
-    assert (first["status"], first["lost_steps"], first["lost_s"]) == ("recovering", 15, 15.0)
-    assert "signal 9" in first["reason"], "why it ended, not what it waited for later"
-    assert (second["status"], second["resume_step"], second["lost_steps"], second["lost_s"]) == (
+    assert shown.goodput_percent == pytest.approx(45.0)
+    first, second = shown.attempts
+    assert (first.status, first.lost_steps, first.lost_s) == ("recovering", 15, 15.0)
+    assert "signal 9" in (first.reason or ""), "why it ended, not what it waited for later"
+    assert (second.status, second.resume_step, second.lost_steps, second.lost_s) == (
         "completed", 40, None, None,
     )  # fmt: skip
 
@@ -62,40 +71,41 @@ def test_the_time_between_a_stop_and_its_resumption_is_nobodys() -> None:
     course.change("running", 2, "attempt 2, resumes from step 40", 9_001.0, 40)
     course.change("completed", 2, "all 4 ranks finished", 9_036.0, 40)
     facts = {1: Facts(working_at=105.0, top_step=40), 2: Facts(working_at=9_006.0, top_step=100)}
-    shares = plan_shares(course, facts, now=9_999.0)
-    assert (shares["wall_s"], shares["starting_s"], shares["recovering_s"], shares["lost_s"]) == (95.0, 10.0, 0.0, 0.0)
-    assert [row["status"] for row in course_view("t1", course, facts, 9_999.0)["attempts"]] == ["stopped", "completed"]
+    shares = shares_of(course, facts, now=9_999.0)
+    assert (shares.wall_s, shares.starting_s, shares.recovering_s, shares.lost_s) == (95.0, 10.0, 0.0, 0.0)
+    assert [row.status for row in course_view("t1", course, facts, 9_999.0).attempts] == ["stopped", "completed"]
 
 
 def test_what_nobody_watched_is_not_called_training() -> None:
-    shares = plan_shares(killed_once(), FACTS, now=999.0)
-    assert shares["training_s"] is shares["barrier_s"] is shares["checkpoint_s"] is None
-    assert shares["unmeasured_s"] == pytest.approx(70.0)
-    assert course_view("t1", killed_once(), FACTS, 999.0)["goodput_percent"] is None
+    shares = shares_of(killed_once(), FACTS, now=999.0)
+    assert shares.training_s is shares.barrier_s is shares.checkpoint_s is None
+    assert shares.unmeasured_s == pytest.approx(70.0)
+    assert course_view("t1", killed_once(), FACTS, 999.0).goodput_percent is None
     half = killed_once()
     half.watch(Counter(training=4), 35.0)
-    partly = plan_shares(half, FACTS, now=999.0)
-    assert partly["training_s"] == pytest.approx(35.0)
-    assert partly["unmeasured_s"] == pytest.approx(35.0)
+    partly = shares_of(half, FACTS, now=999.0)
+    assert partly.training_s == pytest.approx(35.0)
+    assert partly.unmeasured_s == pytest.approx(35.0)
 
 
 def test_a_running_attempt_without_a_step_is_still_starting() -> None:
     course = Course()
     course.change("running", 1, "", 100.0, -1)
-    assert plan_shares(course, {}, now=107.0)["starting_s"] == pytest.approx(7.0)
+    assert shares_of(course, {}, now=107.0).starting_s == pytest.approx(7.0)
     course.change("recovering", 1, "killed", 110.0, -1)
-    shares = plan_shares(course, {1: Facts(working_at=104.0, top_step=3)}, now=112.0)
-    assert shares["recovering_s"] == pytest.approx(2.0)
-    assert shares["lost_s"] == 0.0, "what is lost is known when the next attempt says where it goes on"
+    shares = shares_of(course, {1: Facts(working_at=104.0, top_step=3)}, now=112.0)
+    assert shares.recovering_s == pytest.approx(2.0)
+    assert shares.lost_s == 0.0, "what is lost is known when the next attempt says where it goes on"
     course.change("running", 2, "", 113.0, -1)
     again = course_view("t1", course, {1: Facts(working_at=104.0, top_step=3)}, 113.0)
-    assert again["shares"]["lost_s"] == pytest.approx(6.0), "back to the start: all of it"
-    assert again["attempts"][0]["lost_steps"] == 3
+    assert again.shares is not None
+    assert again.shares.lost_s == pytest.approx(6.0), "back to the start: all of it"
+    assert again.attempts[0].lost_steps == 3
 
 
 def test_nothing_is_known_of_a_task_that_never_ran() -> None:
     shown = course_view("t1", Course(), {}, 5.0)
-    assert shown == {"task_id": "t1", "attempts": [], "shares": None, "goodput_percent": None}
+    assert shown == TaskCourse(task_id="t1", attempts=[], shares=None, goodput_percent=None)
 
 
 def test_a_replayed_event_changes_nothing() -> None:
@@ -135,8 +145,6 @@ def test_the_parts_always_add_up(
         at = end + wait
     for name, seconds in looks:
         course.watch(Counter({name: 4}), seconds)
-    shares = plan_shares(course, facts, now=at)
-    wall = shares["wall_s"]
-    assert wall is not None
-    assert total(shares) == pytest.approx(wall, abs=1e-3)
-    assert all(value is None or value >= -1e-6 for value in shares.values())
+    shares = shares_of(course, facts, now=at)
+    assert total(shares) == pytest.approx(shares.wall_s, abs=1e-3)
+    assert all(value is None or value >= -1e-6 for value in asdict(shares).values())

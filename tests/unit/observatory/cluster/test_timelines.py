@@ -9,11 +9,13 @@ import pytest
 
 from strata.clock import ManualClock
 from strata.errors import StoreUnavailable
+from strata.observatory.answers.status import Status
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.cluster.timelines import CourseBook
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.telemetry_pb2 import Batch
+from tests.support.answers import partly
 
 
 class EventStore:
@@ -64,7 +66,7 @@ class World:
     def __init__(self, store: EventStore) -> None:
         self.clock = ManualClock()
         aside = SetAside(self.clock, lambda _: None)
-        self.board = ClusterBoard(Broadcaster(lambda _: b"", self.clock), self.clock, dict, aside)
+        self.board = ClusterBoard(Broadcaster(lambda _: b"", self.clock), self.clock, lambda: partly(Status), aside)
         self.store = store
         self.courses = CourseBook(self.board, store, store.accept, self.clock, lambda task_id: [task_id])
         self.seq = 0
@@ -97,12 +99,12 @@ async def test_attempts_are_kept_and_found_again() -> None:
     await later.courses.load(store)
     later.change("running", 2, 165.0, step=40, reason="attempt 2")  # the coordinator repeats its newest
     found = await later.courses.view("t1")
-    assert found["attempts"] == seen["attempts"]
-    assert [(one["attempt"], one["status"], one["resume_step"]) for one in found["attempts"]] == [
+    assert found.attempts == seen.attempts
+    assert [(one.attempt, one.status, one.resume_step) for one in found.attempts] == [
         (1, "recovering", None),
         (2, "running", 40),
     ]
-    assert (await later.courses.view("unknown"))["attempts"] == []
+    assert (await later.courses.view("unknown")).attempts == []
 
 
 async def test_points_are_looked_at_once_per_attempt() -> None:
@@ -110,22 +112,23 @@ async def test_points_are_looked_at_once_per_attempt() -> None:
     world = World(store)
     world.change("running", 1, 100.0)
     world.clock.advance(max(0.0, 200.0 - world.clock.wall()))
-    first = (await world.courses.view("t1"))["attempts"][0]
-    assert (first["working_at_ms"], first["top_step"]) == (None, None), "no point yet"
+    first = (await world.courses.view("t1")).attempts[0]
+    assert (first.working_at_ms, first.top_step) == (None, None), "no point yet"
     store.points = {"first_ms": 103_000, "top_step": 7, "n": 12, "back_ms": 0, "before": 0}
-    assert (await world.courses.view("t1"))["attempts"][0]["working_at_ms"] == 103_000
+    assert (await world.courses.view("t1")).attempts[0].working_at_ms == 103_000
     world.rank("w0", current_step=25, section="")
     asked = len(store.asked)
-    assert (await world.courses.view("t1"))["attempts"][0]["top_step"] == 25, "its ranks say how far it is"
+    assert (await world.courses.view("t1")).attempts[0].top_step == 25, "its ranks say how far it is"
     assert len(store.asked) == asked, "and the store is left alone"
     world.change("recovering", 1, 160.0)
     world.change("running", 2, 165.0, step=20)
     store.points = {"first_ms": 103_000, "top_step": 31, "n": 40, "back_ms": 140_000, "before": 20}
-    ended = (await world.courses.view("t1"))["attempts"][0]
-    assert (ended["top_step"], ended["lost_steps"], ended["lost_s"]) == (31, 11, pytest.approx(20.0))
+    ended = (await world.courses.view("t1")).attempts[0]
+    assert (ended.top_step, ended.lost_steps) == (31, 11)
+    assert ended.lost_s == pytest.approx(20.0)
     assert store.asked[asked]["back_to"] == 20
     store.ready = False
-    assert (await world.courses.view("t1"))["attempts"][0] == ended, "a store that is away takes nothing back"
+    assert (await world.courses.view("t1")).attempts[0] == ended, "a store that is away takes nothing back"
 
 
 async def test_an_attempt_may_begin_while_the_store_is_asked() -> None:
@@ -134,7 +137,7 @@ async def test_an_attempt_may_begin_while_the_store_is_asked() -> None:
     world.change("running", 1, 100.0)
     world.change("recovering", 1, 160.0)
     store.meanwhile = lambda: world.change("running", 2, 165.0, step=40)
-    assert [one["attempt"] for one in (await world.courses.view("t1"))["attempts"]] == [1, 2]
+    assert [one.attempt for one in (await world.courses.view("t1")).attempts] == [1, 2]
 
 
 async def test_ranks_are_looked_at_only_while_they_work() -> None:
@@ -149,12 +152,15 @@ async def test_ranks_are_looked_at_only_while_they_work() -> None:
     world.courses.look(1.0)
     world.store.points = {"first_ms": 100_000, "top_step": 5, "n": 2, "back_ms": 0, "before": 0}
     world.clock.advance(max(0.0, 101.0 - world.clock.wall()))
-    shares = (await world.courses.view("t1"))["shares"]
-    assert shares["training_s"] == pytest.approx(shares["barrier_s"])
-    assert shares["training_s"] > 0
+    shares = (await world.courses.view("t1")).shares
+    assert shares is not None
+    assert shares.training_s == pytest.approx(shares.barrier_s)
+    assert shares.training_s
     cluster.tasks["t1"] = {"status": "recovering"}
     world.courses.look(5.0)
-    assert (await world.courses.view("t1"))["shares"]["training_s"] == shares["training_s"], "nobody works meanwhile"
+    later = (await world.courses.view("t1")).shares
+    assert later is not None
+    assert later.training_s == shares.training_s, "nobody works meanwhile"
 
 
 async def test_what_ranks_were_seen_doing_outlives_a_restart() -> None:
@@ -175,5 +181,7 @@ async def test_what_ranks_were_seen_doing_outlives_a_restart() -> None:
 
     later = World(store)
     await later.courses.load(store)
-    shares = (await later.courses.view("t1"))["shares"]
-    assert (shares["training_s"], shares["unmeasured_s"]) == (pytest.approx(52.0), 0.0)
+    shares = (await later.courses.view("t1")).shares
+    assert shares is not None
+    assert shares.training_s == pytest.approx(52.0)
+    assert shares.unmeasured_s == 0.0

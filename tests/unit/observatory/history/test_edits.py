@@ -3,12 +3,14 @@
 import pytest
 
 from strata.clock import ManualClock
+from strata.observatory.answers.runs import RunInfo
 from strata.observatory.batch.columns import to_columns
 from strata.observatory.batch.strip import strip_runs
 from strata.observatory.history.edits import why_not_deletable
 from strata.observatory.live.runs import RunBook
 from strata.protocol.generated.telemetry_pb2 import Batch
-from strata.types.metrics import RunInfo, RunState
+from strata.types.metrics import RunState
+from tests.support.answers import partly
 
 
 @pytest.mark.parametrize(
@@ -25,7 +27,7 @@ from strata.types.metrics import RunInfo, RunState
     ],
 )
 def test_only_what_is_over_can_be_deleted(state: RunState, task_status: str | None, deletable: bool) -> None:
-    why_not = why_not_deletable(RunInfo(run_id="r1", state=state), task_status)
+    why_not = why_not_deletable(partly(RunInfo, run_id="r1", is_active=state is RunState.RUNNING), task_status)
     assert (why_not is None) == deletable
     assert deletable or "'r1'" in str(why_not)
 

@@ -61,7 +61,7 @@ class World:
 
     @property
     def num_aside(self) -> int:
-        return sum(part["count"] for part in self.aside.view())
+        return sum(part.count for part in self.aside.view())
 
 
 @settings(max_examples=40, deadline=None)
@@ -99,7 +99,7 @@ async def test_it_is_told_once_with_the_row_and_the_reason(tmp_path: Path) -> No
     assert [(one.kind, one.message) for one in world.told] == [
         ("set_aside", f"metric store sets {item} aside: value is too bad")
     ]
-    assert world.aside.view()[0]["items"][0]["item"] == item
+    assert world.aside.view()[0].items[0].item == item
 
 
 @pytest.mark.parametrize("error", [Busy("too many parts"), StoreUnavailable("gone")])

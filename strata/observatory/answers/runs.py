@@ -1,0 +1,56 @@
+"""Runs as REST and the stream show them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from strata.observatory.answers.series import RunSeries
+from strata.types.metrics import RunState
+
+__all__ = ["PointsAccepted", "RunDeleted", "RunInfo", "RunMetrics"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """A run; what nobody said is null. `state` is decided by the observatory, `reason` says why, and `status` is the
+    last word of the run's owner."""
+
+    run_id: str
+    start_time: int | None
+    start_time_ms: int | None
+    last_event_time: int | None
+    last_event_time_ms: int | None
+    latest_step: int | None
+    is_active: bool
+    num_series: int
+    num_points: int
+    task_id: str | None
+    name: str | None
+    project: str | None
+    status: str | None
+    state: RunState
+    reason: str | None
+    notes: str | None
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDeleted:
+    """A run is gone; its rows follow by themselves when the store is slow or away."""
+
+    success: bool
+    rows_removed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMetrics:
+    """Series of a run."""
+
+    run_id: str
+    series: list[RunSeries]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointsAccepted:
+    """How many points were taken."""
+
+    accepted: int

@@ -1,0 +1,63 @@
+"""Tasks as REST shows them, and what commands to them answer."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from strata.types.tasks import TaskStatus
+
+__all__ = ["Budget", "Task", "TaskCreated", "TaskResumed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much of a task's restarts is used: failures of its own, and losses (kills from outside, lost hosts)."""
+
+    failures: int
+    max_failures: int
+    failures_in_a_row: int
+    max_failures_in_a_row: int
+    losses: int
+    max_losses: int
+    losses_in_all: int
+    window_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task; `progress` is in percent."""
+
+    id: str
+    name: str
+    type: str
+    status: TaskStatus
+    worker_ids: list[str]
+    dataset_id: str | None
+    submitted_at: int | None
+    submitted_at_ms: int | None
+    started_at: int | None
+    started_at_ms: int | None
+    completed_at: int | None
+    completed_at_ms: int | None
+    progress: float | None
+    config: dict[str, Any]
+    attempt: int
+    reason: str
+    worker_count: int
+    launcher: str
+    max_restarts: int
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCreated:
+    """A task was accepted."""
+
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResumed:
+    """A task goes on; `from_step` is null when it has no checkpoint."""
+
+    success: bool
+    from_step: int | None
