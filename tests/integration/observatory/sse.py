@@ -101,7 +101,7 @@ class StreamClient:
                 self.heads[head["id"]] = head
                 self.points.setdefault(head["id"], [])
             for number, steps, times, values in body["points"]:
-                self.points[number] += zip(steps, times, values, strict=True)
+                self.points.setdefault(number, []).extend(zip(steps, times, values, strict=True))
 
 
 def _transport() -> httpx.AsyncHTTPTransport:
