@@ -3,6 +3,8 @@ killed, bytes it wrote, heartbeats it sent. Nothing trains any more while pages 
 """
 
 import re
+import statistics
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.browser.audit_train import EVERY, STEPS, STOP, loss_of, rate_of
 from tests.browser.audit_world import PLAIN, SAMPLES, SAVED_TAGS, SHARD_SIZE, STATES, WIDE, AuditWorld, PlainWorkers
 from tests.browser.site import row, stat
-from tests.browser.words import as_bytes, as_count, as_duration, as_rate, as_value
+from tests.browser.words import age_of, as_bytes, as_count, as_duration, as_rate, as_value
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
@@ -238,6 +240,51 @@ def test_data(page: Page, world: AuditWorld) -> None:
     shown = cells(row(page, "Datasets", "audit-data"))
     assert shown[2:5] == [as_count(SAMPLES), str(-(-SAMPLES // SHARD_SIZE)), "csv"]
     assert shown[-1] == str(world.folder / "data" / "*.csv")
+
+
+def test_a_preview_shows_the_rows_of_the_files(page: Page, world: AuditWorld) -> None:
+    look(page, world, "/ui/data")
+    row(page, "Datasets", "audit-data").click()
+    samples = page.get_by_role("region", name="Samples")
+    expect(samples).to_be_visible(timeout=120_000)
+    lines = [cells(line) for line in samples.locator("tbody tr").all()]
+    assert len(lines) == 8
+    for sample, number, label in lines:
+        assert (sample, label) == (number, str(int(number) % (SAMPLES // 2) % 7))
+
+
+def test_the_heatmap_tells_the_value_of_each_rank(page: Page, world: AuditWorld) -> None:
+    look(page, world, f"/ui/cluster?view=heatmap&runs={world.task}")
+    page.get_by_label("Metric").select_option("throughput/samples_per_sec")
+    canvas = page.get_by_role("img", name="Heatmap of throughput/samples_per_sec")
+    expect(canvas).to_have_attribute("aria-label", re.compile(rf"4 ranks, {STEPS} columns of steps up to {STEPS}$"))
+    box = canvas.bounding_box()
+    assert box is not None
+    middle = statistics.median(rate_of(rank) for rank in RANKS)
+    for rank in RANKS:
+        page.mouse.move(box["x"] + box["width"] - 2, box["y"] + (rank + 0.5) * box["height"] / len(RANKS))
+        told = f"step {STEPS} · rank {rank} · {as_value(rate_of(rank))} ({rate_of(rank) / middle:.2f}× median)"
+        expect(page.get_by_text(told, exact=True)).to_be_visible()
+
+
+def test_ages(page: Page, world: AuditWorld) -> None:
+    """A page's clock ticks every five seconds at most; a busy machine adds to that."""
+    slack = 10.0
+
+    def agrees(words: str, earliest: float, latest: float) -> None:
+        shortest, longest = age_of(words)
+        now = time.time()
+        assert shortest - slack <= now - earliest, words
+        assert now - latest <= longest + slack, words
+
+    main = look(page, world, "/ui/alerts")
+    lost = main.get_by_role("listitem").filter(has_text=f"worker {world.victim} is lost").first
+    agrees(lost.locator("time").inner_text(), world.killed_at, world.killed_at)
+    look(page, world, "/ui/tasks")
+    agrees(cells(row(page, "Tasks", world.task))[7], world.began_at, world.times("step", 1)[0])
+    look(page, world, "/")
+    saved = world.times("saved", STEPS)[-1]
+    agrees(stat(page, "Age").inner_text(), saved, saved)
 
 
 def test_checkpoints(page: Page, world: AuditWorld) -> None:

@@ -1,6 +1,6 @@
 """Numbers as the dashboard writes them, worked out here anew from the truth."""
 
-__all__ = ["as_bytes", "as_count", "as_duration", "as_rate", "as_value"]
+__all__ = ["age_of", "as_bytes", "as_count", "as_duration", "as_rate", "as_value"]
 
 
 def as_value(value: float) -> str:
@@ -38,3 +38,12 @@ def as_duration(seconds: float) -> str:
     if seconds < 60:
         return f"{round(seconds)} s"
     return f"{round(seconds) // 60}m {round(seconds) % 60:02d}s"
+
+
+def age_of(words: str) -> tuple[float, float]:
+    """The seconds that an age may stand for, from and to: "2 min ago" is anything from two minutes to three."""
+    if words == "now":
+        return 0.0, 1.0
+    number, unit, _ = words.split()
+    one = {"s": 1.0, "min": 60.0, "h": 3600.0}[unit]
+    return int(number) * one, (int(number) + 1) * one
