@@ -160,6 +160,12 @@ class Settings(BaseSettings):
     task_types: dict[str, list[str]] = Field(
         default_factory=dict, description="task type → entrypoint; as JSON in a variable, as a table in strata.toml"
     )
+    scrub_mb_s: float = Field(
+        default=32.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="how fast a rank reads its task's newest checkpoint back to check it, in MB/s; 0: never",
+    )
     observatory_priority: Literal["normal", "background"] = Field(
         default="normal", description="background: dashboard and store use only time that nobody else wants (ADR 8)"
     )

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from strata.checkpoint import faults
+from strata.checkpoint.commit import KeepsCatalog
 from strata.checkpoint.layout import (
     PINS,
     attempt_folder,
@@ -18,26 +20,37 @@ from strata.checkpoint.layout import (
     step_folder,
 )
 from strata.checkpoint.manifest import CommitManifest
-from strata.checkpoint.reader import CheckpointReader
+from strata.checkpoint.reader import CheckpointReader, Progress
 from strata.checkpoint.retention import AttemptState, RetentionPolicy, plan_garbage, plan_retention
 from strata.clock import Clock
-from strata.errors import CheckpointNotFound, CorruptCheckpoint, StorageError, StorageNotFound
+from strata.errors import CheckpointNotFound, CorruptCheckpoint, StorageError, StorageNotFound, StrataError
 from strata.storage.base import HoldsUploads, ObjectStore
 
-__all__ = ["Catalog"]
+__all__ = ["Catalog", "Check"]
 
 _log = logging.getLogger(__name__)
 
 
-class Catalog:
-    """The checkpoints under one root. It remembers only notes (verified, suspect, being read); all else is read
-    afresh."""
+class Check(NamedTuple):
+    """How the last look at a checkpoint's bytes ended; `damage` is empty when all are good."""
 
-    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+    damage: str
+    at: float
+
+
+class Catalog:
+    """The checkpoints under one root. It remembers only notes (checked, being read); all else is read afresh.
+
+    `keeper` keeps the cluster's catalog and hears of every check.
+    """
+
+    def __init__(self, store: ObjectStore, clock: Clock, keeper: KeepsCatalog | None = None) -> None:
         self._store = store
         self._clock = clock
+        self._keeper = keeper
         self._lock = threading.Lock()
-        self._verified: dict[str, bool] = {}
+        self._checks: dict[str, Check] = {}
+        self._unreadable: set[int] = set()  # steps whose COMMIT.json is damaged, and the cluster knows
         self._reading: Counter[int] = Counter()
         self._first_seen: dict[str, float] = {}
         self._known: dict[int, str] = {}  # step → committed attempt
@@ -77,6 +90,9 @@ class Catalog:
             return None
         except CorruptCheckpoint as error:
             _log.warning("%s; passed over", error)
+            if step not in self._unreadable:
+                self._unreadable.add(step)
+                self._tell(step, "", str(error))
             return None
 
     def complete(self) -> Iterator[CommitManifest]:
@@ -85,7 +101,7 @@ class Catalog:
             try:
                 CheckpointReader(self._store, commit).check_sizes()
             except CorruptCheckpoint as error:
-                self.note(commit, verified=False)
+                self.note(commit, str(error))
                 _log.warning("%s; looking for an older checkpoint", error)
                 continue
             yield commit
@@ -101,14 +117,63 @@ class Catalog:
     def unpin(self, step: int) -> None:
         self._store.delete(pin_key(step))
 
-    def note(self, commit: CommitManifest, *, verified: bool) -> None:
-        """Remembers the outcome of a full check, for this process only: a suspect is never deleted because of it."""
-        with self._lock:
-            self._verified[commit.attempt] = verified
+    def note(self, commit: CommitManifest, damage: str = "") -> None:
+        """Remembers that every byte was found good, or what was found damaged, and tells the cluster. A damaged one is
+        never deleted because of it."""
+        if damage and self._is_gone(commit):
+            return  # removed while it was read: no damage
+        self._remember(commit, damage)
+        self._tell(commit.step, commit.attempt, damage)
 
-    def verified(self, commit: CommitManifest) -> bool | None:
+    def distrust_above(self, step: int) -> None:
+        """Another rank could not load what is newer than `step`: here, too, it may be saved again in its place."""
+        for commit in self.commits():
+            if commit.step <= step:
+                return
+            self._remember(commit, "another rank could not load it")
+
+    def _remember(self, commit: CommitManifest, damage: str) -> None:
         with self._lock:
-            return self._verified.get(commit.attempt)
+            self._checks[commit.attempt] = Check(damage, self._clock.wall())
+
+    def _is_gone(self, commit: CommitManifest) -> bool:
+        try:
+            return self.commit_of(commit.step).attempt != commit.attempt
+        except CheckpointNotFound:
+            return True
+        except CorruptCheckpoint:
+            return False
+
+    def _tell(self, step: int, attempt: str, damage: str) -> None:
+        if self._keeper is None:
+            return
+        try:
+            self._keeper.checked(step, attempt, damage)
+        except StrataError as error:
+            _log.info("the coordinator was not told that step %d was checked: %s", step, error)
+
+    def check_of(self, commit: CommitManifest) -> Check | None:
+        with self._lock:
+            return self._checks.get(commit.attempt)
+
+    def verify(
+        self, step: int, *, deep: bool = True, progress: Progress | None = None, paced: bool = False
+    ) -> CommitManifest:
+        """Checks sizes and, when `deep`, every byte; `paced` reads one chunk after the other."""
+        commit = self.commit_of(step)
+        reader = CheckpointReader(self._store, commit)
+        with self.reading(step):
+            try:
+                if deep:
+                    reader.check_bytes(progress, paced=paced)
+                else:
+                    reader.check_sizes()
+            except CorruptCheckpoint as error:
+                self.note(commit, str(error))
+                raise
+            if deep:
+                self.note(commit)
+        return commit
 
     @contextmanager
     def reading(self, step: int) -> Iterator[None]:
@@ -135,7 +200,8 @@ class Catalog:
         protected = dict.fromkeys(self.pins(), "pinned")
         with self._lock:
             protected |= {step: "being read" for step, count in self._reading.items() if count}
-            checked = [step for step, attempt in committed.items() if self._verified.get(attempt)]
+            checks = {step: self._checks.get(attempt) for step, attempt in committed.items()}
+        checked = [step for step, check in checks.items() if check is not None and not check.damage]
         if checked:
             protected.setdefault(max(checked), "the newest verified one")
         protected[saved] = "just saved"

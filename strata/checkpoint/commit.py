@@ -98,10 +98,14 @@ class CommitCoordinator(Protocol):
 
 @runtime_checkable
 class KeepsCatalog(Protocol):
-    """A coordinator that others ask what checkpoints there are: it wants to hear of deletions too."""
+    """A coordinator that others ask what checkpoints there are: it wants to hear of deletions and checks too."""
 
     def removed(self, step: int, reason: str) -> None:
         """The checkpoint of `step` is deleted from the store; said again, it changes nothing."""
+        ...
+
+    def checked(self, step: int, attempt: str, damage: str) -> None:
+        """Every byte was read: all are as they were written, or `damage` says which are not."""
         ...
 
 

@@ -16,7 +16,6 @@ __all__ = [
     "FORMAT_KEY",
     "PINS",
     "attempt_folder",
-    "checkpoint_id",
     "commit_key",
     "data_key",
     "manifest_key",
@@ -69,8 +68,3 @@ def manifest_key(step: int, attempt: str, rank: int) -> str:
 
 def pin_key(step: int) -> str:
     return f"{PINS}{step_folder(step).rstrip('/')}.json"
-
-
-def checkpoint_id(step: int, attempt: str) -> str:
-    """Unique per attempt, so that a failed attempt and its successful retry are two records."""
-    return f"step-{step:012d}.{attempt}"

@@ -41,9 +41,11 @@ class Loader:
         with self._catalog.reading(commit.step):
             try:
                 state = CheckpointReader(self._store, commit).load(request)
-            except CorruptCheckpoint:
-                self._catalog.note(commit, verified=False)
+            except CorruptCheckpoint as error:
+                self._catalog.note(commit, str(error))
                 raise
+            if commit.world_size == 1 and _is_whole(commit, request):
+                self._catalog.note(commit)
         _log.info("step %d loaded from %s in %.2f s", commit.step, self._store.uri, time.monotonic() - started)
         return state
 
@@ -85,8 +87,19 @@ class Loader:
             if failure is not None:
                 raise failure
             if len(set(steps)) == 1:
+                if found is not None and bound is not None:
+                    self._catalog.distrust_above(found.commit.step)
+                # Each rank has read its own part, and all are here: so every byte was found good.
+                if found is not None and request.rank == 0 and _is_whole(found.commit, request):
+                    self._catalog.note(found.commit)
                 return found
             bound = min(steps)
             if bound == _NOTHING:
                 empty = [rank for rank, step in enumerate(steps) if step == _NOTHING]
                 raise CheckpointError(f"ranks {empty} can load no checkpoint, others can (steps {steps})")
+
+
+def _is_whole(commit: CommitManifest, request: LoadRequest) -> bool:
+    """Whether loads like this one of all ranks read every byte against its hash: another number of ranks may pass over
+    what is not cut."""
+    return request.verify and request.names is None and request.world_size == commit.world_size

@@ -1,10 +1,11 @@
 """CheckpointManager: what a training script uses to save, find and load its state. It never loads a pickle."""
 
+import builtins
 import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, Unpack, cast, overload
 
@@ -12,7 +13,7 @@ from typing_extensions import TypeVar
 
 from strata.checkpoint.catalog import Catalog
 from strata.checkpoint.codec import check_json, encode
-from strata.checkpoint.commit import CommitCoordinator, SoloCommit
+from strata.checkpoint.commit import CommitCoordinator, KeepsCatalog, SoloCommit
 from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.image import plan_image
 from strata.checkpoint.layout import step_folder
@@ -21,7 +22,7 @@ from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.options import CheckpointOptions, CheckpointSettings
 from strata.checkpoint.owner import Owner, find_owner
 from strata.checkpoint.pipeline import SavePipeline
-from strata.checkpoint.reader import CheckpointReader, LoadRequest, Progress
+from strata.checkpoint.reader import LoadRequest, Progress
 from strata.checkpoint.retention import RetentionPolicy
 from strata.checkpoint.saver import SaveJob, info_of
 from strata.errors import (
@@ -117,9 +118,10 @@ class CheckpointManager(Generic[Saved]):
             )
         self._async_save = async_save
         self._agree = self._owner.agree if self._owner and not given and settings.world_size > 1 else None
-        self._catalog = Catalog(self._store, settings.clock)
-        self._loader = Loader(self._store, self._catalog)
         decider = coordinator or SoloCommit(deadline_s=settings.deadline_s)
+        keeper = decider if isinstance(decider, KeepsCatalog) else None
+        self._catalog = Catalog(self._store, settings.clock, keeper)
+        self._loader = Loader(self._store, self._catalog)
         self._pipeline = SavePipeline(self._store, self._catalog, decider, settings, policy)
 
     @property
@@ -202,6 +204,10 @@ class CheckpointManager(Generic[Saved]):
         pins = self._catalog.pins()
         return [self._info(commit, pins) for commit in self._catalog.all_commits()]
 
+    def steps(self) -> builtins.list[int]:
+        """Every step that somebody began to save here, newest first: committed, damaged, or given up."""
+        return self._catalog.steps()
+
     def get_latest(self, *, deep: bool = False) -> CheckpointInfo | None:
         """The newest checkpoint whose every object is there with its size, or None. Needs the store only.
 
@@ -220,19 +226,7 @@ class CheckpointManager(Generic[Saved]):
     def verify(self, step: int, *, deep: bool = True, progress: Progress | None = None) -> CheckpointInfo:
         """Checks sizes and, when `deep`, every byte against its hash; raises CorruptCheckpoint that names what is
         wrong."""
-        commit = self._catalog.commit_of(step)
-        reader = CheckpointReader(self._store, commit)
-        with self._catalog.reading(step):
-            try:
-                if deep:
-                    reader.check_bytes(progress)
-                    self._catalog.note(commit, verified=True)
-                else:
-                    reader.check_sizes()
-            except CorruptCheckpoint:
-                self._catalog.note(commit, verified=False)
-                raise
-        return self._info(commit, self._catalog.pins())
+        return self._info(self._catalog.verify(step, deep=deep, progress=progress), self._catalog.pins())
 
     def pin(self, step: int) -> None:
         """Keeps a step whatever retention says."""
@@ -322,15 +316,18 @@ class CheckpointManager(Generic[Saved]):
         return self._owner.saving() if saving else self._owner.loading()
 
     def _info(self, commit: CommitManifest, pins: frozenset[int]) -> CheckpointInfo:
-        verified = self._catalog.verified(commit)
-        return info_of(commit, self._store.uri, verified=verified, pinned=commit.step in pins)
+        info = replace(info_of(commit, self._store.uri), pinned=commit.step in pins)
+        check = self._catalog.check_of(commit)
+        if check is None:
+            return info
+        return info.checked(check.damage, check.at)
 
 
 def _owned(owner: Owner | None, options: CheckpointOptions, *, given: bool) -> CheckpointOptions:
     """The options with what the owner adds to them; what was given by hand wins."""
     if owner is None:
         return options
-    added: CheckpointOptions = {"before_vote": owner.before_vote}
+    added: CheckpointOptions = {"before_vote": owner.before_vote, "scrub_mb_s": owner.scrub_mb_s}
     if not given:
         rank, world_size, worker_id, task_id = owner.place
         added |= {"rank": rank, "world_size": world_size, "worker_id": worker_id, "task_id": task_id}

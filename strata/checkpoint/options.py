@@ -1,5 +1,6 @@
 """The settings of a CheckpointManager beyond its path and retention: a record that validates itself."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypedDict
@@ -22,8 +23,10 @@ class CheckpointSettings:
 
     `on_error` is what a failed background save does at the next call: raise, or only warn. `observer` is told each
     change of a save (in_progress, completed, failed) on the saving thread; `before_vote` is called there with the step,
-    when its bytes are durable and nobody counts on them yet. Two staging buffers let one save be copied
-    while another is written; the second exists only if that happens, and `memory_budget_bytes` bounds both together.
+    when its bytes are durable and nobody counts on them yet. At `scrub_mb_s` the rank that committed the newest
+    checkpoint reads it back behind the training (0: never; in a task STRATA_SCRUB_MB_S). Two staging buffers let one
+    save be copied while another is written; the second exists only if that happens, and `memory_budget_bytes` bounds
+    both together.
     """
 
     rank: int = 0
@@ -36,6 +39,7 @@ class CheckpointSettings:
     memory_budget_bytes: int | None = None
     staging_buffers: int = 2
     deadline_s: float = 600.0
+    scrub_mb_s: float = 0.0
     storage: StorageOptions | None = None
     observer: Callable[[CheckpointInfo], None] | None = None
     before_vote: Callable[[int], None] | None = None
@@ -56,6 +60,8 @@ class CheckpointSettings:
             raise InvalidConfig(f"staging_buffers is {self.staging_buffers}; allowed are 1 to 16")
         if not self.deadline_s > 0:
             raise InvalidConfig(f"deadline_s is {self.deadline_s}; it must be above 0")
+        if not 0 <= self.scrub_mb_s < math.inf:
+            raise InvalidConfig(f"scrub_mb_s is {self.scrub_mb_s}; it must be 0 or more")
 
 
 class CheckpointOptions(TypedDict, total=False):
@@ -71,6 +77,7 @@ class CheckpointOptions(TypedDict, total=False):
     memory_budget_bytes: int | None
     staging_buffers: int
     deadline_s: float
+    scrub_mb_s: float
     storage: StorageOptions | None
     observer: Callable[[CheckpointInfo], None] | None
     before_vote: Callable[[int], None] | None

@@ -20,6 +20,11 @@ class Owner(Protocol):
         """Rank, world size, worker id and task id."""
         ...
 
+    @property
+    def scrub_mb_s(self) -> float:
+        """How fast the newest checkpoint is read back behind the training; 0: never."""
+        ...
+
     def decider(self, store: ObjectStore, deadline_s: float) -> CommitCoordinator | None:
         """Who decides that a checkpoint of all ranks is complete; None for a rank that is alone."""
         ...

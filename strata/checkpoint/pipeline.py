@@ -12,8 +12,10 @@ from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.layout import FORMAT_KEY
 from strata.checkpoint.manifest import FORMAT
 from strata.checkpoint.options import CheckpointSettings
+from strata.checkpoint.reader import Progress
 from strata.checkpoint.retention import RetentionPolicy
 from strata.checkpoint.saver import Identity, SaveJob, Saver
+from strata.checkpoint.scrub import Scrubber
 from strata.checkpoint.staging import StagingPool
 from strata.errors import Busy, CheckpointNotFound, CorruptCheckpoint, InvalidArgument, StorageError, StrataError
 from strata.storage.base import ObjectStore, honours_create
@@ -47,6 +49,7 @@ class SavePipeline:
             before_vote=settings.before_vote,
         )
         self._saver = Saver(store, coordinator, identity, settings.clock)
+        self._scrubber = Scrubber(self._read_back, settings.scrub_mb_s)
         self._pool = StagingPool(settings.staging_buffers, settings.memory_budget_bytes)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-save")
         self._pending: list[SaveHandle] = []
@@ -106,6 +109,7 @@ class SavePipeline:
     def close(self) -> None:
         self._closed = True
         self._worker.shutdown(wait=True)
+        self._scrubber.close()
         self._saver.close()
         self._pool.close()
         self.raise_failure()
@@ -123,7 +127,8 @@ class SavePipeline:
             self._prepare()
             self._untold.pop(job.step, None)  # a step that is saved again must not be reported as removed afterwards
             job.overwrite = job.overwrite or self._is_suspect(job.step)
-            info, committer = self._saver.run(job, self._observe)
+            with self._scrubber.held():
+                info, committer = self._saver.run(job, self._observe)
         except BaseException as error:
             failed = self._saver.failed(job, error)
             if failed is not None:
@@ -141,6 +146,7 @@ class SavePipeline:
             "step %d saved to %s: %.2f MB in %.2f s", info.step, info.path, info.size_bytes / 1e6, info.duration_s
         )
         if committer:
+            self._scrubber.look_at(info.step)
             try:
                 # Behind the result: nobody waits for the deletion of old files.
                 self._tidying = self._worker.submit(self._tidy, job.step)
@@ -163,9 +169,10 @@ class SavePipeline:
     def _is_suspect(self, step: int) -> bool:
         """A step whose bytes were found damaged by this process may be saved again in its place."""
         try:
-            return self._catalog.verified(self._catalog.commit_of(step)) is False
+            check = self._catalog.check_of(self._catalog.commit_of(step))
         except (CheckpointNotFound, CorruptCheckpoint):
             return False
+        return check is not None and bool(check.damage)
 
     @property
     def _grace_s(self) -> float:
@@ -181,6 +188,9 @@ class SavePipeline:
                 self._sweep_at = now + self._grace_s if young else None
         except StorageError as error:
             _log.warning("old checkpoints could not be removed, will try again: %s", error)
+
+    def _read_back(self, step: int, progress: Progress) -> None:
+        self._catalog.verify(step, progress=progress, paced=True)
 
     def tell_removed(self, removed: Mapping[int, str]) -> None:
         """The coordinator's catalog follows the store. Not reachable is no failure: it hears of it after the next

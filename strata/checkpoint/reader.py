@@ -5,6 +5,7 @@ import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import xxhash
@@ -88,12 +89,13 @@ class CheckpointReader:
         if rank not in self._manifests:
             entry = self._commit.entry(rank)
             what = f"step {self._commit.step}, rank {rank}: the manifest"
+            file = f"{self._store.uri}/{entry.manifest_key}"
             try:
                 data = self._store.get(entry.manifest_key)
             except StorageNotFound as error:
-                raise CorruptCheckpoint(f"{what} is missing") from error
+                raise CorruptCheckpoint(f"{what} is missing ({file})") from error
             if digest_of(data) != entry.manifest_digest:
-                raise CorruptCheckpoint(f"{what} does not match the hash in COMMIT.json")
+                raise CorruptCheckpoint(f"{what} does not match the hash in COMMIT.json ({file})")
             self._manifests[rank] = RankManifest.from_bytes(data, what)
         return self._manifests[rank]
 
@@ -106,17 +108,20 @@ class CheckpointReader:
             for key, size in ((entry.key, entry.size), (entry.manifest_key, entry.manifest_size)):
                 if sizes.get(key) != size:
                     state = "is missing" if key not in sizes else f"has {sizes[key]} bytes instead of {size}"
-                    raise CorruptCheckpoint(f"step {step}, rank {entry.rank}: {key.rpartition('/')[2]} {state}")
+                    raise CorruptCheckpoint(f"step {step}, rank {entry.rank}: {self._store.uri}/{key} {state}")
 
-    def check_bytes(self, progress: Progress | None = None) -> None:
-        """The deep check: reads every chunk of every rank against its hash."""
+    def check_bytes(self, progress: Progress | None = None, *, paced: bool = False) -> None:
+        """The deep check: reads every chunk of every rank against its hash. With `paced` the next chunk is read when
+        `progress` has returned."""
         self.check_sizes()
         total = self._commit.total_bytes
         done = 0
         with ThreadPoolExecutor(self._store.parallel_reads, thread_name_prefix="checkpoint-read") as readers:
             for entry in self._commit.ranks:
                 manifest = self.manifest(entry.rank)
-                for size in readers.map(lambda index, m=manifest: self._read_chunk(m, index, ()), _every(manifest)):
+                check = partial(self._read_chunk, manifest, targets=())
+                indices = range(len(manifest.chunks))
+                for size in map(check, indices) if paced else readers.map(check, indices):
                     done += size
                     if progress is not None:
                         progress(done, total)
@@ -214,7 +219,7 @@ class CheckpointReader:
         try:
             got = self._store.read_into(manifest.key, offset, buffers)
         except StorageNotFound as error:
-            raise CorruptCheckpoint(f"{where}: {manifest.key} is missing") from error
+            raise CorruptCheckpoint(f"{where} is missing") from error
         if got != wanted:
             raise CorruptCheckpoint(f"{where} is cut short: {got} of {wanted} bytes")
 
@@ -222,7 +227,8 @@ class CheckpointReader:
         start = index * manifest.chunk_bytes
         names = manifest.tensors_at(start, start + manifest.chunk_bytes)
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        return f"step {self._commit.step}, rank {manifest.rank}, chunk {index} ({shown or 'header'})"
+        where = f"{self._store.uri}/{manifest.key}"
+        return f"step {self._commit.step}, rank {manifest.rank}, chunk {index} ({shown or 'header'}) of {where}"
 
 
 def _block(record: TensorRecord, request: LoadRequest, wanted: Sharded | None, world_size: int) -> Block | None:
@@ -236,10 +242,6 @@ def _block(record: TensorRecord, request: LoadRequest, wanted: Sharded | None, w
     if record.global_shape is None or request.world_size == world_size:
         return None
     return even_block(record, request.rank, request.world_size)
-
-
-def _every(manifest: RankManifest) -> range:
-    return range(len(manifest.chunks))
 
 
 def _count(shape: Sequence[int]) -> int:

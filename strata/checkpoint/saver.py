@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from strata.checkpoint import faults
 from strata.checkpoint.commit import Attempt, CommitCoordinator, Vote
 from strata.checkpoint.image import Image
-from strata.checkpoint.layout import checkpoint_id, commit_key, data_key, manifest_key, step_folder
+from strata.checkpoint.layout import commit_key, data_key, manifest_key, step_folder
 from strata.checkpoint.manifest import CommitManifest, RankEntry, RankManifest, digest_of
 from strata.checkpoint.writer import HashedStream
 from strata.clock import Clock
@@ -26,7 +26,7 @@ from strata.errors import (
     StrataError,
 )
 from strata.storage.base import ObjectStore
-from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
+from strata.types.checkpoints import CheckpointInfo, CheckpointStatus, checkpoint_id_of
 
 __all__ = ["Identity", "SaveJob", "SaveProgress", "Saver", "info_of"]
 
@@ -270,7 +270,7 @@ class Saver:
 
     def _unfinished(self, job: SaveJob, attempt: Attempt, status: CheckpointStatus, reason: str = "") -> CheckpointInfo:
         return CheckpointInfo(
-            id=checkpoint_id(job.step, attempt.attempt),
+            id=checkpoint_id_of(job.step, attempt.attempt),
             step=job.step,
             epoch=job.epoch,
             path=_path_of(self._store.uri, job.step),
@@ -296,10 +296,10 @@ def _path_of(uri: str, step: int) -> str:
     return f"{uri}/{step_folder(step).rstrip('/')}"
 
 
-def info_of(commit: CommitManifest, uri: str, *, verified: bool | None = None, pinned: bool = False) -> CheckpointInfo:
-    """The public record of a committed checkpoint."""
+def info_of(commit: CommitManifest, uri: str) -> CheckpointInfo:
+    """The public record of a checkpoint that is just committed."""
     return CheckpointInfo(
-        id=checkpoint_id(commit.step, commit.attempt),
+        id=checkpoint_id_of(commit.step, commit.attempt),
         step=commit.step,
         epoch=commit.epoch,
         path=_path_of(uri, commit.step),
@@ -309,7 +309,5 @@ def info_of(commit: CommitManifest, uri: str, *, verified: bool | None = None, p
         worker_id=commit.worker_id,
         task_id=commit.task_id,
         duration_s=commit.duration_s,
-        verified=verified,
-        pinned=pinned,
         metadata=commit.metadata,
     )

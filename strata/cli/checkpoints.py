@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from strata.cli.api import Api
 from strata.cli.options import DataDir, prepare
 from strata.cli.show import Column, ago, number, show_rows, size
+from strata.cli.verify import verify
 from strata.types.checkpoints import CheckpointInfo
 
 __all__ = ["add_to"]
@@ -57,26 +57,6 @@ def show(path: Path, step: Step) -> None:
         _console.print(f"[dim]{name:>12}[/]  {value if value is not None else '–'}")
 
 
-def verify(
-    path: Path,
-    step: Annotated[int | None, typer.Argument(help="One step; all of them without it.")] = None,
-    shallow: Annotated[bool, typer.Option("--shallow", help="Only sizes, not every byte.")] = False,
-) -> None:
-    """Check checkpoints against their hashes, byte by byte. A damaged one is named and the exit code is 1."""
-    with _manager(path) as manager:
-        wanted = [manager.show(step)] if step is not None else manager.list()
-        with _progress() as progress:
-            for info in wanted:
-                job = progress.add_task(f"step {info.step}", total=info.size_bytes)
-                manager.verify(
-                    info.step,
-                    deep=not shallow,
-                    progress=lambda done, total, job=job: progress.update(job, completed=done, total=total),
-                )
-                progress.update(job, completed=info.size_bytes)
-    _console.print(f"{len(wanted)} checkpoint{'s' if len(wanted) != 1 else ''} good")
-
-
 def pin(path: Path, step: Step) -> None:
     """Keep a step whatever retention says."""
     with _manager(path) as manager:
@@ -113,12 +93,6 @@ def _manager(path: str) -> Any:
     return CheckpointManager(path, rank=0, world_size=1)
 
 
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), console=_console
-    )
-
-
 def _row(info: CheckpointInfo) -> dict[str, Any]:
     return {
         "id": info.id,
@@ -129,6 +103,7 @@ def _row(info: CheckpointInfo) -> dict[str, Any]:
         "duration_s": info.duration_s,
         "throughput": info.throughput,
         "verified": info.verified,
+        "verified_at": info.verified_at,
         "pinned": info.pinned,
         "created_at": info.created_at,
         "worker_id": info.worker_id,

@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 from strata.client.channel import Channel
 from strata.client.workers import Membership
+from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 
-__all__ = ["AttemptTicket", "CheckpointsClient", "RankVote", "Ruling"]
+__all__ = ["AttemptTicket", "CheckpointsClient", "RankVote", "Ruling", "report_check"]
 
 _HOUSEKEEPING_S = 5.0
+_MAX_REASON = 500  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +126,24 @@ class CheckpointsClient:
         request = pb.CheckpointAbort(
             worker_id=self._member.worker_id,
             attempt=attempt,
-            reason=reason[:500],
+            reason=reason[:_MAX_REASON],
             incarnation=self._member.incarnation,
             generation=self._member.generation,
         )
         self._channel.call(self._stub.AbortCheckpoint, request)
+
+    def checked(self, checkpoint_id: str, step: int, storage_path: str, damage: str) -> None:
+        """Every byte of it was read back. Tried once, as `removed`."""
+        request = pb.CheckpointInfo(
+            worker_id=self._member.worker_id,
+            checkpoint_id=checkpoint_id,
+            step=step,
+            storage_path=storage_path,
+            type=pb.CheckpointInfo.CHECKED,
+            metadata={"damage": damage[:_MAX_REASON]},
+            incarnation=self._member.incarnation,
+        )
+        self._channel.call(self._stub.NotifyCheckpoint, request, timeout_s=_HOUSEKEEPING_S, patience_s=0.0)
 
     def removed(self, step: int, storage_path: str, reason: str) -> None:
         """What was committed there is deleted from its store: the catalog shows it as complete no more. Tried once:
@@ -137,7 +153,14 @@ class CheckpointsClient:
             step=step,
             storage_path=storage_path,
             type=pb.CheckpointInfo.REMOVED,
-            metadata={"reason": reason[:500]},
+            metadata={"reason": reason[:_MAX_REASON]},
             incarnation=self._member.incarnation,
         )
         self._channel.call(self._stub.NotifyCheckpoint, request, timeout_s=_HOUSEKEEPING_S, patience_s=0.0)
+
+
+def report_check(channel: Channel, checkpoint_id: str, storage_path: str, damage: str) -> bool:
+    """For people: somebody has read every byte of it. False when the cluster knows no such checkpoint."""
+    request = ct.CheckpointCheck(checkpoint_id=checkpoint_id, storage_path=storage_path, damage=damage[:_MAX_REASON])
+    reply: ct.CheckAck = channel.call(channel.stub(ControlStub).ReportCheck, request)
+    return reply.known

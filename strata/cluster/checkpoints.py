@@ -20,7 +20,7 @@ class CheckpointRecords:
         self.attempts: dict[str, str] = {}
 
     def latest(self, task_id: str) -> CheckpointInfo | None:
-        """The completed checkpoint with the highest step of a task."""
+        """The completed checkpoint that a task would go back to."""
         return self._latest_by_task().get(task_id)
 
     def completed_at(self, path: str, task_id: str) -> tuple[str, ...]:
@@ -30,6 +30,12 @@ class CheckpointRecords:
             for record in self.records.values()
             if record.path == path and (record.task_id or "") == task_id and record.status is CheckpointStatus.COMPLETED
         )
+
+    def find(self, checkpoint_id: str, path: str) -> CheckpointInfo | None:
+        """A completed one; by where it lies when it has another id here, which an earlier release gave it."""
+        done = [record for record in self.records.values() if record.status is CheckpointStatus.COMPLETED]
+        named = [record for record in done if record.id == checkpoint_id]
+        return next(iter([*named, *(record for record in done if path and record.path == path)]), None)
 
     def evolve(self, event: e.Event) -> None:
         match event:
@@ -46,6 +52,10 @@ class CheckpointRecords:
                     self.keep(replace(record, status=CheckpointStatus.FAILED, reason=event.reason))
             case e.CheckpointCommitted():
                 self._commit(event)
+            case e.CheckpointVerified():
+                record = self.records.get(event.checkpoint_id)
+                if record is not None:
+                    self.records[record.id] = record.checked(event.damage, event.at)
             case e.CheckpointRemoved():
                 for name in event.checkpoint_ids:
                     if name in self.records:
@@ -76,7 +86,7 @@ class CheckpointRecords:
         for record in self.records.values():
             if record.status is CheckpointStatus.COMPLETED:
                 known = found.get(record.task_id or "")
-                if known is None or (record.step, record.created_at) > (known.step, known.created_at):
+                if known is None or record.recovery_order > known.recovery_order:
                     found[record.task_id or ""] = record
         return found
 

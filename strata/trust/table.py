@@ -70,6 +70,7 @@ TABLE: Mapping[str, Rule] = {
             "SubmitTask": _OWNERS,
             "StopTask": _OWNERS,
             "ResumeTask": _OWNERS,
+            "ReportCheck": _OWNERS,
         },
     ),
     **_methods("strata.agents.Agents", {"Attach": _OWNERS}),

@@ -2,19 +2,25 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 
-__all__ = ["CheckpointInfo", "CheckpointStatus", "throughput_of"]
+__all__ = ["CheckpointInfo", "CheckpointStatus", "checkpoint_id_of", "throughput_of"]
 
 
 def throughput_of(size_bytes: int, duration_s: float | None) -> float | None:
     """MB/s from the call to the commit; None where nobody took the time, or the clock was too coarse to tell."""
     rate = size_bytes / duration_s / 1e6 if duration_s else None
     return rate if rate is not None and math.isfinite(rate) else None
+
+
+def checkpoint_id_of(step: int, attempt: str) -> str:
+    """The one name of a checkpoint, for the store, the coordinator, REST and the CLI. Unique per attempt, so that a
+    failed attempt and its successful retry are two records."""
+    return f"step-{step:012d}.{attempt}"
 
 
 class CheckpointStatus(StrEnum):
@@ -31,7 +37,8 @@ class CheckpointInfo:
     """A checkpoint's public record; what is not known is None, never 0.
 
     `path` is the folder (or URI) of the step, `created_at` Unix seconds, `duration_s` the time from the call to the
-    commit, `verified` True or False once its bytes were checked against their hashes.
+    commit, `verified` True or False once its bytes were checked against their hashes, last at `verified_at`; when they
+    are damaged, `reason` says where.
     """
 
     id: str
@@ -45,6 +52,7 @@ class CheckpointInfo:
     task_id: str | None = None
     duration_s: float | None = None
     verified: bool | None = None
+    verified_at: float | None = None
     pinned: bool = False
     reason: str = ""
     metadata: Mapping[str, object] = field(default_factory=dict)
@@ -58,6 +66,15 @@ class CheckpointInfo:
             if number is not None and not (math.isfinite(number) and number >= 0):
                 raise InvalidArgument(f"checkpoint {self.id}: {name} is {number}, it must be finite and 0 or more")
         object.__setattr__(self, "status", CheckpointStatus(self.status))
+
+    def checked(self, damage: str, at: float) -> "CheckpointInfo":
+        """After a look at every byte; `damage` says what is not as it was written, empty: all is."""
+        return replace(self, verified=not damage, verified_at=at, reason=damage)
+
+    @property
+    def recovery_order(self) -> tuple[bool, int, float]:
+        """A recovery goes to the largest: the newest step that is not known to be damaged."""
+        return self.verified is not False, self.step, self.created_at
 
     @property
     def throughput(self) -> float | None:

@@ -6,7 +6,7 @@ from strata.checkpoint.commit import Attempt, Decision, Vote
 from strata.checkpoint.layout import step_folder
 from strata.client.checkpoints import CheckpointsClient, RankVote, Ruling
 from strata.errors import CheckpointAborted
-from strata.types.checkpoints import CheckpointInfo
+from strata.types.checkpoints import CheckpointInfo, checkpoint_id_of
 
 __all__ = ["CoordinatorCommit"]
 
@@ -65,6 +65,10 @@ class CoordinatorCommit:
 
     def removed(self, step: int, reason: str) -> None:
         self._client.removed(step, self._path_of(step), reason)
+
+    def checked(self, step: int, attempt: str, damage: str) -> None:
+        name = checkpoint_id_of(step, attempt) if attempt else ""
+        self._client.checked(name, step, self._path_of(step), damage)
 
     def _path_of(self, step: int) -> str:
         return f"{self._storage_path.rstrip('/')}/{step_folder(step).rstrip('/')}"

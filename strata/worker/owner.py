@@ -47,6 +47,10 @@ class RunOwner:
         place = self._run.place
         return place.rank, place.world_size, place.worker_id or None, place.task_id or None
 
+    @property
+    def scrub_mb_s(self) -> float:
+        return self._run.place.settings.scrub_mb_s
+
     def decider(self, store: ObjectStore, deadline_s: float) -> CommitCoordinator | None:
         place, session = self._run.place, self._run.session
         if session is not None and place.task_id:

@@ -14,6 +14,7 @@ from strata.cluster.events.checkpoints import (
     CheckpointCommitted,
     CheckpointPrepared,
     CheckpointRemoved,
+    CheckpointVerified,
     CheckpointVoted,
 )
 from strata.cluster.events.datasets import DatasetAttached, DatasetRegistered, ReadingAnnounced, ShardsRebalanced
@@ -39,6 +40,7 @@ __all__ = [
     "CheckpointCommitted",
     "CheckpointPrepared",
     "CheckpointRemoved",
+    "CheckpointVerified",
     "CheckpointVoted",
     "ClusterStarted",
     "DatasetAttached",

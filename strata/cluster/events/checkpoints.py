@@ -10,6 +10,7 @@ __all__ = [
     "CheckpointCommitted",
     "CheckpointPrepared",
     "CheckpointRemoved",
+    "CheckpointVerified",
     "CheckpointVoted",
 ]
 
@@ -86,4 +87,15 @@ class CheckpointRemoved(Event):
     task_id: str
     checkpoint_ids: tuple[str, ...]
     reason: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointVerified(Event):
+    """Every byte of a complete checkpoint was read back. `damage` says what is not as it was written; empty: all is."""
+
+    checkpoint_id: str
+    task_id: str
+    step: int
+    damage: str
     at: float

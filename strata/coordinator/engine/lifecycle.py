@@ -47,6 +47,7 @@ class LifecycleLog:
             e.CheckpointBegun: self._checkpoint_begun,
             e.CheckpointCommitted: self._checkpoint_committed,
             e.CheckpointRemoved: self._checkpoint_removed,
+            e.CheckpointVerified: self._checkpoint_verified,
             e.CheckpointVoted: self._checkpoint_voted,
             e.DatasetAttached: self._dataset_attached,
             e.DatasetRegistered: self._dataset_registered,
@@ -145,6 +146,13 @@ class LifecycleLog:
         if _log.isEnabledFor(logging.DEBUG):
             text = "checkpoints removed: %s: %s"
             _write(logging.DEBUG, text, ", ".join(event.checkpoint_ids), event.reason, task_id=event.task_id)
+
+    def _checkpoint_verified(self, event: e.CheckpointVerified) -> None:
+        if event.damage:
+            text = "checkpoint %s is damaged: %s; a recovery goes to the one before it"
+            _write(logging.ERROR, text, event.checkpoint_id, event.damage, task_id=event.task_id)
+        elif _log.isEnabledFor(logging.DEBUG):
+            _write(logging.DEBUG, "checkpoint %s was read and is good", event.checkpoint_id, task_id=event.task_id)
 
     def _attempt(self, name: str) -> tuple[str, str]:
         """The task and the step of an attempt; old ones are forgotten."""

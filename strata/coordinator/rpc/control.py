@@ -16,9 +16,12 @@ from strata.errors import Busy, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import control_pb2_grpc as ct_grpc
+from strata.types.shown import check_text
 from strata.types.tasks import TaskStatus
 
 __all__ = ["ControlService"]
+
+_MAX_DAMAGE = 2_000  # characters
 
 
 class ControlService(ct_grpc.ControlServicer):
@@ -122,6 +125,15 @@ class ControlService(ct_grpc.ControlServicer):
         reason = request.reason or "stopped by the user"
         command = c.StopTask(task_id=request.task_id, reason=reason, hurry=request.hurry)
         return _ack(await self._coordinator.ask(command))
+
+    @answered
+    async def ReportCheck(self, request: ct.CheckpointCheck, context: Context) -> ct.CheckAck:
+        command = c.NoteCheck(
+            checkpoint_id=request.checkpoint_id,
+            storage_path=request.storage_path,
+            damage=check_text("damage", request.damage, _MAX_DAMAGE),
+        )
+        return ct.CheckAck(known=bool(await self._coordinator.ask(command)))
 
     @answered
     async def ResumeTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:

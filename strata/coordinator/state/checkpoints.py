@@ -14,6 +14,7 @@ from strata.cluster.events import (
     CheckpointCommitted,
     CheckpointPrepared,
     CheckpointRemoved,
+    CheckpointVerified,
     CheckpointVoted,
     MembersLost,
 )
@@ -25,7 +26,7 @@ from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.errors import CheckpointAborted as Aborted
 from strata.errors import CheckpointNotFound, InvalidArgument, Refused
-from strata.types.checkpoints import CheckpointInfo
+from strata.types.checkpoints import CheckpointInfo, checkpoint_id_of
 from strata.types.names import check_name
 from strata.types.workers import check_count
 
@@ -33,7 +34,8 @@ __all__ = ["Checkpoints"]
 
 _KEEP_ATTEMPTS = 200
 REMOVED = 4
-"""The type of a notification that says: deleted (CheckpointInfo.Type on the wire)."""
+CHECKED = 5
+"""The types of a notification that says: deleted, checked (CheckpointInfo.Type on the wire)."""
 
 
 class Checkpoints:
@@ -60,12 +62,17 @@ class Checkpoints:
 
     def plan_notified(
         self, worker: Worker, told: NotifyCheckpoint, now: Now
-    ) -> CheckpointCommitted | CheckpointRemoved | None:
-        """A worker saved a checkpoint by itself, or deleted one: None when nobody knows that one as complete."""
+    ) -> CheckpointCommitted | CheckpointRemoved | CheckpointVerified | None:
+        """A worker saved a checkpoint by itself, or deleted or checked one: None when nobody knows that one as
+        complete."""
         for name in ("step", "epoch", "size_bytes"):
             check_count(name, getattr(told, name))
         if told.type == REMOVED:
             return self._plan_removed(worker, told, now)
+        if told.type == CHECKED:
+            known = self._cluster.checkpoints.find(told.checkpoint_id, told.storage_path)
+            own = known is not None and (known.task_id or "") == worker.task_id
+            return self.plan_verified(known, told.metadata.get("damage", ""), now) if known and own else None
         return CheckpointCommitted(
             checkpoint_id=check_name("checkpoint_id", told.checkpoint_id),
             task_id=worker.task_id,
@@ -81,8 +88,16 @@ class Checkpoints:
             at=now.wall,
         )
 
+    def plan_verified(self, record: CheckpointInfo, damage: str, now: Now) -> CheckpointVerified | None:
+        """None when this damage is known."""
+        if damage and record.verified is False and record.reason == damage:
+            return None
+        return CheckpointVerified(
+            checkpoint_id=record.id, task_id=record.task_id or "", step=record.step, damage=damage, at=now.wall
+        )
+
     def _plan_removed(self, worker: Worker, told: NotifyCheckpoint, now: Now) -> CheckpointRemoved | None:
-        """By where it lay: the store knows steps and paths, not our ids."""
+        """By where it lay."""
         gone = self._cluster.checkpoints.completed_at(told.storage_path, worker.task_id)
         if not gone:
             return None
@@ -100,11 +115,11 @@ class Checkpoints:
         ranks = (
             range(group.size) if group.size is not None else [w.rank for w in self._membership.alive_in(worker.task_id)]
         )
-        number = self._begun + 1
+        attempt = f"g{group.generation}-{self._begun + 1}"
         return CheckpointBegun(
             task_id=worker.task_id,
-            attempt=f"g{group.generation}-{number}",
-            checkpoint_id=f"{worker.task_id[:80] or 'plain'}-step-{step}-{number}",  # a name has 128 characters
+            attempt=attempt,
+            checkpoint_id=checkpoint_id_of(step, attempt),
             step=step,
             epoch=epoch,
             generation=group.generation,

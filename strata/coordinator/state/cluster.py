@@ -83,6 +83,7 @@ class ClusterState:
             c.GetShards: self._get_shards,
             c.Arrive: self._arrive,
             c.NotifyCheckpoint: self._notify_checkpoint,
+            c.NoteCheck: self._note_check,
             c.BeginCheckpoint: self._begin_checkpoint,
             c.VoteCheckpoint: self._vote_checkpoint,
             c.CommitCheckpoint: self._commit_checkpoint,
@@ -215,6 +216,12 @@ class ClusterState:
         emit(self.checkpoints.plan_notified(worker, command, now))
         latest = self.checkpoints.latest(worker.task_id)
         return latest.step if latest else command.step
+
+    def _note_check(self, command: c.NoteCheck, now: Now, emit: c.Emit) -> bool:
+        known = self.cluster.checkpoints.find(command.checkpoint_id, command.storage_path)
+        if known is not None:
+            emit(self.checkpoints.plan_verified(known, command.damage, now))
+        return known is not None
 
     def _begin_checkpoint(self, command: c.BeginCheckpoint, now: Now, emit: c.Emit) -> Attempt:
         worker = self.membership.authorize(command.caller, now)

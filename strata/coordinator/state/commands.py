@@ -31,6 +31,7 @@ __all__ = [
     "GetShards",
     "LoseAgent",
     "LoseWorkers",
+    "NoteCheck",
     "NotifyCheckpoint",
     "Recover",
     "RegisterDataset",
@@ -174,6 +175,16 @@ class NotifyCheckpoint(Command[int]):
     type: int = 0
     duration_s: float | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteCheck(Command[bool]):
+    """Somebody has read every byte of a checkpoint; `damage` says what is not as it was written. Answers whether there
+    is such a checkpoint."""
+
+    checkpoint_id: str
+    storage_path: str
+    damage: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,18 @@ def from_event(kind: str, body: Record) -> list[Finding]:
     if kind == "CheckpointAborted":
         text = f"a checkpoint was given up: {body['reason']}"
         return [Finding(kind="checkpoint_failed", severity="warning", message=text, subject=body["attempt"])]
+    if kind == "CheckpointVerified" and body["damage"]:
+        return [
+            Finding(
+                kind="checkpoint_damaged",
+                severity="critical",
+                message=f"checkpoint {body['checkpoint_id']} is damaged: {body['damage']}",
+                subject=body["checkpoint_id"],
+                run_id=body["task_id"] or None,
+                task_id=body["task_id"] or None,
+                step=body["step"],
+            )
+        ]
     if kind == "BarrierBroke":
         return [
             Finding(

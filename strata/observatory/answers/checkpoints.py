@@ -11,7 +11,8 @@ __all__ = ["Checkpoint", "CheckpointRow", "Pinned", "RunCheckpoints"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint; `throughput` is in MB/s, `pinned` null while its store cannot be read."""
+    """A checkpoint; `throughput` is in MB/s, `verified` null until somebody has read every byte (`reason`: damage),
+    `pinned` null while its store cannot be read."""
 
     id: str
     step: int
@@ -26,6 +27,8 @@ class Checkpoint:
     duration_s: float | None
     throughput: float | None
     verified: bool | None
+    verified_at: int | None
+    verified_at_ms: int | None
     pinned: bool | None
     reason: str | None
 

@@ -118,6 +118,8 @@ def _shown(row: dict[str, Any]) -> Checkpoint:
         duration_s=duration,
         throughput=throughput_of(row["size_bytes"], duration),
         verified=None,
+        verified_at=None,
+        verified_at_ms=None,
         pinned=None,
         reason=row["reason"] or None,
     )

@@ -66,6 +66,7 @@ class Cluster:
             "CheckpointCommitted": self._on_committed,
             "CheckpointAborted": self._on_aborted,
             "CheckpointRemoved": self._on_removed,
+            "CheckpointVerified": self._on_verified,
             "BarrierReleased": self._on_released,
             "BarrierBroke": self._on_broke,
             "TaskSubmitted": self._on_submitted,
@@ -219,6 +220,12 @@ class Cluster:
         removed = [name for name, record in self.checkpoints.items() if record["status"] == "removed"]
         for name in removed[:-_KEEP_REMOVED]:
             del self.checkpoints[name]
+
+    def _on_verified(self, body: Record) -> None:
+        record = self.checkpoints.get(body["checkpoint_id"])
+        if record is not None:
+            verdict = {"verified": not body["damage"], "verified_at": body["at"], "reason": body["damage"]}
+            self._put_checkpoint({**record, **verdict})
 
     def _put_checkpoint(self, record: Record) -> None:
         self.checkpoints[record["id"]] = record

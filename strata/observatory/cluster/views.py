@@ -210,6 +210,8 @@ def _checkpoint(cluster: Cluster, record: Record) -> Checkpoint:
         duration_s=record.get("duration_s"),
         throughput=throughput_of(record["size_bytes"], record.get("duration_s")),
         verified=record.get("verified"),
+        verified_at=to_s(record.get("verified_at")),
+        verified_at_ms=to_ms(record.get("verified_at")),
         pinned=None if pins is None else record["status"] == "completed" and record["step"] in pins,
         reason=record.get("reason") or None,
     )

@@ -64,6 +64,11 @@ class ControlStub:
                 request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
                 response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
                 _registered_method=True)
+        self.ReportCheck = channel.unary_unary(
+                '/strata.control.Control/ReportCheck',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.CheckpointCheck.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.CheckAck.FromString,
+                _registered_method=True)
 
 
 class ControlServicer:
@@ -108,6 +113,13 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportCheck(self, request, context):
+        """Somebody has read every byte of a checkpoint.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ControlServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -140,6 +152,11 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.ResumeTask,
                     request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.FromString,
                     response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.SerializeToString,
+            ),
+            'ReportCheck': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportCheck,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.CheckpointCheck.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.CheckAck.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -304,6 +321,33 @@ class Control:
             '/strata.control.Control/ResumeTask',
             strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
             strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportCheck(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/ReportCheck',
+            strata_dot_protocol_dot_generated_dot_control__pb2.CheckpointCheck.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.CheckAck.FromString,
             options,
             channel_credentials,
             insecure,

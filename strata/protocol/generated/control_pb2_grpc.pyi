@@ -41,6 +41,8 @@ class ControlStub:
     StopTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]
     ResumeTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]
     """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
+    ReportCheck: _grpc.UnaryUnaryMultiCallable[_control_pb2.CheckpointCheck, _control_pb2.CheckAck]
+    """Somebody has read every byte of a checkpoint."""
 
 @_typing.type_check_only
 class ControlAsyncStub(ControlStub):
@@ -55,6 +57,8 @@ class ControlAsyncStub(ControlStub):
     StopTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]  # type: ignore[assignment]
     ResumeTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]  # type: ignore[assignment]
     """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
+    ReportCheck: _aio.UnaryUnaryMultiCallable[_control_pb2.CheckpointCheck, _control_pb2.CheckAck]  # type: ignore[assignment]
+    """Somebody has read every byte of a checkpoint."""
 
 class ControlServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -102,5 +106,13 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.TaskAck, _abc.Awaitable[_control_pb2.TaskAck]]:
         """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
+
+    @_abc_1.abstractmethod
+    def ReportCheck(
+        self,
+        request: _control_pb2.CheckpointCheck,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.CheckAck, _abc.Awaitable[_control_pb2.CheckAck]]:
+        """Somebody has read every byte of a checkpoint."""
 
 def add_ControlServicer_to_server(servicer: ControlServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -568,6 +568,8 @@ class CheckpointInfo(_message.Message):
         MODEL_ONLY: CheckpointInfo._Type.ValueType  # 3
         REMOVED: CheckpointInfo._Type.ValueType  # 4
         """no kind of content: what was saved at storage_path is deleted from its store"""
+        CHECKED: CheckpointInfo._Type.ValueType  # 5
+        """nor is this: every byte was read back; metadata["damage"] says what is damaged, if anything"""
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     FULL: CheckpointInfo.Type.ValueType  # 0
@@ -576,6 +578,8 @@ class CheckpointInfo(_message.Message):
     MODEL_ONLY: CheckpointInfo.Type.ValueType  # 3
     REMOVED: CheckpointInfo.Type.ValueType  # 4
     """no kind of content: what was saved at storage_path is deleted from its store"""
+    CHECKED: CheckpointInfo.Type.ValueType  # 5
+    """nor is this: every byte was read back; metadata["damage"] says what is damaged, if anything"""
 
     @_typing.final
     class MetadataEntry(_message.Message):

@@ -11,7 +11,6 @@ def test_keys_are_what_the_format_says() -> None:
     assert layout.data_key(1000, "4-ab", 3) == "step-000000001000/a-4-ab/rank-00003.safetensors"
     assert layout.manifest_key(1000, "4-ab", 3) == "step-000000001000/a-4-ab/rank-00003.json"
     assert layout.pin_key(7) == "pins/step-000000000007.json"
-    assert layout.checkpoint_id(7, "4-ab") == "step-000000000007.4-ab"
 
 
 def test_names_sort_like_steps_and_parse_back() -> None:

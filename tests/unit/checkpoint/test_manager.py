@@ -130,41 +130,6 @@ def test_retention_keeps_the_newest_every_nth_and_the_pinned(tmp_path: Path) -> 
         assert not (tmp_path / "step-000000000300").exists()
 
 
-class _Catalog(SoloCommit):
-    """A coordinator with a catalog, which cannot be reached at times."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.heard: list[int] = []
-        self.away = False
-
-    def removed(self, step: int, reason: str) -> None:
-        assert reason
-        if self.away:
-            raise CoordinatorUnavailable("nobody there")
-        self.heard.append(step)
-
-
-def test_a_catalog_hears_of_what_is_removed_sooner_or_later(tmp_path: Path) -> None:
-    catalog = _Catalog()
-    with CheckpointManager(tmp_path, keep_count=2, coordinator=catalog) as manager:
-        for step in range(5):
-            manager.save(b"x", step=step)
-            manager.wait()
-            catalog.away = step == 3
-        assert catalog.heard == [0, 1]
-        catalog.away = True
-        manager.remove(4)
-        manager.remove(3)
-        manager.save(b"again", step=4)  # there again: nobody may be told that it is gone
-        manager.wait()
-        assert catalog.heard == [0, 1]
-        catalog.away = False
-        manager.save(b"x", step=5)
-        manager.wait()
-        assert catalog.heard == [0, 1, 2, 3]
-
-
 def test_a_step_saved_below_newer_ones_is_not_removed_at_once(tmp_path: Path) -> None:
     with CheckpointManager(tmp_path, keep_count=1) as manager:
         manager.save(b"new", step=1000)

@@ -29,6 +29,10 @@ class _Rank:
     def place(self) -> tuple[int, int, str | None, str | None]:
         return self._rank, 2, f"task-{self._rank}", "task"
 
+    @property
+    def scrub_mb_s(self) -> float:
+        return 0.0
+
     def decider(self, store: ObjectStore, deadline_s: float) -> CommitCoordinator | None:
         return self._decider
 

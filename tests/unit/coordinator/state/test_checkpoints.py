@@ -1,5 +1,6 @@
 """Two-phase checkpoints: one attempt per step, votes that stay, a pen that is passed on, and aborts that name ranks."""
 
+import json
 import math
 
 import pytest
@@ -7,10 +8,11 @@ import pytest
 from strata.cluster import events as e
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Verdict
-from strata.coordinator.state.checkpoints import REMOVED
+from strata.coordinator.state.checkpoints import CHECKED, REMOVED
+from strata.coordinator.state.cluster import ClusterState
 from strata.errors import CheckpointAborted, CheckpointNotFound, Fenced, InvalidArgument, Refused, UnknownWorker
 from strata.protocol.generated import coordinator_pb2 as pb
-from strata.types.checkpoints import CheckpointStatus
+from strata.types.checkpoints import CheckpointStatus, checkpoint_id_of
 from tests.support.pure_cluster import PureCluster, caller
 
 
@@ -328,3 +330,41 @@ def test_nobody_removes_the_checkpoints_of_another_task(cluster: PureCluster) ->
 
 def test_the_type_that_says_removed_is_the_one_of_the_wire() -> None:
     assert pb.CheckpointInfo.REMOVED == REMOVED
+
+
+def test_a_checkpoint_has_the_name_that_its_store_gives_it(cluster: PureCluster) -> None:
+    attempt = cluster.begin("a", 10)
+    assert attempt.checkpoint_id == checkpoint_id_of(10, attempt.attempt) == f"step-000000000010.{attempt.attempt}"
+
+
+def test_a_check_is_noted_and_a_damaged_one_is_not_gone_back_to(cluster: PureCluster) -> None:
+    """By its own ranks, or by a person who names an id or, for one of an earlier release, a path."""
+    for step in (10, 20):
+        notify(cluster, "a", checkpoint_id=f"k{step}", step=step, storage_path=f"s3://b/{step}")
+    newest = cluster.state.checkpoints.latest("t")
+    assert newest is not None
+    told = {"checkpoint_id": newest.id, "storage_path": newest.path, "type": CHECKED}
+    notify(cluster, "a", **told)
+    assert cluster.state.cluster.checkpoints.records[newest.id].verified is True
+    for _ in range(2):
+        notify(cluster, "b", **told, metadata={"damage": "chunk 3 of a file"})
+    assert [event.damage for event in cluster.happened(e.CheckpointVerified)] == ["", "chunk 3 of a file"]
+    before = cluster.state.checkpoints.latest("t")
+    assert before is not None
+    assert before.step == 10
+    assert cluster.ask(c.NoteCheck(checkpoint_id="other", storage_path=newest.path, damage="")) is True
+    assert cluster.state.checkpoints.latest("t") == cluster.state.cluster.checkpoints.records[newest.id]
+    assert cluster.ask(c.NoteCheck(checkpoint_id="other", storage_path="", damage="")) is False
+    dumped = json.loads(json.dumps(cluster.state.dump()))
+    again = ClusterState(cluster.config)
+    again.load(dumped, cluster.now())
+    assert again.cluster.checkpoints.records == cluster.state.cluster.checkpoints.records
+
+
+def test_a_worker_speaks_of_its_own_task_only(cluster: PureCluster) -> None:
+    cluster.commit("a", prepared(cluster))
+    newest = cluster.state.checkpoints.latest("t")
+    assert newest is not None
+    cluster.join("plain")
+    notify(cluster, "plain", checkpoint_id=newest.id, storage_path="", type=CHECKED, metadata={"damage": "no"})
+    assert cluster.state.cluster.checkpoints.records[newest.id].verified is None

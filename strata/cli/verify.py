@@ -1,0 +1,120 @@
+"""`strata checkpoints verify`: every byte of checkpoints against its hash, and the running cluster hears of it."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from strata.checkpoint import CheckpointManager
+from strata.cli.api import Api
+from strata.cli.options import DataDir, prepare
+from strata.cli.show import size
+from strata.client.channel import Channel, known_token
+from strata.client.checkpoints import report_check
+from strata.config import Settings
+from strata.errors import CheckpointNotFound, CorruptCheckpoint, StrataError
+
+__all__ = ["verify"]
+
+_STEP = re.compile(r"(?P<root>.*)/step-(?P<step>\d{12})/?\Z")
+_console = Console(highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """A step of a store; all its steps when none is named."""
+
+    root: str
+    step: int | None = None
+
+
+def verify(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH|ID]",
+            help="A folder or bucket (s3://bucket/run), one checkpoint's own folder in it, or the id of one that the "
+            "running cluster knows. Without it: all that the cluster knows.",
+        ),
+    ] = None,
+    step: Annotated[int | None, typer.Argument(help="One step of PATH; all of them without it.")] = None,
+    shallow: Annotated[bool, typer.Option("--shallow", help="Only sizes, not every byte.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Check checkpoints against their hashes, byte by byte.
+
+    Prints a line per checkpoint; each damaged one is named with its file and what is wrong, and the exit code is 1. A
+    running cluster hears of it: the dashboard shows what is verified, and a recovery passes over what is damaged.
+    """
+    settings = prepare(data_dir=data_dir)
+    results = [good for target in _targets(settings, what, step) for good in _check(settings, target, shallow=shallow)]
+    damaged = results.count(False)
+    _console.print(f"{len(results) - damaged} good, {damaged} damaged")
+    if damaged:
+        raise typer.Exit(1)
+
+
+def _targets(settings: Settings, what: str | None, step: int | None) -> list[_Target]:
+    if what is not None and ("://" in what or Path(what).is_dir()):
+        return [_target_of(what) if step is None else _Target(root=what, step=step)]
+    known = [one for one in Api(settings).get("/api/checkpoints") if one["status"] == "completed"]
+    wanted = [_target_of(one["path"]) for one in known if what in (None, one["id"])]
+    if what is not None and not wanted:
+        raise CheckpointNotFound(
+            f"{what!r} is no folder here, and no complete checkpoint of the cluster at {Api(settings).url}",
+            hint="`strata checkpoints --json` lists the ids.",
+        )
+    return wanted
+
+
+def _target_of(path: str) -> _Target:
+    found = _STEP.match(path)
+    return _Target(root=found["root"], step=int(found["step"])) if found else _Target(root=path)
+
+
+def _check(settings: Settings, target: _Target, *, shallow: bool) -> list[bool]:
+    """Whether each is good, newest first."""
+    results = []
+    with CheckpointManager(target.root, rank=0, world_size=1) as manager:
+        for step in manager.steps() if target.step is None else [target.step]:
+            try:
+                results.append(_check_step(settings, manager, step, shallow=shallow))
+            except CheckpointNotFound:
+                if target.step is not None:
+                    raise  # else a save that never came to its commit
+    return results
+
+
+def _check_step(settings: Settings, manager: CheckpointManager, step: int, *, shallow: bool) -> bool:
+    name, path, damage = "", f"{manager.path}/step-{step:012d}", ""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    try:
+        info = manager.show(step)
+        name, path = info.id, info.path
+        with Progress(*columns, console=_console, transient=True) as progress:
+            bar = progress.add_task(f"step {step}", total=info.size_bytes)
+            manager.verify(step, deep=not shallow, progress=lambda done, _: progress.update(bar, completed=done))
+        shown = "sizes are right" if shallow else "good"
+        _console.print(f"[green]ok[/]       step {step}  {size(info.size_bytes)}  {path}: {shown}")
+    except CorruptCheckpoint as error:
+        damage = error.message
+        _console.print(f"[red]DAMAGED[/]  step {step}  {damage}")
+    if damage or not shallow:
+        _tell(settings, name, path, damage)
+    return not damage
+
+
+def _tell(settings: Settings, name: str, path: str, damage: str) -> None:
+    """Without a cluster there is nobody to tell."""
+    address = Api(settings).endpoints.get("grpc")
+    if address is None:
+        return
+    try:
+        with Channel(address, token=known_token(settings), patience_s=0.0) as channel:
+            report_check(channel, name, path, damage)
+    except StrataError as error:
+        _console.print(f"[yellow]the cluster at {address} was not told: {error.message}[/]")
