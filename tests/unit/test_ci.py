@@ -5,6 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import yaml  # type: ignore[import-untyped]  # ships no types
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 MAKEFILE = """\
 check:
@@ -35,3 +37,11 @@ def test_a_failing_part_fails_the_gate_but_stops_nothing(tmp_path: Path) -> None
     assert done.returncode == 1
     assert "FAILED: check" in done.stderr
     assert "== make test-torch" in done.stdout
+
+
+def test_the_workflow_of_a_public_host_runs_the_same_gate() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    steps = workflow["jobs"]["gate"]["steps"]
+    assert steps[-1]["run"] == ".ci/run"
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    assert not [step["run"] for step in steps if "make " in step.get("run", "")], "what is run is decided in .ci/run"

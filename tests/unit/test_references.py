@@ -32,6 +32,10 @@ _OUTSIDE = (
     re.compile(r"\b(?:shared|design|spec)/[\w-]+\.md"),
 )
 _PAGE = re.compile(r"(?<![\w/.-])((?:\.\./)*(?:[\w-]+/)*[\w.-]+\.md)\b")
+_PATH = re.compile(
+    r"`((?:strata|dtruntime|proto|dashboard|benchmarks|scripts|examples|docs|tests|\.ci|\.github)/[\w./-]*)"
+)
+_NAME_IN_FILE = re.compile(r"`(\w+)` (?:of|in)\s`([\w./-]+\.(?:py|ts|tsx))`")
 _DECISION = re.compile(r"\bADR (\d+)|\badr/(\d{4})\b")
 
 
@@ -63,6 +67,33 @@ def test_every_page_that_is_named_exists() -> None:
             known = any(page.endswith("/" + name.removeprefix("../")) for page in pages)
             wrong += [] if known else [f"{path.relative_to(ROOT)} names {name}"]
     assert not wrong, "\n".join(wrong)
+
+
+PAGES = [path for path in TEXTS if path.suffix == ".md"]
+
+
+def test_every_path_that_a_page_names_exists() -> None:
+    wrong = []
+    for page in PAGES:
+        named = {name.rstrip("/.") for name in _PATH.findall(page.read_text(encoding="utf-8"))}
+        wrong += [f"{page.relative_to(ROOT)} names {name}" for name in sorted(named) if not (ROOT / name).exists()]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_recipes_name_what_is_really_there() -> None:
+    """`NAME` of `file` is defined in it, and every `make` target exists."""
+    recipes = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    found = _NAME_IN_FILE.findall(recipes)
+    assert len(found) >= 8
+    wrong = [f"{name} is not in {file}" for name, file in found if not re.search(rf"\b{name}\b", _text(file))]
+    targets = set(re.findall(r"^([a-z-]+):", _text("Makefile"), re.MULTILINE))
+    for words in re.findall(r"`make ([a-z -]+?)(?: [A-Z]+=.*?)?`", recipes):
+        wrong += [f"make {word} is no target" for word in words.split() if word not in targets]
+    assert not wrong, "\n".join(wrong)
+
+
+def _text(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
 
 
 def test_every_decision_that_is_named_exists() -> None:

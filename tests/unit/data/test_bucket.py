@@ -13,7 +13,7 @@ from strata.storage import ObjectStore, open_store
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, seaweed
 
 if TYPE_CHECKING:
-    from tests.unit.data.conftest import Dataset
+    from tests.support.datasets import Dataset
 
 
 @pytest.fixture

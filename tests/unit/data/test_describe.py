@@ -9,7 +9,7 @@ from strata.errors import InvalidArgument
 from strata.sharding import ShardManager
 
 if TYPE_CHECKING:
-    from tests.unit.data.conftest import Dataset
+    from tests.support.datasets import Dataset
 
 
 def test_counts_come_from_the_files(dataset: "Dataset") -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext
     from multiprocessing.process import BaseProcess
 
-    from tests.unit.data.conftest import Dataset
+    from tests.support.datasets import Dataset
 
 WORKERS = 4
 KILLS = 20

@@ -16,7 +16,7 @@ from strata.data import Columns, DatasetSource, LanePlan, Loader, set_plan_sourc
 from strata.errors import InvalidArgument, Refused
 
 if TYPE_CHECKING:
-    from tests.unit.data.conftest import Dataset
+    from tests.support.datasets import Dataset
 
 BATCH = 12
 

@@ -17,7 +17,7 @@ from strata.errors import InvalidArgument
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.data.conftest import Dataset
+    from tests.support.datasets import Dataset
 
 
 def jpeg(side: int = 300) -> bytes:

@@ -9,7 +9,7 @@ from strata.data import LocalQueue, QueueConfig, QueueLoader, build_manifest, se
 from strata.errors import DeadlineExceeded, Fenced, Refused, UnknownDataset
 
 if TYPE_CHECKING:
-    from tests.unit.data.conftest import Dataset
+    from tests.support.datasets import Dataset
 
 MANUAL = QueueConfig(poll_s=0.001)
 AUTO = QueueConfig(auto_commit=True, poll_s=0.001)

@@ -1,4 +1,4 @@
-"""What is wrong with a file is said with its name and row; with on_error='skip' it is left out and counted."""
+"""What single formats can get wrong; what all of them share is in tests/contract/test_readers.py."""
 
 import json
 from collections.abc import Callable
@@ -14,61 +14,13 @@ from strata.data import Loader, build_manifest
 from strata.errors import DataError
 
 if TYPE_CHECKING:
-    from tests.unit.data.conftest import Dataset
+    from tests.support.datasets import Dataset
 
 Make = Callable[[str], "Dataset"]
 
 
 def read_ids(loader: Loader) -> list[int]:
     return sorted(number for batch in loader for number in batch["id"].tolist())
-
-
-def test_a_corrupt_file_is_named(dataset: "Dataset") -> None:
-    path = dataset.add(20)
-    path.write_bytes(b"\x00garbage" * 30)
-    with pytest.raises(DataError) as failure:
-        list(Loader(dataset.glob, 8))
-    assert failure.value.file == str(path)
-    assert str(path) in str(failure.value)
-
-
-def test_a_corrupt_file_can_be_left_out_and_is_counted(dataset: "Dataset") -> None:
-    path = dataset.add(20)
-    path.write_bytes(b"\x00garbage" * 30)
-    loader = Loader(dataset.glob, 8, on_error="skip")
-    assert read_ids(loader) == list(range(140))
-    assert loader.stats.num_skipped == 1
-    assert str(path) in loader.stats.last_errors[0]
-
-
-def test_an_empty_file_is_an_error_or_counted(dataset: "Dataset") -> None:
-    path = dataset.add(0)
-    with pytest.raises(DataError) as failure:
-        Loader(dataset.glob, 8)
-    assert failure.value.file == str(path)
-    loader = Loader(dataset.glob, 8, on_error="skip")
-    assert read_ids(loader) == list(range(140))
-    assert loader.stats.num_skipped == 1
-
-
-def test_a_truncated_file_is_named(dataset: "Dataset") -> None:
-    path = dataset.add(400)
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) * 2 // 3 - 3])
-    with pytest.raises(DataError) as failure:
-        list(Loader(dataset.glob, 8))
-    assert failure.value.file == str(path)
-
-
-def test_a_missing_column_names_the_file(dataset: "Dataset") -> None:
-    with pytest.raises(DataError, match="has no column 'weight'") as failure:
-        Loader(dataset.glob, 8, columns=("id", "weight"))
-    assert failure.value.file
-    assert "id" in failure.value.hint
-
-
-def test_chosen_columns_only(dataset: "Dataset") -> None:
-    assert list(next(iter(Loader(dataset.glob, 8, columns=["id"])))) == ["id"]
 
 
 def test_nothing_there_is_an_error(tmp_path: Path) -> None:

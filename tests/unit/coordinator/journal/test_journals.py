@@ -1,109 +1,17 @@
-"""One suite over every journal: order, durability, snapshots; then what only SQLite can get wrong."""
+"""What only one journal can get wrong; what all must do is in tests/contract/test_journals.py."""
 
-import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from strata.coordinator.journal.base import Journal, Record, Snapshot, Stored
+from strata.coordinator.journal.base import Record, Snapshot
 from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.errors import DataDirInUse, InvalidConfig
-
-Open = Callable[[], Journal]
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Gives a journal over the same storage each time, as a new process would."""
-    if request.param == "sqlite":
-        return lambda: SqliteJournal(tmp_path)
-    memory = MemoryJournal()
-    return lambda: memory
-
-
-def records(first: int, last: int) -> list[Record]:
-    return [Record(seq, 1.5, "Kind", f"body {seq} ä".encode()) for seq in range(first, last + 1)]
-
-
-class Owner:
-    """What a coordinator does with its journal."""
-
-    def __init__(self, journal: Journal) -> None:
-        self.journal = journal
-        self.durable = 0
-        self.failure: BaseException | None = None
-        self._changed = asyncio.Event()
-        self.stored = journal.open(self._on_durable, self._on_failure)
-
-    def _on_durable(self, seq: int) -> None:
-        assert seq > self.durable, "numbers only grow"
-        self.durable = seq
-        self._changed.set()
-
-    def _on_failure(self, error: BaseException) -> None:
-        self.failure = error
-        self._changed.set()
-
-    async def reach(self, seq: int) -> None:
-        async with asyncio.timeout(10):
-            while self.durable < seq and self.failure is None:
-                self._changed.clear()
-                await self._changed.wait()
-
-
-async def test_it_starts_empty_and_keeps_what_it_was_given(make: Open) -> None:
-    owner = Owner(make())
-    assert owner.stored == Stored(None, [], [])
-    assert (owner.stored.snapshot_seq, owner.stored.last_seq) == (0, 0)
-    owner.journal.append(records(1, 3))
-    owner.journal.append(records(4, 4))
-    await owner.reach(4)
-    owner.journal.close()
-    assert Owner(make()).stored.records == records(1, 4)
-
-
-async def test_what_is_queued_at_the_end_is_written(make: Open) -> None:
-    owner = Owner(make())
-    owner.journal.append(records(1, 100))
-    owner.journal.close()
-    again = Owner(make())
-    assert again.stored.records == records(1, 100)
-    again.journal.close()
-
-
-async def test_a_snapshot_stands_for_the_records_before_it(make: Open) -> None:
-    owner = Owner(make())
-    owner.journal.append(records(1, 5))
-    owner.journal.save_snapshot(Snapshot(5, b"first", 6))
-    owner.journal.append(records(6, 7))
-    owner.journal.save_snapshot(Snapshot(7, b"second", 8))
-    owner.journal.append(records(8, 9))
-    await owner.reach(9)
-    owner.journal.close()
-    again = Owner(make())
-    assert again.stored == Stored(Snapshot(7, b"second", 8), [], records(8, 9))
-    assert (again.stored.snapshot_seq, again.stored.last_seq) == (7, 9)
-    again.journal.close()
-
-
-async def test_outcomes_that_a_snapshot_left_out_come_with_it(make: Open) -> None:
-    owner = Owner(make())
-    outcomes = [Record(seq, 1.5, kind, b"{}") for seq, kind in ((4, "BarrierReleased"), (6, "BarrierBroke"))]
-    earlier = Record(2, 1.5, "BarrierReleased", b"{}")
-    owner.journal.append([*records(1, 1), earlier, *records(3, 3), outcomes[0], *records(5, 5), outcomes[1]])
-    owner.journal.save_snapshot(Snapshot(6, b"s", 4))
-    after = Record(7, 1.5, "BarrierReleased", b"{}")
-    owner.journal.append([after])
-    await owner.reach(7)
-    owner.journal.close()
-    again = Owner(make())
-    assert again.stored == Stored(Snapshot(6, b"s", 4), outcomes, [after])
-    again.journal.close()
+from tests.support.journals import Owner, records
 
 
 async def test_memory_crashes_on_purpose() -> None:
@@ -118,9 +26,6 @@ async def test_memory_crashes_on_purpose() -> None:
     again = Owner(journal)
     assert again.stored.records == records(1, 2)
     assert again.stored.snapshot is None
-
-
-# --- SQLite alone
 
 
 async def test_many_appends_share_commits(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from strata.errors import DataError
 from strata.storage.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from tests.unit.data.conftest import Dataset
+    from tests.support.datasets import Dataset
 
 
 def test_a_file_is_fetched_once(tmp_path: Path) -> None:

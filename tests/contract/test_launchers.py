@@ -1,0 +1,171 @@
+"""One suite over every launcher: a program is started, found, signalled and stopped, on this host, over a real sshd,
+under a real Slurm and on a real Ray. All but the first need `make test-launchers`, which installs them.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strata.errors import InvalidArgument
+from strata.launchers.base import Launcher, LaunchSpec
+from strata.launchers.fleet import open_launcher
+from strata.types.tasks import LAUNCHERS
+from tests.support.nodes import wait_for
+from tests.support.ray_head import TOKEN, ray_head
+from tests.support.slurm import slurm
+from tests.support.sshd import sshd
+
+# Says that it is up; tells of a SIGUSR1; ends at SIGTERM.
+_PROGRAM = 'trap "echo heard" USR1; trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.1; done'
+
+
+@contextlib.contextmanager
+def _local() -> Iterator[Launcher]:
+    yield open_launcher("local")
+
+
+@contextlib.contextmanager
+def _ssh() -> Iterator[Launcher]:
+    _need("sshd", "ssh-keygen")
+    with tempfile.TemporaryDirectory() as folder, sshd(Path(folder)) as config:
+        yield open_launcher("ssh", {"host": "node", "ssh_config": str(config)})
+
+
+@contextlib.contextmanager
+def _slurm() -> Iterator[Launcher]:
+    _need("sbatch", "slurmctld", "slurmd", "munged")
+    with _short_folder("slurm-") as folder, slurm(folder) as environment, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", environment["SLURM_CONF"])
+        yield open_launcher("slurm", {"partition": "all"})
+
+
+@contextlib.contextmanager
+def _ray() -> Iterator[Launcher]:
+    with _short_folder("ray-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_TOKEN", TOKEN)
+        patch.setenv("RAY_AUTH_MODE", "token")  # read once, by the import
+        ray = pytest.importorskip("ray", reason="ray is not installed (make test-launchers)")
+        with ray_head(folder) as address:
+            try:
+                yield open_launcher("ray", {"address": address})
+            finally:
+                ray.shutdown()
+
+
+def _need(*programs: str) -> None:
+    missing = [name for name in programs if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)} (make test-launchers)")
+
+
+@contextlib.contextmanager
+def _short_folder(prefix: str) -> Iterator[Path]:
+    """A socket's path must be short."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    yield folder
+    shutil.rmtree(folder)
+
+
+_MAKERS: dict[str, Callable[[], contextlib.AbstractContextManager[Launcher]]] = {
+    "local": _local,
+    "ssh": _ssh,
+    "slurm": _slurm,
+    "ray": _ray,
+}
+
+
+def _marks(name: str) -> list[pytest.MarkDecorator]:
+    return [] if name == "local" else [pytest.mark.launchers]
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=_marks(name)) for name in _MAKERS])
+def launcher(request: pytest.FixtureRequest) -> Iterator[Launcher]:
+    with _MAKERS[request.param]() as made:
+        yield made
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> LaunchSpec:
+    return LaunchSpec(
+        argv=("/bin/sh", "-c", _PROGRAM),
+        tag=f"contract-{secrets.token_hex(4)}",
+        env=dict(os.environ),
+        working_dir=str(tmp_path),
+        stdout=tmp_path / "out",
+        stderr=tmp_path / "out",
+    )
+
+
+def _said(spec: LaunchSpec) -> str:
+    assert spec.stdout is not None
+    return spec.stdout.read_text() if spec.stdout.exists() else ""
+
+
+def _start(launcher: Launcher, spec: LaunchSpec) -> str:
+    launcher.prepare(spec)
+    handle = launcher.start(spec)
+    wait_for(lambda: "up" in _said(spec), 60, "the program")
+    return handle
+
+
+def test_every_launcher_is_in_this_suite() -> None:
+    assert set(_MAKERS) == set(LAUNCHERS)
+
+
+def test_a_running_program_is_found_by_its_tag_and_gone_when_stop_returns(launcher: Launcher, spec: LaunchSpec) -> None:
+    handle = _start(launcher, spec)
+    try:
+        assert launcher.poll(handle) is None
+        assert not launcher.describe(handle).pending
+        wait_for(lambda: launcher.adopt(spec.tag) == handle, 30, "its tag")
+        assert launcher.adopt("nobody") is None
+    finally:
+        launcher.stop(handle, 20.0)
+    assert launcher.poll(handle) is not None
+    assert launcher.adopt(spec.tag) is None
+    wait_for(lambda: "bye" in _said(spec), 10, "its last word")
+    launcher.signal(handle, signal.SIGTERM)
+    assert launcher.describe(handle).text
+
+
+def test_a_signal_reaches_the_program(launcher: Launcher, spec: LaunchSpec) -> None:
+    handle = _start(launcher, spec)
+    try:
+        launcher.signal(handle, signal.SIGUSR1)
+        wait_for(lambda: "heard" in _said(spec), 30, "the signal")
+    finally:
+        launcher.stop(handle, 20.0)
+
+
+def test_a_program_that_ignores_sigterm_is_killed(launcher: Launcher, spec: LaunchSpec) -> None:
+    deaf = replace(spec, argv=("/bin/sh", "-c", 'trap "" TERM; echo up; while :; do sleep 0.1; done'))
+    handle = _start(launcher, deaf)
+    launcher.stop(handle, 0.2)
+    assert launcher.poll(handle) is not None
+    assert launcher.adopt(spec.tag) is None
+
+
+def test_an_end_is_noticed(launcher: Launcher, spec: LaunchSpec) -> None:
+    short = replace(spec, argv=("/bin/sh", "-c", "echo up; exit 3"))
+    handle = _start(launcher, short)
+    ended = wait_for(lambda: launcher.poll(handle), 60, "its end")
+    assert ended.code in (3, None), "the code, or that nobody saw it"
+
+
+def test_a_program_that_does_not_exist_is_refused_or_fails(launcher: Launcher, spec: LaunchSpec) -> None:
+    """Who sees the host says so before the start; a scheduler finds out when it has a place."""
+    absent = replace(spec, argv=("/nowhere/program",))
+    try:
+        launcher.prepare(absent)
+    except InvalidArgument:
+        return
+    handle = launcher.start(absent)
+    assert wait_for(lambda: launcher.poll(handle), 60, "its end").code != 0
