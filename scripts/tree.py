@@ -108,7 +108,7 @@ def _first_words(file: Path) -> str:
         return ast.get_docstring(ast.parse(text)) or ""
     if file.suffix == ".md":
         return text.partition("\n")[0].lstrip("# ")
-    comment = re.match(r"/\*\*(.*?)\*/|((?://.*\n)+)", text, re.DOTALL)
+    comment = re.match(r"/\*\*(.*?)\*/|((?://(?!/).*\n)+)", text, re.DOTALL)
     return re.sub(r"^\s*(//|\*)", "", comment[1] or comment[2], flags=re.MULTILINE) if comment else ""
 
 
