@@ -103,9 +103,9 @@ class TaskCourse:
     committed checkpoint's when that attempt began (-1: none), `retry_at` (Unix seconds) when the next may begin.
 
     Its budgets: `failures` of its own and `preemptions` (losses: kills from outside, lost hosts) so far, `stalled`
-    failures in a row that brought no new checkpoint, and `losses` that brought none since `losses_since`. `stuck` while
-    a rank makes no step; `stop_at` is the step at which the ranks of a stopping task leave together (-1: not known),
-    `hurry` when it no longer waits for a save."""
+    failures in a row that brought no new checkpoint, and `losses` that brought none since `losses_since`. `stuck_rank`
+    is the rank that makes no step now, and `stuck_step` where it stands; `stop_at` is the step at which the ranks of a
+    stopping task leave together (-1: not known), `hurry` when it no longer waits for a save."""
 
     placement: tuple[str, ...] = ()
     master_addr: str = ""
@@ -118,7 +118,8 @@ class TaskCourse:
     losses_since: float = 0.0
     step: int = -1
     retry_at: float = 0.0
-    stuck: bool = False
+    stuck_rank: int | None = None
+    stuck_step: int | None = None
     stop_at: int = -1
     hurry: bool = False
 

@@ -50,6 +50,7 @@ class TaskChanged(Event):
     losses_since: float = 0.0
     step: int = -1
     retry_at: float = 0.0
-    stuck: bool = False
+    stuck_rank: int | None = None
+    stuck_step: int | None = None
     stop_at: int = -1
     hurry: bool = False

@@ -9,7 +9,7 @@ from strata.cluster.members import Worker
 from strata.coordinator.state.pulses import Pulses
 from strata.protocol.generated import coordinator_pb2 as pb
 
-__all__ = ["HANG_S", "ProgressWatch", "plan_stop_step"]
+__all__ = ["HANG_S", "Hang", "ProgressWatch", "plan_stop_step"]
 
 HANG_S = 60.0
 _HANG_STEPS = 30.0
@@ -23,6 +23,21 @@ class _Seen:
     since: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hang:
+    """A rank that beats and makes no step, and those that stand still `beside` it."""
+
+    rank: int
+    step: int
+    how_long: str
+    beside: tuple[int, ...]
+
+    def __str__(self) -> str:
+        others = ", ".join(map(str, self.beside))
+        told = f"rank {self.rank} has made no step for over {self.how_long} (step {self.step})"
+        return f"{told}, and neither have ranks {others}" if others else told
+
+
 class ProgressWatch:
     """Remembers when each worker last made a step. A named section is no hang, however long it takes."""
 
@@ -30,10 +45,10 @@ class ProgressWatch:
         self._pulses = pulses
         self._seen: dict[str, _Seen] = {}
 
-    def stuck(self, workers: list[Worker], hang_s: float, now: float) -> str:
-        """The sentence about the worker that stands still at the lowest step, the longest of several, or nothing. Who
-        waits for it without saying so stands still too, and is named beside it."""
-        still: list[tuple[int, float, int]] = []  # step, seconds, rank
+    def find_hang(self, workers: list[Worker], hang_s: float, now: float) -> Hang | None:
+        """The worker that stands still at the lowest step, the longest of several. Who waits for it without saying so
+        stands still too, and is named beside it."""
+        still: list[tuple[int, float, int]] = []  # step, seconds below 0, rank
         for worker in workers:
             status = _status(worker, self._pulses)
             if status is None:
@@ -42,13 +57,14 @@ class ProgressWatch:
             if silent > max(hang_s, _HANG_STEPS * status.step_time_s):
                 still.append((status.current_step, -silent, worker.rank))
         if not still:
-            return ""
+            return None
         (step, silent, rank), *others = sorted(still)
         minutes = int(-silent // 60)
-        how_long = f"{minutes} min" if minutes else f"{hang_s:g} s"
-        beside = ", ".join(str(other) for _, _, other in sorted(others, key=lambda item: item[2]))
-        return f"rank {rank} has made no step for over {how_long} (step {step})" + (
-            f", and neither have ranks {beside}" if others else ""
+        return Hang(
+            rank=rank,
+            step=step,
+            how_long=f"{minutes} min" if minutes else f"{hang_s:g} s",
+            beside=tuple(sorted(other for _, _, other in others)),
         )
 
     def _silent(self, worker: Worker, status: pb.WorkerStatus, now: float) -> float:

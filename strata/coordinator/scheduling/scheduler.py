@@ -191,10 +191,11 @@ class Scheduler:
         if task.status is TaskStatus.RUNNING and len(members) == task.spec.worker_count:
             given = task.spec.config.get("hang_timeout_s", HANG_S)
             hang_s = float(given) if isinstance(given, int | float) and given > 0 else HANG_S
-            stuck = self._progress.stuck(members, hang_s, self._coordinator.now().monotonic)
-            if stuck or task.course.stuck:
-                course = replace(task.course, stuck=bool(stuck))
-                self._say(task, stuck or f"attempt {task.attempt}", course)
+            hang = self._progress.find_hang(members, hang_s, self._coordinator.now().monotonic)
+            if hang is not None:
+                self._say(task, str(hang), replace(task.course, stuck_rank=hang.rank, stuck_step=hang.step))
+            elif task.course.stuck_rank is not None:
+                self._say(task, f"attempt {task.attempt}", replace(task.course, stuck_rank=None, stuck_step=None))
 
     def _say(self, task: Task, reason: str, course: TaskCourse) -> None:
         """Nothing becomes of the task but what is said of it."""

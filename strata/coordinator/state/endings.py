@@ -190,7 +190,7 @@ def plan_start(task: Task, agents: tuple[str, ...], step: int) -> Decision:
     """The next attempt, on these agents."""
     attempt = task.attempt + 1
     resume = f", resumes from step {step}" if step >= 0 else ""
-    course = replace(task.course, placement=agents, step=step, stuck=False)
+    course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None)
     return Decision(status=TaskStatus.RUNNING, reason=f"attempt {attempt}{resume}", attempt=attempt, course=course)
 
 

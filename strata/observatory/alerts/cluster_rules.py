@@ -1,6 +1,5 @@
 """Watches the cluster: what its events say, and what its vitals and the silence of runs mean. Time is an argument."""
 
-import re
 from collections.abc import Mapping
 from statistics import median
 from typing import Any
@@ -16,8 +15,6 @@ _STRAGGLER_CHECKS = 5
 _MIN_RANKS = 3
 _MIN_SILENCE_S = 60.0
 _MAX_SILENCE_S = 3600.0
-# As coordinator/scheduling/progress.py words it in a running task's reason.
-_HANG = re.compile(r"rank (?P<rank>\d+) has made no step .*\(step (?P<step>\d+)\)")
 
 Record = dict[str, Any]
 
@@ -75,7 +72,7 @@ def from_event(kind: str, body: Record) -> list[Finding]:
                 task_id=body["task_id"],
             )
         ]
-    if kind == "TaskChanged" and body["status"] == "running" and (hang := _HANG.search(body["reason"])):
+    if kind == "TaskChanged" and body["status"] == "running" and body.get("stuck_rank") is not None:
         return [
             Finding(
                 kind="hang",
@@ -84,8 +81,8 @@ def from_event(kind: str, body: Record) -> list[Finding]:
                 subject=f"{body['task_id']}/{body['attempt']}",
                 run_id=body["task_id"],
                 task_id=body["task_id"],
-                rank=int(hang["rank"]),
-                step=int(hang["step"]),
+                rank=body["stuck_rank"],
+                step=body["stuck_step"],
             )
         ]
     return []

@@ -6,13 +6,14 @@ import typing
 
 import pytest
 
-from strata.cluster.events import EVENT_KINDS, Event, decode_event, encode_event
+from strata.cluster.events import EVENT_KINDS, Event, TaskChanged, decode_event, encode_event
 
 SAMPLES: dict[object, object] = {
     str: 'ä "quoted" \n name',
     int: 2**62,
     float: 1_700_000_000.123456,
     float | None: None,
+    int | None: 7,
     bool: True,
     dict[str, str]: {"k": "ü"},
     dict[str, object]: {"k": 1},
@@ -37,3 +38,10 @@ def test_it_comes_back_equal(kind: str) -> None:
 def test_a_kind_of_a_newer_release_is_named() -> None:
     with pytest.raises(KeyError, match="FromTheFuture"):
         decode_event("FromTheFuture", b"{}")
+
+
+def test_a_field_that_an_older_release_had_is_passed_over() -> None:
+    body = json.dumps({"task_id": "t", "status": "running", "attempt": 1, "reason": "", "at": 1.0, "stuck": True})
+    event = decode_event("TaskChanged", body.encode())
+    assert isinstance(event, TaskChanged)
+    assert event.stuck_rank is None

@@ -67,6 +67,8 @@ def test_a_run_that_goes_silent_while_it_should_run() -> None:
 def test_a_rank_that_makes_no_step_is_a_hang() -> None:
     reason = "rank 2 has made no step for over 60 s (step 41)"
     body = {"task_id": "t1", "status": "running", "attempt": 1, "reason": reason, "at": 1.0}
+    assert from_event("TaskChanged", body) == [], "a sentence is for people: anybody's last words may read like it"
+    body |= {"stuck_rank": 2, "stuck_step": 41}
     (finding,) = from_event("TaskChanged", body)
     assert (finding.kind, finding.severity, finding.rank, finding.step) == ("hang", "critical", 2, 41)
     (later,) = from_event("TaskChanged", {**body, "reason": reason.replace("60 s", "1 min")})
