@@ -163,7 +163,8 @@ def find_stalled(runs: list[RunInfo], tasks: Mapping[str, str], now_ms: int) -> 
         rows = max(1, run.num_points // max(1, run.num_series))
         usual_s = (run.last_event_time_ms - run.start_time_ms) / 1000 / rows
         if max(_MIN_SILENCE_S, 10 * usual_s) < silence_s < _MAX_SILENCE_S:
-            text = f"run {run.run_id} has sent nothing for {silence_s:.0f} s (step {run.latest_step})"
+            where = "" if run.latest_step is None else f" (step {run.latest_step})"
+            text = f"run {run.run_id} has sent nothing for {silence_s:.0f} s{where}"
             found.append(
                 Finding(
                     kind="stalled_run",

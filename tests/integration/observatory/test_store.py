@@ -21,6 +21,7 @@ from strata.observatory.live.cache import NUM_BUCKETS
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.inserts import Inserts
 from strata.observatory.store.rows import PointRows, tables_of
+from strata.observatory.store.sql import RUNS
 from strata.observatory.store.supervised import SupervisedStore
 from strata.protocol.generated.telemetry_pb2 import Batch
 
@@ -123,6 +124,15 @@ async def test_a_table_of_an_earlier_release_is_brought_up_in_place(tmp_path: Pa
         await store.command(foreign)
     assert await counts(store, "foreign") == (3, 3)
     await store.stop()
+
+
+async def test_samples_of_the_host_are_no_steps_of_a_run(store: SupervisedStore) -> None:
+    """Each has a number of its own; a run that logs nothing else is at no step that anybody knows."""
+    for run_id, metrics in {"idle": ["sys.cpu_percent"], "busy": ["sys.cpu_percent", "loss"]}.items():
+        body = {"points": [{"metric": name, "step": 9 if name == "loss" else 500, "value": 1} for name in metrics]}
+        await insert(store, from_json(run_id, body, 1), f"t6-{run_id}")
+    steps = {row["run_id"]: row["top_step"] for row in (await store.query(RUNS)).to_pylist()}
+    assert (steps["idle"], steps["busy"]) == (None, 9)
 
 
 async def test_retention_drops_old_points_and_never_those_of_later_years(store: SupervisedStore) -> None:

@@ -62,6 +62,8 @@ def test_a_run_that_goes_silent_while_it_should_run() -> None:
     assert find_stalled([ended], {}, 190_000) == []
     assert len(find_stalled([ended], {"r1": "running"}, 190_000)) == 1
     assert find_stalled([run], {"r1": "failed"}, 190_000) == [], "its task knows better"
+    (unsure,) = find_stalled([replace(run, latest_step=None)], {}, 190_000)
+    assert "step" not in unsure.message
 
 
 def test_a_rank_that_makes_no_step_is_a_hang() -> None:
