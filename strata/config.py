@@ -216,7 +216,7 @@ def environment() -> Mapping[str, str]:
 
 
 def _toml_variables() -> dict[str, str]:
-    """What strata.toml sets, by the variables that would say the same. Unknown keys are load_settings' to refuse."""
+    """What strata.toml sets, as the variables that say the same. load_settings refuses unknown keys."""
     try:
         given = tomllib.loads(_TOML.read_text("utf-8")) if _TOML.is_file() else {}
     except (OSError, ValueError) as error:  # ValueError covers TOMLDecodeError
@@ -229,7 +229,7 @@ def _toml_variables() -> dict[str, str]:
 
 
 def dotenv_variables() -> dict[str, str]:
-    """What `.env` in the working folder sets; a folder of that name (a virtualenv) is none."""
+    """What `.env` in the working folder sets. A folder of that name (a virtualenv) is ignored."""
     from dotenv import dotenv_values  # here: most processes have no such file
 
     if not _DOTENV.is_file():
@@ -241,7 +241,7 @@ def dotenv_variables() -> dict[str, str]:
 
 
 def check_storage(settings: Settings) -> None:
-    """Before anything starts: a task would find out only when it saves."""
+    """Refuses s3 without a bucket before anything starts; a task would find out only when it saves."""
     if settings.storage_backend == "s3" and not settings.checkpoint_bucket:
         raise InvalidConfig(
             "STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set",

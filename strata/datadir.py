@@ -16,8 +16,9 @@ _OURS = frozenset({"agent", "checkpoints", "coordinator", "endpoints.json", "obs
 
 
 def open_data_dir(folder: Path) -> None:
-    """Made with mode 0700 if need be. One that others may enter is closed to them when it holds nothing but ours; else
-    that is said: it may be a home or a scratch folder that others need."""
+    """Creates the folder with mode 0700 if need be. A folder that others may enter is closed to them when it holds
+    nothing but our files. Otherwise a warning says so, because it may be a home or a scratch folder that others need.
+    """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -258,7 +258,7 @@ class CoordinatorUnavailable(Unavailable):
 
 
 class PeerLost(Unavailable):
-    """Another rank of the group is gone. The gang will be started anew from the last checkpoint; nothing to save."""
+    """Another rank of the group is gone. All ranks start again from the last checkpoint; there is nothing to save."""
 
     code = "peer_lost"
 
@@ -286,7 +286,7 @@ class StorageError(StrataError):
 
 
 class StorageAccessDenied(StorageError):
-    """The store knows us not, or forbids this."""
+    """The store does not know us, or forbids this."""
 
     code = "storage_access_denied"
     http_status = HTTPStatus.FORBIDDEN

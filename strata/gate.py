@@ -1,5 +1,5 @@
-"""The door of our gRPC servers: who calls is found out once per connection and kind of metadata, what they may is asked
-of the table before a call's method is looked up.
+"""Admits calls to our gRPC servers. The caller is identified once per connection and kind of metadata; then the table
+of rights decides, before the method is even looked up.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _REMEMBERED = 64  # verdicts per connection
 
 
 class Gate:
-    """Gives every connection its check."""
+    """Makes the check for a new connection."""
 
     def __init__(self, proofs: Proofs) -> None:
         self._proofs = proofs
@@ -32,7 +32,7 @@ class Gate:
 
 
 class _Visit:
-    """One connection. A client repeats its metadata, so a verdict is looked up far more often than it is made."""
+    """The check of one connection. A client repeats its metadata, so verdicts are remembered."""
 
     __slots__ = ("_known", "_peer", "_proofs")
 

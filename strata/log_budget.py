@@ -1,4 +1,4 @@
-"""A bound on how many lines a busy place writes to the log: a few at once, then one line that counts the rest."""
+"""Limits how many lines a busy place writes to the log: a few at once, then one line that counts the rest."""
 
 import threading
 from collections.abc import Hashable
@@ -50,7 +50,7 @@ class LineBudget(Generic[Key]):
             return window.lines <= self._burst
 
     def held_back(self) -> list[HeldBack[Key | None]]:
-        """Closes the windows that are over and gives what they held back. Somebody must ask from time to time."""
+        """Closes the windows that are over and returns what they held back. A caller must ask from time to time."""
         if not self._windows:
             return []
         now = self._clock.monotonic()

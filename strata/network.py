@@ -1,5 +1,5 @@
-"""Listening with errors that help: a port that is taken is named with its flag and, if visible, its owner; an address
-that others can reach needs a token and an explicit word.
+"""Listening, with errors that help: a port that is taken is named with its flag and, if visible, its owner. An address
+that others can reach needs a token and an explicit flag.
 """
 
 import errno

@@ -43,7 +43,7 @@ def ensure_token(settings: Settings) -> str:
 
 
 def _create(file: Path, token: str) -> None:
-    """Complete from the moment it can be seen: written aside, then linked into place unless one is there."""
+    """Creates the token file in one step: it is written aside, then linked into place unless one exists."""
     file.parent.mkdir(parents=True, exist_ok=True)
     staged = file.with_name(f"{file.name}.{secrets.token_hex(4)}")  # not the pid: containers give it again
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,7 +1,7 @@
-"""Checkpoints that never stall training, never lie about what is saved, and never lose what they said is."""
+"""Checkpoints: saving without stalling the training loop, and loading only what was checked."""
 
 from strata.checkpoint.arrays import Sharded
-from strata.checkpoint.commit import Attempt, CommitCoordinator, Decision, SoloCommit, Vote
+from strata.checkpoint.commit import CommitCoordinator, SaveAttempt, SaveOutcome, SoloCommit, Vote
 from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.manager import CheckpointManager, Recovery
 from strata.checkpoint.saver import SaveProgress
@@ -10,12 +10,12 @@ from strata.checkpoint.writer import AsyncCheckpointWriter, WrittenObject
 
 __all__ = [
     "AsyncCheckpointWriter",
-    "Attempt",
     "CheckpointManager",
     "CommitCoordinator",
-    "Decision",
     "Recovery",
+    "SaveAttempt",
     "SaveHandle",
+    "SaveOutcome",
     "SaveProgress",
     "Sharded",
     "SoloCommit",

@@ -80,7 +80,7 @@ class ArraySource:
 
     @property
     def immutable(self) -> bool:
-        """It looks at a bytes object, which nobody can change."""
+        """Whether the array looks at a bytes object, which nobody can change."""
         return isinstance(self.value, np.ndarray) and isinstance(self.value.base, bytes)
 
     @property
@@ -92,7 +92,7 @@ class ArraySource:
         return _as_bytes(self.kind, self.value).data
 
     def copy_into(self, target: memoryview) -> None:
-        """One copy into staging memory, from a device too."""
+        """Copies the bytes into staging memory once, also from a device."""
         if self.kind == "torch":
             tensors.copy_into(self.value, target)
         elif self.kind == "numpy" and not self.value.flags.c_contiguous:
@@ -176,7 +176,7 @@ class Arena:
 
 
 def restore(kind: str, token: str, shape: Sequence[int], data: "np.ndarray[Any, np.dtype[np.uint8]]") -> Any:
-    """The array again, of the library it came from, sharing `data`'s memory."""
+    """Rebuilds the array in the library it came from, on top of `data`'s memory."""
     if kind == "bytes":
         return data.tobytes()
     if kind == "torch":

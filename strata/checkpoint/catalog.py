@@ -21,7 +21,7 @@ from strata.checkpoint.layout import (
 )
 from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.reader import CheckpointReader, Progress
-from strata.checkpoint.retention import AttemptState, RetentionPolicy, plan_garbage, plan_retention
+from strata.checkpoint.retention import RetentionPolicy, SaveFolder, plan_garbage, plan_retention
 from strata.clock import Clock
 from strata.errors import CheckpointNotFound, CorruptCheckpoint, StorageError, StorageNotFound, StrataError
 from strata.storage.base import HoldsUploads, ObjectStore
@@ -39,10 +39,9 @@ class Check(NamedTuple):
 
 
 class Catalog:
-    """The checkpoints under one root. It remembers only notes (checked, being read); all else is read afresh.
-
-    `keeper` keeps the cluster's catalog and hears of every check.
-    """
+    """The checkpoints under one root. It keeps in memory only which steps were checked and which are being read;
+    everything else is read from the store each time. `keeper` is the coordinator's catalog, which is told of every
+    check."""
 
     def __init__(self, store: ObjectStore, clock: Clock, keeper: KeepsCatalog | None = None) -> None:
         self._store = store
@@ -74,12 +73,13 @@ class Catalog:
         return commit
 
     def commits(self) -> Iterator[CommitManifest]:
-        """The readable ones, newest first, each read when asked for; a broken COMMIT.json is reported and passed
-        over."""
+        """The readable commits, newest first, each read when it is asked for. A broken COMMIT.json is reported and left
+        out."""
         return filter(None, map(self._readable, self.steps()))
 
     def all_commits(self) -> list[CommitManifest]:
-        """The same all at once: in a bucket with a thousand steps, one request after the other would take a minute."""
+        """As `commits`, but read side by side: in a bucket with a thousand steps one request after the other would take
+        a minute."""
         with ThreadPoolExecutor(16, thread_name_prefix="checkpoint-list") as readers:
             return [commit for commit in readers.map(self._readable, self.steps()) if commit is not None]
 
@@ -96,7 +96,7 @@ class Catalog:
             return None
 
     def complete(self) -> Iterator[CommitManifest]:
-        """Committed, and every object is there with its size: newest first."""
+        """Checkpoints that are committed and whose objects all exist with the right size, newest first."""
         for commit in self.commits():
             try:
                 CheckpointReader(self._store, commit).check_sizes()
@@ -126,7 +126,7 @@ class Catalog:
         self._tell(commit.step, commit.attempt, damage)
 
     def distrust_above(self, step: int) -> None:
-        """Another rank could not load what is newer than `step`: here, too, it may be saved again in its place."""
+        """Marks steps above `step` as suspect: another rank could not load them. They may then be saved again."""
         for commit in self.commits():
             if commit.step <= step:
                 return
@@ -217,8 +217,8 @@ class Catalog:
         return removed
 
     def _committed(self) -> dict[int, str]:
-        """Each committed step's attempt. What was read once is not read again: a long history would cost a request per
-        step and save."""
+        """The committed attempt of each step. Each is read once and remembered: a long history would otherwise cost one
+        request per step at every save."""
         steps = self.steps()
         for step in steps:
             if step not in self._known:
@@ -242,7 +242,7 @@ class Catalog:
                 _log.info("aborted %d unfinished uploads of writers that died", aborted)
         return len(attempts) - len(doomed)
 
-    def _attempts(self) -> Iterator[AttemptState]:
+    def _attempts(self) -> Iterator[SaveFolder]:
         for step in self.steps():
             listing = self._store.list(step_folder(step))
             committed: str | None = None
@@ -255,11 +255,11 @@ class Catalog:
                 attempt = parse_attempt(folder)
                 if attempt is not None:
                     age = self._age(folder)
-                    yield AttemptState(step=step, attempt=attempt, committed=attempt == committed, age_s=age)
+                    yield SaveFolder(step=step, attempt=attempt, committed=attempt == committed, age_s=age)
 
     def _age(self, folder: str) -> float:
-        """Since the newest object in it; a folder without any (a half-written file is hidden) counts from when we
-        first saw it."""
+        """Seconds since the newest object in the folder was written. A folder without visible objects counts from when
+        we first saw it."""
         changes = [found.modified_at for found in self._store.list(folder).objects]
         now = self._clock.wall()
         if changes:

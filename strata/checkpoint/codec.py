@@ -1,5 +1,6 @@
-"""A training state as a tree of JSON with its arrays taken out, and back. What neither is an array nor JSON is
-refused by name."""
+"""A training state as a tree of JSON plus its arrays, and back. A value that is neither an array nor JSON is refused by
+name.
+"""
 
 import math
 from collections.abc import Mapping
@@ -127,7 +128,8 @@ def _shown(path: str) -> str:
 
 
 def _unused(name: str, arrays: Mapping[str, ArraySource]) -> str:
-    """Two paths may spell alike ({'a/b': x} and {'a': {'b': y}}): the later one gets a suffix; the tree knows both."""
+    """A free name for an array. Two paths may spell alike ({'a/b': x} and {'a': {'b': y}}), so the later one gets a
+    suffix; the tree records it."""
     candidate, number = name, 1
     while candidate in arrays or candidate == "__metadata__":
         number += 1

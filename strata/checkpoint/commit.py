@@ -13,12 +13,12 @@ from strata.errors import CheckpointAborted, InvalidArgument
 from strata.types.checkpoints import CheckpointInfo
 from strata.types.names import check_name
 
-__all__ = ["Attempt", "CommitCoordinator", "Decision", "KeepsCatalog", "SoloCommit", "Vote", "new_attempt_id"]
+__all__ = ["CommitCoordinator", "KeepsCatalog", "SaveAttempt", "SaveOutcome", "SoloCommit", "Vote", "new_attempt_id"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One try to save one step: the same record for every rank. `deadline_s` counts from `begin`."""
+class SaveAttempt:
+    """One try to save one step. Every rank gets the same record. `deadline_s` counts from `begin`."""
 
     step: int
     epoch: int
@@ -48,11 +48,12 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """How an attempt ended. `missing` names the ranks that did not vote, `reason` says why it was given up.
+class SaveOutcome:
+    """How a save attempt ended. `missing` names the ranks that did not vote, `reason` says why it was given up.
 
-    With `votes` it has not ended: all are in, the committer is gone, and the rank that gets this takes its place. That
-    is safe even if the old committer still lives: COMMIT.json is created once, and either would write the same attempt.
+    An outcome with `votes` is no end: all votes are in but the committer is gone, and the rank that gets this outcome
+    must take its place. That is safe even if the old committer still lives, because COMMIT.json can be created only
+    once and both would write the same attempt.
     """
 
     committed: bool
@@ -68,29 +69,29 @@ class CommitCoordinator(Protocol):
     missing ranks) when the attempt was given up, and a StrataError of its own when it cannot be reached.
     """
 
-    def begin(self, rank: int, step: int, epoch: int) -> Attempt:
+    def begin(self, rank: int, step: int, epoch: int) -> SaveAttempt:
         """The running attempt for this step, or a new one when there is none, the last was given up, or this rank has
         voted in it already (it was restarted, so the old votes no longer belong together)."""
         ...
 
-    def vote(self, attempt: Attempt, vote: Vote) -> None:
+    def vote(self, attempt: SaveAttempt, vote: Vote) -> None:
         """Records the vote durably before returning."""
         ...
 
-    def wait_votes(self, attempt: Attempt) -> tuple[Vote, ...]:
+    def wait_votes(self, attempt: SaveAttempt) -> tuple[Vote, ...]:
         """For the committer: all votes, ordered by rank, once every rank's is in."""
         ...
 
-    def publish(self, attempt: Attempt, info: CheckpointInfo) -> None:
+    def publish(self, attempt: SaveAttempt, info: CheckpointInfo) -> None:
         """From the committer: COMMIT.json exists. If this call is lost the checkpoint exists all the same."""
         ...
 
-    def wait_decision(self, attempt: Attempt) -> Decision:
-        """For the other ranks: how it ended, or that it is this rank's turn to commit. Returns by the deadline at the
+    def wait_outcome(self, attempt: SaveAttempt) -> SaveOutcome:
+        """For the other ranks: how the attempt ended, or that this rank must commit. Returns by the deadline at the
         latest."""
         ...
 
-    def abort(self, attempt: Attempt, rank: int, reason: str) -> None:
+    def abort(self, attempt: SaveAttempt, rank: int, reason: str) -> None:
         """A rank that cannot go on says so, so that nobody waits for the deadline. No effect once votes are
         complete."""
         ...
@@ -98,7 +99,7 @@ class CommitCoordinator(Protocol):
 
 @runtime_checkable
 class KeepsCatalog(Protocol):
-    """A coordinator that others ask what checkpoints there are: it wants to hear of deletions and checks too."""
+    """A coordinator that keeps a list of checkpoints for others, and so must hear of deletions and checks."""
 
     def removed(self, step: int, reason: str) -> None:
         """The checkpoint of `step` is deleted from the store; said again, it changes nothing."""
@@ -114,26 +115,26 @@ def new_attempt_id(generation: int) -> str:
 
 
 class SoloCommit:
-    """The decision of a process that saves alone: its own vote is all there is. Also runs ranks that are threads of
-    one process."""
+    """Decides for a process that saves alone: its own vote is enough. It also serves ranks that are threads of one
+    process."""
 
     def __init__(self, ranks: tuple[int, ...] = (0,), generation: int = 0, deadline_s: float = 600.0) -> None:
         self._ranks = tuple(sorted(ranks))
         self._generation = generation
         self._deadline_s = deadline_s
         self._changed = threading.Condition()
-        self._running: dict[int, Attempt] = {}
+        self._running: dict[int, SaveAttempt] = {}
         self._votes: dict[str, dict[int, Vote]] = {}
-        self._decisions: dict[str, Decision] = {}
+        self._decisions: dict[str, SaveOutcome] = {}
 
-    def begin(self, rank: int, step: int, epoch: int) -> Attempt:
+    def begin(self, rank: int, step: int, epoch: int) -> SaveAttempt:
         with self._changed:
             running = self._running.get(step)
             if running is not None and rank in self._votes[running.attempt]:
-                self._decide(running, Decision(committed=False, reason=f"rank {rank} began the step again"))
+                self._decide(running, SaveOutcome(committed=False, reason=f"rank {rank} began the step again"))
                 running = None
             if running is None:
-                running = Attempt(
+                running = SaveAttempt(
                     step=step,
                     epoch=epoch,
                     attempt=new_attempt_id(self._generation),
@@ -146,13 +147,13 @@ class SoloCommit:
                 self._votes[running.attempt] = {}
             return running
 
-    def vote(self, attempt: Attempt, vote: Vote) -> None:
+    def vote(self, attempt: SaveAttempt, vote: Vote) -> None:
         with self._changed:
             self._raise_if_aborted(attempt)
             self._votes[attempt.attempt][vote.rank] = vote
             self._changed.notify_all()
 
-    def wait_votes(self, attempt: Attempt) -> tuple[Vote, ...]:
+    def wait_votes(self, attempt: SaveAttempt) -> tuple[Vote, ...]:
         with self._changed:
             votes = self._votes[attempt.attempt]
             complete = self._changed.wait_for(
@@ -160,29 +161,29 @@ class SoloCommit:
             )
             if not complete:
                 self._decide(
-                    attempt, Decision(committed=False, missing=self._missing(attempt), reason="deadline passed")
+                    attempt, SaveOutcome(committed=False, missing=self._missing(attempt), reason="deadline passed")
                 )
             self._raise_if_aborted(attempt)
             return tuple(votes[rank] for rank in attempt.ranks)
 
-    def publish(self, attempt: Attempt, info: CheckpointInfo) -> None:
+    def publish(self, attempt: SaveAttempt, info: CheckpointInfo) -> None:
         with self._changed:
-            self._decide(attempt, Decision(committed=True))
+            self._decide(attempt, SaveOutcome(committed=True))
 
-    def wait_decision(self, attempt: Attempt) -> Decision:
+    def wait_outcome(self, attempt: SaveAttempt) -> SaveOutcome:
         with self._changed:
             if not self._changed.wait_for(lambda: attempt.attempt in self._decisions, attempt.deadline_s):
                 self._decide(
-                    attempt, Decision(committed=False, missing=self._missing(attempt), reason="deadline passed")
+                    attempt, SaveOutcome(committed=False, missing=self._missing(attempt), reason="deadline passed")
                 )
             return self._decisions[attempt.attempt]
 
-    def abort(self, attempt: Attempt, rank: int, reason: str) -> None:
+    def abort(self, attempt: SaveAttempt, rank: int, reason: str) -> None:
         with self._changed:
             if len(self._votes[attempt.attempt]) < len(attempt.ranks):
-                self._decide(attempt, Decision(committed=False, missing=(rank,), reason=reason))
+                self._decide(attempt, SaveOutcome(committed=False, missing=(rank,), reason=reason))
 
-    def _decide(self, attempt: Attempt, decision: Decision) -> None:
+    def _decide(self, attempt: SaveAttempt, decision: SaveOutcome) -> None:
         """The first decision stands. Older attempts of the step are forgotten with it, so that nothing grows for
         ever."""
         self._decisions.setdefault(attempt.attempt, decision)
@@ -194,10 +195,10 @@ class SoloCommit:
             self._votes.pop(oldest, None)
         self._changed.notify_all()
 
-    def _missing(self, attempt: Attempt) -> tuple[int, ...]:
+    def _missing(self, attempt: SaveAttempt) -> tuple[int, ...]:
         return tuple(rank for rank in attempt.ranks if rank not in self._votes[attempt.attempt])
 
-    def _raise_if_aborted(self, attempt: Attempt) -> None:
+    def _raise_if_aborted(self, attempt: SaveAttempt) -> None:
         decision = self._decisions.get(attempt.attempt)
         if decision is not None and not decision.committed:
             raise CheckpointAborted(

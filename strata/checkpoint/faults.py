@@ -33,7 +33,7 @@ _ACTIONS: Final = ("kill", "fail", "hang")
 
 @dataclass(slots=True, kw_only=True)
 class Fault:
-    """One armed fault; `visits` is how many more visits it lets pass, the last of them being the one that acts."""
+    """An armed fault. It acts when `visits` has counted down to zero."""
 
     point: str
     action: str

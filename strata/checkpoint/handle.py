@@ -51,7 +51,7 @@ class SaveHandle:
         return self._future.result()
 
     def join(self, timeout: float | None = None) -> None:
-        """Waits for the end without asking how it was."""
+        """Waits for the end and raises nothing."""
         try:
             self._future.exception(timeout)
         except FutureTimeout as error:
@@ -60,11 +60,11 @@ class SaveHandle:
 
     @property
     def settled(self) -> bool:
-        """Ended, and nothing is left to tell anybody."""
+        """The save has ended, and its error, if any, has been seen."""
         return self._future.done() and (self._seen or self._future.exception() is None)
 
     def take_failure(self) -> BaseException | None:
-        """The error of an ended save, once: None when it went well or somebody has seen it."""
+        """The error of a failed save, the first time it is asked for; None otherwise."""
         if self._seen or not self._future.done():
             return None
         self._seen = True

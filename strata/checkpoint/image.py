@@ -31,7 +31,7 @@ class Image:
         return all(source.immutable for source in self.sources.values())
 
     def views(self) -> Iterator[memoryview]:
-        """The bytes straight from the arrays' own memory, for a save that waits for its end."""
+        """The bytes straight from the arrays' own memory, for a save during which they do not change."""
         yield memoryview(self.header)
         for name in self.tensors:
             yield self.sources[name].view()

@@ -17,12 +17,12 @@ from strata.checkpoint.commit import CommitCoordinator, KeepsCatalog, SoloCommit
 from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.image import plan_image
 from strata.checkpoint.layout import step_folder
-from strata.checkpoint.loader import Agree, Loader
 from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.options import CheckpointOptions, CheckpointSettings
 from strata.checkpoint.owner import Owner, find_owner
 from strata.checkpoint.pipeline import SavePipeline
 from strata.checkpoint.reader import LoadRequest, Progress
+from strata.checkpoint.restorer import Agree, Restorer
 from strata.checkpoint.retention import RetentionPolicy
 from strata.checkpoint.saver import SaveJob, info_of
 from strata.errors import (
@@ -121,7 +121,7 @@ class CheckpointManager(Generic[Saved]):
         decider = coordinator or SoloCommit(deadline_s=settings.deadline_s)
         keeper = decider if isinstance(decider, KeepsCatalog) else None
         self._catalog = Catalog(self._store, settings.clock, keeper)
-        self._loader = Loader(self._store, self._catalog)
+        self._restorer = Restorer(self._store, self._catalog)
         self._pipeline = SavePipeline(self._store, self._catalog, decider, settings, policy)
 
     @property
@@ -266,8 +266,8 @@ class CheckpointManager(Generic[Saved]):
         )
         with self._shown(saving=False):
             if step is not None:
-                return self._loader.load(self._catalog.commit_of(step), request)
-            found = self._loader.newest_good(request)
+                return self._restorer.load(self._catalog.commit_of(step), request)
+            found = self._restorer.newest_good(request)
         if found is None:
             raise CheckpointNotFound(f"no checkpoint in {self._store.uri}", hint="Nothing was saved there yet.")
         return found.state
@@ -283,7 +283,7 @@ class CheckpointManager(Generic[Saved]):
         request = LoadRequest(rank=rank, world_size=world_size, progress=progress)
         agree = agree or self._agree
         with self._shown(saving=False):
-            found = self._loader.newest_good(request) if agree is None else self._loader.agreed(request, agree)
+            found = self._restorer.newest_good(request) if agree is None else self._restorer.agreed(request, agree)
         if found is None:
             return None
         data_state = found.commit.entry(rank % found.commit.world_size).data_state

@@ -1,4 +1,4 @@
-"""The rank that a CheckpointManager works for when nobody names one. The worker runtime, a layer above, says so."""
+"""Which rank a CheckpointManager saves for when the caller names none. The worker runtime, one layer up, knows it."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -57,7 +57,8 @@ def set_owner_source(source: Callable[[], Owner] | None) -> None:
 
 
 def find_owner(*, is_alone: bool) -> Owner | None:
-    """None outside of a job. `is_alone`: the manager was given its ranks by hand, or no others can matter to it."""
+    """The rank of this process, or None outside of a job. `is_alone` means that the manager was given its ranks by
+    hand, or that it needs no others."""
     if _source is not None:
         return _source()
     task = os.environ.get("STRATA_TASK_ID")

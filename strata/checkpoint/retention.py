@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from strata.errors import InvalidConfig
 
-__all__ = ["AttemptState", "RetentionPlan", "RetentionPolicy", "plan_garbage", "plan_retention"]
+__all__ = ["RetentionPlan", "RetentionPolicy", "SaveFolder", "plan_garbage", "plan_retention"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +49,9 @@ def plan_retention(steps: Sequence[int], policy: RetentionPolicy, protected: Map
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptState:
-    """One attempt's folder as found. `age_s` is the time since anything in it changed (or since it was first seen)."""
+class SaveFolder:
+    """The folder of one save attempt, as found in the store. `age_s` counts from the last change in it, or from when it
+    was first seen."""
 
     step: int
     attempt: str
@@ -59,7 +60,7 @@ class AttemptState:
 
 
 def plan_garbage(
-    attempts: Sequence[AttemptState], *, running: frozenset[str], grace_s: float
+    attempts: Sequence[SaveFolder], *, running: frozenset[str], grace_s: float
 ) -> dict[tuple[int, str], str]:
     """Attempts that can never become a checkpoint any more: not the committed one, not running, and quiet for
     `grace_s`."""

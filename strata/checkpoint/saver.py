@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from strata.checkpoint import faults
-from strata.checkpoint.commit import Attempt, CommitCoordinator, Vote
+from strata.checkpoint.commit import CommitCoordinator, SaveAttempt, Vote
 from strata.checkpoint.image import Image
 from strata.checkpoint.layout import commit_key, data_key, manifest_key, step_folder
 from strata.checkpoint.manifest import CommitManifest, RankEntry, RankManifest, digest_of
@@ -43,7 +43,7 @@ class SaveProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who saves: shown in the catalog, the rank that names the object, and what else it does before its word counts."""
+    """Who saves: its place among the ranks, its names in the catalog, and what it must do before it votes."""
 
     rank: int = 0
     worker_id: str | None = None
@@ -65,7 +65,7 @@ class SaveJob:
     overwrite: bool
     started_at: float
     phase: str = "queued"
-    attempt: Attempt | None = None
+    attempt: SaveAttempt | None = None
     stream: HashedStream | None = field(default=None, repr=False)
 
     @property
@@ -118,7 +118,7 @@ class Saver:
         self._hasher.shutdown()
         self._readers.shutdown()
 
-    def _begin(self, job: SaveJob) -> Attempt:
+    def _begin(self, job: SaveJob) -> SaveAttempt:
         if not job.overwrite and _read_commit(self._store, job.step) is not None:
             raise Conflict(
                 f"step {job.step} is committed already in {self._store.uri}",
@@ -130,7 +130,7 @@ class Saver:
         faults.reach("begun")
         return attempt
 
-    def _write(self, job: SaveJob, attempt: Attempt) -> Vote:
+    def _write(self, job: SaveJob, attempt: SaveAttempt) -> Vote:
         rank = self._identity.rank
         key = data_key(job.step, attempt.attempt, rank)
         job.stream = HashedStream(job.buffers, self._hasher)
@@ -156,15 +156,15 @@ class Saver:
         return Vote(rank=rank, key=where, digest=digest_of(data), size=job.image.size)
 
     def _warn_if_unchanged(self, step: int, digest: str) -> None:
-        """Bit-identical weights at another step mean a stale snapshot somewhere above us (seen in the field: NeMo
-        RL#3312)."""
+        """Warns when two steps have bit-identical weights: the training loop handed over a stale copy (seen in the
+        field: NeMo RL#3312)."""
         if self._last_digest is not None and self._last_digest[1] == digest and self._last_digest[0] != step:
             _log.warning(
                 "step %d holds exactly the bytes of step %d: is the state updated?", step, self._last_digest[0]
             )
         self._last_digest = (step, digest)
 
-    def _commit(self, job: SaveJob, attempt: Attempt, votes: tuple[Vote, ...]) -> CheckpointInfo:
+    def _commit(self, job: SaveJob, attempt: SaveAttempt, votes: tuple[Vote, ...]) -> CheckpointInfo:
         faults.reach("votes_in")
         now = self._clock.wall()
         commit = CommitManifest(
@@ -236,8 +236,8 @@ class Saver:
             # A COMMIT.json that does not match its own hash commits nothing: ours takes its place.
             self._store.put(commit_key(job.step), commit.to_bytes())
 
-    def _follow(self, job: SaveJob, attempt: Attempt) -> tuple[CheckpointInfo, bool]:
-        decision = self._coordinator.wait_decision(attempt)
+    def _follow(self, job: SaveJob, attempt: SaveAttempt) -> tuple[CheckpointInfo, bool]:
+        decision = self._coordinator.wait_outcome(attempt)
         if decision.votes:
             _log.warning("step %d: this rank commits for rank %d: %s", job.step, attempt.committer, decision.reason)
             job.phase = "committing"
@@ -255,7 +255,7 @@ class Saver:
         job.phase = "completed"
         return info_of(commit, self._store.uri), False
 
-    def _give_up(self, job: SaveJob, attempt: Attempt, error: BaseException) -> None:
+    def _give_up(self, job: SaveJob, attempt: SaveAttempt, error: BaseException) -> None:
         """Before the vote nobody counts on our bytes: tell the others, and free the space (the disk may be full)."""
         rank = self._identity.rank
         with contextlib.suppress(
@@ -268,7 +268,9 @@ class Saver:
             except StorageError as failure:
                 _log.warning("could not remove %s of the failed save: %s", key, failure)
 
-    def _unfinished(self, job: SaveJob, attempt: Attempt, status: CheckpointStatus, reason: str = "") -> CheckpointInfo:
+    def _unfinished(
+        self, job: SaveJob, attempt: SaveAttempt, status: CheckpointStatus, reason: str = ""
+    ) -> CheckpointInfo:
         return CheckpointInfo(
             id=checkpoint_id_of(job.step, attempt.attempt),
             step=job.step,

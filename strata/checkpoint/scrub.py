@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Closed(Exception):
-    """Ends a look half way: nothing is known of the checkpoint then."""
+    """Ends a check half way; nothing is then known about the checkpoint."""
 
 
 class Scrubber:
@@ -34,7 +34,7 @@ class Scrubber:
         self._thread: threading.Thread | None = None
 
     def look_at(self, step: int) -> None:
-        """Soon, and instead of an older one that was not begun."""
+        """Checks this step soon, instead of an older one that has not been begun."""
         if not self._bytes_per_s:
             return
         with self._changed:
@@ -46,7 +46,7 @@ class Scrubber:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Nothing is read in here: a save has the store to itself."""
+        """While inside, nothing is read: a save has the store to itself."""
         with self._changed:
             self._saves += 1
         try:

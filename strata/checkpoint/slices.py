@@ -27,7 +27,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A run of bytes: `source` in a rank's object goes to `target` in the new array."""
+    """A run of bytes to copy: from `source` in a rank's object to `target` in the new array."""
 
     rank: int
     source: int

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from strata.checkpoint.commit import Attempt, Decision, Vote, new_attempt_id
+from strata.checkpoint.commit import SaveAttempt, SaveOutcome, Vote, new_attempt_id
 from strata.checkpoint.layout import attempt_folder, commit_key, manifest_key, step_folder
 from strata.checkpoint.manifest import digest_of
 from strata.errors import CheckpointAborted, Fenced, InvalidArgument, StorageConflict, StorageNotFound
@@ -53,7 +53,7 @@ class StoreCommit:
         self._deadline_s = deadline_s
         self._begun_at: dict[str, float] = {}
 
-    def begin(self, rank: int, step: int, epoch: int) -> Attempt:
+    def begin(self, rank: int, step: int, epoch: int) -> SaveAttempt:
         number = 0
         while True:
             key = f"{step_folder(step)}begin-{self._generation:08d}-{number:04d}.json"
@@ -67,13 +67,13 @@ class StoreCommit:
                 return attempt
             number += 1
 
-    def vote(self, attempt: Attempt, vote: Vote) -> None:
+    def vote(self, attempt: SaveAttempt, vote: Vote) -> None:
         decision = self._decision(attempt)
         if decision is not None:
             _raise_if_aborted(attempt, decision)
 
-    def wait_votes(self, attempt: Attempt) -> tuple[Vote, ...]:
-        def arrived() -> Decision | None:
+    def wait_votes(self, attempt: SaveAttempt) -> tuple[Vote, ...]:
+        def arrived() -> SaveOutcome | None:
             decision = self._decision(attempt)
             if decision is None and not self._missing(attempt):
                 decision = self._decide(attempt, "commit", "")
@@ -83,17 +83,17 @@ class StoreCommit:
         _raise_if_aborted(attempt, decision)
         return self._votes(attempt)
 
-    def publish(self, attempt: Attempt, info: CheckpointInfo) -> None:
+    def publish(self, attempt: SaveAttempt, info: CheckpointInfo) -> None:
         """Nothing to tell anybody: the others watch for COMMIT.json."""
 
-    def wait_decision(self, attempt: Attempt) -> Decision:
+    def wait_outcome(self, attempt: SaveAttempt) -> SaveOutcome:
         began = time.monotonic()
         complete_at: float | None = None
 
-        def decided() -> Decision | None:
+        def decided() -> SaveOutcome | None:
             nonlocal complete_at
             if self._committed_attempt(attempt.step) == attempt.attempt:
-                return Decision(committed=True)
+                return SaveOutcome(committed=True)
             decision = self._decision(attempt)
             if decision is not None and not decision.committed:
                 return decision
@@ -114,20 +114,22 @@ class StoreCommit:
             return expired
         # All votes were in and the committer stopped before COMMIT.json.
         reason = f"rank {attempt.committer} did not commit in {attempt.deadline_s:g} s"
-        return Decision(committed=False, missing=(attempt.committer,), reason=reason)
+        return SaveOutcome(committed=False, missing=(attempt.committer,), reason=reason)
 
-    def _turn(self, attempt: Attempt) -> int:
-        """When this rank would replace the committer: 1 for the first after it, …"""
+    def _turn(self, attempt: SaveAttempt) -> int:
+        """After how many silent committers this rank takes over: 1 for the rank right after the committer."""
         return 1 + [rank for rank in attempt.ranks if rank != attempt.committer].index(self._rank)
 
-    def _take_over(self, attempt: Attempt, reason: str) -> Decision:
+    def _take_over(self, attempt: SaveAttempt, reason: str) -> SaveOutcome:
         decision = self._decide(attempt, "commit", "")
-        return Decision(committed=False, reason=reason, votes=self._votes(attempt)) if decision.committed else decision
+        return (
+            SaveOutcome(committed=False, reason=reason, votes=self._votes(attempt)) if decision.committed else decision
+        )
 
-    def abort(self, attempt: Attempt, rank: int, reason: str) -> None:
+    def abort(self, attempt: SaveAttempt, rank: int, reason: str) -> None:
         self._decide(attempt, "abort", f"rank {rank}: {reason}", missing=(rank,))
 
-    def _join(self, key: str, step: int, epoch: int) -> Attempt:
+    def _join(self, key: str, step: int, epoch: int) -> SaveAttempt:
         record: dict[str, Any] = {
             "step": step,
             "epoch": epoch,
@@ -156,30 +158,30 @@ class StoreCommit:
                 older = _attempt_from(json.loads(self._store.get(found.key)))
                 self._decide(older, "abort", f"generation {self._generation} has begun")
 
-    def _voted(self, attempt: Attempt, rank: int) -> bool:
+    def _voted(self, attempt: SaveAttempt, rank: int) -> bool:
         return attempt.attempt not in self._begun_at and rank not in self._missing(attempt)
 
-    def _missing(self, attempt: Attempt) -> tuple[int, ...]:
+    def _missing(self, attempt: SaveAttempt) -> tuple[int, ...]:
         found = {each.key for each in self._store.list(attempt_folder(attempt.step, attempt.attempt)).objects}
         keys = {rank: manifest_key(attempt.step, attempt.attempt, rank) for rank in attempt.ranks}
         return tuple(rank for rank, key in keys.items() if key not in found)
 
-    def _votes(self, attempt: Attempt) -> tuple[Vote, ...]:
+    def _votes(self, attempt: SaveAttempt) -> tuple[Vote, ...]:
         return tuple(self._vote_of(attempt, rank) for rank in attempt.ranks)
 
-    def _vote_of(self, attempt: Attempt, rank: int) -> Vote:
+    def _vote_of(self, attempt: SaveAttempt, rank: int) -> Vote:
         key = manifest_key(attempt.step, attempt.attempt, rank)
         data = self._store.get(key)
         return Vote(rank=rank, key=key, digest=digest_of(data), size=json.loads(data)["size"])
 
-    def _decision(self, attempt: Attempt) -> Decision | None:
+    def _decision(self, attempt: SaveAttempt) -> SaveOutcome | None:
         try:
             raw = json.loads(self._store.get(self._decision_key(attempt)))
         except StorageNotFound:
             return None
-        return Decision(committed=raw["decision"] == "commit", missing=tuple(raw["missing"]), reason=raw["reason"])
+        return SaveOutcome(committed=raw["decision"] == "commit", missing=tuple(raw["missing"]), reason=raw["reason"])
 
-    def _decide(self, attempt: Attempt, decision: str, reason: str, missing: tuple[int, ...] = ()) -> Decision:
+    def _decide(self, attempt: SaveAttempt, decision: str, reason: str, missing: tuple[int, ...] = ()) -> SaveOutcome:
         """The first writer's word stands; everybody gets that one back."""
         record = {"decision": decision, "reason": reason, "missing": missing, "by": self._rank}
         try:
@@ -188,9 +190,9 @@ class StoreCommit:
             found = self._decision(attempt)
             assert found is not None
             return found
-        return Decision(committed=decision == "commit", missing=missing, reason=reason)
+        return SaveOutcome(committed=decision == "commit", missing=missing, reason=reason)
 
-    def _expire(self, attempt: Attempt) -> Decision:
+    def _expire(self, attempt: SaveAttempt) -> SaveOutcome:
         reason = f"not all votes came in {attempt.deadline_s:g} s"
         return self._decide(attempt, "abort", reason, missing=self._missing(attempt))
 
@@ -201,10 +203,10 @@ class StoreCommit:
             return None
         return found
 
-    def _decision_key(self, attempt: Attempt) -> str:
+    def _decision_key(self, attempt: SaveAttempt) -> str:
         return f"{attempt_folder(attempt.step, attempt.attempt)}DECISION.json"
 
-    def _poll(self, attempt: Attempt, look: Callable[[], _T | None]) -> _T | None:
+    def _poll(self, attempt: SaveAttempt, look: Callable[[], _T | None]) -> _T | None:
         """Looks until there is something to see or the deadline (counted from this rank's begin) has passed."""
         started = time.monotonic()
         until = self._begun_at.get(attempt.attempt, started) + attempt.deadline_s
@@ -218,11 +220,11 @@ class StoreCommit:
             time.sleep(min(pause, until - now))
 
 
-def _attempt_from(record: dict[str, Any]) -> Attempt:
-    return Attempt(**(record | {"ranks": tuple(record["ranks"])}))
+def _attempt_from(record: dict[str, Any]) -> SaveAttempt:
+    return SaveAttempt(**(record | {"ranks": tuple(record["ranks"])}))
 
 
-def _raise_if_aborted(attempt: Attempt, decision: Decision) -> None:
+def _raise_if_aborted(attempt: SaveAttempt, decision: SaveOutcome) -> None:
     if not decision.committed:
         missing = f" (missing ranks {list(decision.missing)})" if decision.missing else ""
         raise CheckpointAborted(

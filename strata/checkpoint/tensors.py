@@ -1,5 +1,6 @@
-"""torch's tensors as bytes and back: the one file of this package that knows torch, and only once somebody else has
-imported it. A DTensor (FSDP, tensor parallelism) is its local part and where that lies in the whole.
+"""torch's tensors as bytes and back. Only this file of the package knows torch, and it never imports torch by itself.
+
+A DTensor (FSDP, tensor parallelism) is saved as its local part and the place of that part in the whole.
 """
 
 import importlib

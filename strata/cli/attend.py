@@ -27,7 +27,7 @@ _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class Stops:
-    """Ctrl-C and SIGTERM, as often as they come. Whoever still sends them the third time does not wait for the task."""
+    """Counts Ctrl-C and SIGTERM. At the third one the command ends without waiting for the task."""
 
     def __init__(self) -> None:
         self.first = ""
@@ -43,7 +43,7 @@ class Stops:
             raise KeyboardInterrupt
 
     def wait(self, seconds: float) -> None:
-        """Until one comes that was not waited for yet."""
+        """Waits for the next stop that nobody has waited for."""
         if self._came.wait(seconds):
             self._came.clear()
 

@@ -38,7 +38,7 @@ class Drill:
 
 
 class Site:
-    """The cluster under the drill, as an outsider sees it: its REST API, its pids and one task."""
+    """The cluster under the drill, seen from outside: its REST API, its pids and one task."""
 
     def __init__(self, folder: Path, api: Api, coordinator: str, task_id: str) -> None:
         self._folder = folder
@@ -77,8 +77,7 @@ class Site:
         return time.monotonic()
 
     def wait(self, condition: Callable[[], bool]) -> float | None:
-        """The moment at which the condition first held; None when it did not in time. Whoever does not answer now is
-        asked again."""
+        """When the condition first held, or None if it did not in time. A part that does not answer is asked again."""
         deadline = time.monotonic() + _PATIENCE_S
         while time.monotonic() < deadline:
             try:

@@ -1,4 +1,4 @@
-"""What an installation must hold to run a server: said before a process of ours dies of an import."""
+"""Checks that an installation holds what a server needs, before a process of ours dies of a missing import."""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""The tie between a supervisor and its children: when the supervisor is gone, even by kill -9, they end too."""
+"""Ties children to their supervisor: when it is gone, even by kill -9, they end too."""
 
 import ctypes
 import os

@@ -134,7 +134,7 @@ def _workers_of(settings: Settings, task_id: str) -> int:
 
 
 def _known(launcher: str, *, detach: bool) -> str:
-    """Before a cluster is started for it."""
+    """Refuses an unknown launcher before a cluster is started for it."""
     if launcher not in LAUNCHERS:
         raise InvalidArgument(f"launcher {launcher!r} is unknown", hint=f"Known: {', '.join(LAUNCHERS)}.")
     if detach and launcher != "local":
@@ -146,7 +146,8 @@ def _known(launcher: str, *, detach: bool) -> str:
 
 
 def _entrypoint(script: str, arguments: list[str]) -> tuple[str, ...]:
-    """Absolute, and refused here when it is not there: a worker on another host would say so much later."""
+    """The script with an absolute path. A missing one is refused here: a worker on another host would say so much
+    later."""
     path = Path(script)
     if path.suffix == ".py":
         if not path.is_file():
@@ -159,7 +160,7 @@ def _entrypoint(script: str, arguments: list[str]) -> tuple[str, ...]:
 
 
 def _on_agents(agents: Fleet, attendance: Attendance, endpoints: Mapping[str, str], token: str) -> TaskView:
-    """The task with agents of its own, which are gone afterwards."""
+    """Runs the task on agents that are started for it and stopped afterwards."""
     try:
         agents.start(endpoints, token)
         return attendance.run(agents.look)

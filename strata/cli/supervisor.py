@@ -90,7 +90,7 @@ class Child:
         return f"exit code {code}"
 
     def last_words(self) -> str:
-        """Why it ended by itself: its last `error:` line, without the word. On a full disk it cannot write one."""
+        """Why the child ended: its last `error:` line, without the word. On a full disk it cannot write one."""
         with self.log_file.open("rb") as log:
             log.seek(max(self.log_start, self.log_file.stat().st_size - 64 * 1024))
             lines = log.read().decode(errors="replace").splitlines()
@@ -175,7 +175,7 @@ class Supervisor:
             self._tell(f"{child.name} cannot be started, trying again: {error}")
 
     def stop(self) -> None:
-        """In reverse order, each gone before the next is told."""
+        """Stops the children in reverse order, each before the next."""
         for child in reversed(self._children):
             child.stop()
 

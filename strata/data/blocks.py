@@ -26,7 +26,8 @@ INDEX = "__index__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRows:
-    """Lane positions start…stop-1 as columns. `kept` lists the rows that are there when some were skipped."""
+    """The rows of lane positions start…stop-1, as columns. When some rows were skipped, `kept` lists those that are
+    there."""
 
     start: int
     stop: int
@@ -42,7 +43,8 @@ class WindowRows:
 
 
 class BlockSource:
-    """Thread-safe. With `on_bad`, what cannot be read is left out and reported; else the first such thing is raised."""
+    """Reads blocks; thread-safe. With `on_bad`, rows that cannot be read are reported and left out; without it, the
+    first one is raised."""
 
     def __init__(
         self,

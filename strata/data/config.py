@@ -36,11 +36,12 @@ class LoaderOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderConfig:
-    """How to read. None means: as registered, else shuffled, with seed 0; lanes and window are chosen to fit the data.
+    """How to read. None means: as the dataset was registered, else shuffled with seed 0; lanes and window are chosen to
+    fit the data.
 
-    `world_size` processes read now; `worker_count` is the declared size of the job (default: world_size) and fixes the
-    global batch: with it unchanged, a job may shrink and grow in mid-epoch. `memory_bytes` bounds the open windows,
-    `prefetch_bytes` what is read ahead of them.
+    `world_size` processes read now. `worker_count` is the declared size of the job (default: world_size) and fixes the
+    global batch: while it stays the same, a job may shrink and grow in mid-epoch. `memory_bytes` bounds the open
+    windows, `prefetch_bytes` what is read ahead of them.
     """
 
     format: str | None = None

@@ -1,4 +1,4 @@
-"""The one door to Pillow: recognises encoded images and makes small pictures of them for previews."""
+"""The only file that imports Pillow: recognises encoded images and makes small pictures of them for previews."""
 
 import base64
 import io

@@ -103,7 +103,8 @@ class Loader:
         return self.batches()
 
     def batches(self, first: int = 0, stride: int = 1) -> Iterator[Columns]:
-        """The rest of the epoch; or of its steps only the `first` and every `stride`-th after it, for worker pools."""
+        """The rest of the epoch. With `first` and `stride`, only step `first` and every `stride`-th after it, for pools
+        of workers."""
         self.close()
         self.announce()
         self._epoch, self._offset = self._place()
@@ -129,8 +130,8 @@ class Loader:
             stream.close()
 
     def announce(self) -> None:
-        """Tells who follows this process which samples it reads. The first batch does so by itself; a loader that is
-        handed on to other processes is announced before."""
+        """Tells the cluster which samples this process reads. The first batch does so by itself; a loader that is
+        handed on to other processes must be announced before."""
         watcher, reading = read_watcher(), (self._order.spec.digest, self._plan.lanes)
         if watcher is not None and self._registered and reading != self._announced:
             self._announced = reading
@@ -188,11 +189,12 @@ class Loader:
             self.load_state_dict(self._plan.resume)
 
     def sample(self, num_rows: int = 4) -> Preview:
-        """The first rows of the batch that was handed out last: what this worker reads now, in small."""
+        """The first rows of the newest batch, made small: what this worker reads now."""
         return preview_rows(self._last, num_rows, self.manifest, self._epoch, self.position)
 
     def twin(self) -> "Loader":
-        """A loader of the same order at the same place, for another thread: this one knows nothing of its batches."""
+        """A second loader with the same order at the same place, for another thread. This loader does not follow its
+        batches."""
         twin = copy.copy(self)
         twin._stream = None
         twin._blocks = BlockSource(self.manifest, self.config.columns, self._blocks.on_bad)

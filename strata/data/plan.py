@@ -1,4 +1,6 @@
-"""Which lanes this process reads, and who says so: ranks given as arguments, or a coordinator behind a Protocol."""
+"""Which lanes this process reads. The answer comes from arguments (rank and world size) or from a coordinator behind a
+Protocol.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -105,10 +107,9 @@ def plan_source() -> PlanSource | None:
 
 
 def choose_lanes(manifest: Manifest, global_batch: int, worker_count: int, memory_bytes: int) -> int:
-    """Many lanes mix well and allow many workers; but each holds a window in memory, and each cuts blocks at its ends.
-
-    So: at least one per worker; at most 64, a quarter of the blocks, and what fits the memory of a worker.
-    """
+    """How many lanes to cut. Many lanes mix well and allow many workers, but each holds a window in memory and cuts
+    blocks at its ends. So there is at least one per worker, and at most 64, a quarter of the blocks, and what fits into
+    a worker's memory."""
     fitting = memory_bytes * worker_count // max(manifest.block_bytes, 1)
     limit = max(1, min(MAX_LANES, manifest.num_blocks // 4, fitting))
     return default_lanes(global_batch, worker_count, limit)

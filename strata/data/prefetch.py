@@ -1,6 +1,6 @@
-"""Reads ahead in threads, at most `budget_bytes` of finished or started work, in the order in which it will be needed.
+"""Reads ahead in threads, in the order of need, with at most `budget_bytes` finished or under way.
 
-With no threads everything is read when it is asked for. Errors of a read come out of `get`, never out of a thread.
+With no threads everything is read when it is asked for. `get` raises the error of a failed read; a thread never does.
 """
 
 from collections import deque

@@ -1,6 +1,5 @@
-"""Who lends shards in queue mode: a coordinator behind a Protocol, or a queue inside this process.
-
-Neither knows how data is read; a QueueLoader on top of either does.
+"""Who lends shards in queue mode: a coordinator behind a Protocol, or a queue inside this process. A QueueLoader uses
+either; neither knows how data is read.
 """
 
 import threading

@@ -220,7 +220,7 @@ class QueueLoader:
     # --- reading
 
     def _collect(self) -> tuple[list[Columns], QueueStatus]:
-        """Up to a batch of rows, and what came of the last question for more."""
+        """Up to a batch of rows, and the queue's last answer when it was asked for more."""
         parts: list[Columns] = []
         room = self.batch_size
         while room:
@@ -239,7 +239,7 @@ class QueueLoader:
         return parts, QueueStatus.LEASED
 
     def _hear(self, grant: QueueGrant) -> None:
-        """Forgets what is committed to its end."""
+        """Drops leases that are committed to their end."""
         held = {item.lease_id for item in grant.held}
         self._open = {number: item for number, item in self._open.items() if number in held}
         self.num_committed = grant.num_committed
@@ -276,8 +276,8 @@ class QueueLoader:
     # --- waiting for others
 
     def _should_end(self) -> bool:
-        """All is read, now all have to commit: the iteration ends once, so that this worker can do its part, also if
-        it got nothing to read. Asked again, it waits for the others."""
+        """Whether the iteration should end because all shards are read and all workers must now commit. It ends once,
+        also for a worker that got nothing to read; when it is asked again it waits for the others."""
         if self._ended != self.epoch:
             self._ended = self.epoch
             return True

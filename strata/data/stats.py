@@ -1,4 +1,4 @@
-"""What a loader has done so far: counts that are shown, so that nothing is skipped, dropped or repeated in silence."""
+"""What a loader has done so far: counts for the dashboard, so that nothing is skipped, dropped or repeated unseen."""
 
 import threading
 from collections import deque

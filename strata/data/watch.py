@@ -1,4 +1,4 @@
-"""Who is told what the loaders of this process read: a worker runtime behind a Protocol, or nobody."""
+"""Who hears what the loaders of this process read: the worker runtime behind a Protocol, or nobody."""
 
 from collections.abc import Callable
 from typing import Protocol

@@ -1,5 +1,5 @@
-"""One call as its handler sees it: grpc.aio's context under the same names as far as servicers use it (ours, health,
-reflection), and `listen` and `send`, which cost no task switch.
+"""One call as its handler sees it. It has the names of grpc.aio's context as far as servicers use them, and two more,
+`listen` and `send`, which cost no task switch.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ class CallLink(InLink, Link, Protocol):
 
 
 class Call:
-    """From its head to its trailers. The connection feeds it; a handler runs beside, in a task of its own. `caller` is
-    whom the server's gate took the peer for."""
+    """A call from its first headers to its trailers. The connection feeds it; its handler runs in a task of its own.
+    `caller` is what the server's gate recognised the peer as."""
 
     __slots__ = (
         "_closed",
@@ -238,13 +238,13 @@ class Call:
             self.gone()
 
     def gone(self) -> None:
-        """The trailers are on their way."""
+        """Called when the trailers have been handed to the connection."""
         if not self._in.ended:
             self._link.reset(self._stream, Fault.NO_ERROR)  # nobody reads the rest of the request
         self._link.ended(self._stream)
 
     def _end(self, code: grpc.StatusCode, details: str) -> None:
-        """`finish` from outside of the handler, which is told by a cancellation."""
+        """Finishes the call from outside of its handler, which is cancelled."""
         self.finish(code, details)
         if self._task is not None:
             self._task.cancel()

@@ -303,7 +303,7 @@ class Connection(Wire):
             self.close()
 
     def consumed(self, size: int) -> None:
-        """So much of what came has been read, or will never be."""
+        """Credits bytes to the peer: they were read, or never will be."""
         self._uncredited += size
         if self._uncredited >= _CONNECTION_WINDOW // 2:
             self.credit(0, self._uncredited)
@@ -311,8 +311,7 @@ class Connection(Wire):
             self._uncredited = 0
 
     def _unblock(self) -> None:
-        """Those that wait for the connection go on, in order. Each that had its turn is gone from `blocked`, or the
-        connection's window is."""
+        """Lets streams that wait for the connection's window go on, in order, until the window is used up."""
         while self.blocked and self.window > 0 and not self.paused:
             stream, out = next(iter(self.blocked.items()))
             if out.flush():

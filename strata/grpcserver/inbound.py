@@ -1,6 +1,5 @@
-"""The receiving half of a stream: bytes become messages, and wait for who reads them or go straight to a listener.
-
-What nobody has read is not credited to the peer's window, so a sender cannot fill our memory.
+"""The receiving half of a stream: bytes become messages, which wait for a reader or go straight to a listener. Bytes
+that nobody has read are not credited to the peer's window, so that a sender cannot fill our memory.
 """
 
 import asyncio
@@ -170,7 +169,7 @@ class Inbound:
         return self._read(payload)
 
     def drop(self) -> None:
-        """Nobody reads what came, nor what comes."""
+        """Discards what has come and what still comes."""
         self._link.unread -= self._early + sum(len(payload) for payload, _ in self._inbox)
         self._link.consumed(WINDOW - self._room - self._owed)
         self._room, self._owed, self._early = WINDOW, 0, 0
@@ -187,7 +186,7 @@ class Inbound:
             listener(self.pop())
 
     def mute(self) -> None:
-        """Nobody will read what comes."""
+        """Discards what still comes."""
         self._listener = lambda message: None
 
     def _owe(self, size: int) -> None:

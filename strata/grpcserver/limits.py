@@ -1,4 +1,4 @@
-"""What one connection may ask of the server. Each limit has its reason here; docs/adr/0010 has what was measured."""
+"""The limits on what one connection may use. Each has its reason here; docs/adr/0010 has the measurements."""
 
 import logging
 import resource

@@ -99,7 +99,7 @@ class Server:
         return connection
 
     def _make_room(self) -> None:
-        """The oldest connection that never made a call has to go; if all did, the oldest one."""
+        """Closes the oldest connection that never made a call, or the oldest of all when each made one."""
         unused = (connection for connection in self._connections if connection.unused)
         oldest = next(unused, None) or next(iter(self._connections))
         self.complaints.add("a connection too many", lambda: "of any", f"{len(self._connections):,} are open")

@@ -1,4 +1,4 @@
-"""The bytes of one TCP connection: frames in, a limited time per turn of the loop, and writes out, gathered per turn.
+"""The bytes of one TCP connection: reading frames for a limited time per turn of the loop, and writing once per turn.
 
 A peer that sends faster than its turns allow is not read meanwhile, and neither is one that does not read: what it
 sends stays in its own memory and in the kernel's.
@@ -38,7 +38,7 @@ class Turns(Protocol):
 
 
 class Wire(asyncio.Protocol):
-    """Knows what a frame is, not what it means: that is for who inherits from it."""
+    """Splits bytes into frames. What a frame means is for the subclass."""
 
     __slots__ = (
         "_behind",
@@ -74,7 +74,7 @@ class Wire(asyncio.Protocol):
 
     @abstractmethod
     def on_fault(self, fault: ConnectionFault) -> None:
-        """The peer broke a rule. Nothing of it is heard any more."""
+        """The peer broke a rule; nothing it sends is read any more."""
 
     @abstractmethod
     def on_writable(self) -> None:
@@ -199,12 +199,12 @@ class Wire(asyncio.Protocol):
                 self.write(build_frame(Kind.PING, 0, 0, b"strata\0\0"))
 
     def close(self) -> None:
-        """After what has been written."""
+        """Closes the connection after what has been written."""
         self.flush()
         self._transport.close()
 
     def abort(self) -> None:
-        """At once, without what has not been sent."""
+        """Closes the connection at once, without what has not been sent."""
         self._transport.abort()
 
     def _fail(self, fault: ConnectionFault) -> None:

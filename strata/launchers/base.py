@@ -10,9 +10,9 @@ __all__ = ["Exit", "LaunchSpec", "Launcher", "Standing"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
-    """A program to run. `tag` is found again in its environment, so that a lost handle does not mean a lost process;
-    `copies` is how many of it a cluster's scheduler should start (a local launcher starts one), and `cpus` what each
-    of them needs there."""
+    """A program to run. The launcher puts `tag` into its environment, so that it can be found again when the handle is
+    lost. `copies` is how many of it a scheduler should start (a local launcher starts one), and `cpus` what each of
+    them needs."""
 
     argv: tuple[str, ...]
     tag: str
@@ -26,7 +26,7 @@ class LaunchSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """How it ended; a code below 0 is a signal, None means that nobody saw it."""
+    """How a program ended. A code below 0 is a signal; None means that nobody saw the end."""
 
     code: int | None
     reason: str = ""
@@ -34,7 +34,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a program stands, in the words of whoever runs it; `pending` while it still waits for a place to run."""
+    """What a program is doing, in the launcher's words. `pending` is true while it waits for a place to run."""
 
     text: str
     pending: bool = False
@@ -57,11 +57,11 @@ class Launcher(Protocol):
         ...
 
     def describe(self, handle: str) -> Standing:
-        """For people who wait for it. Never raises."""
+        """A line for people who wait for the program. Never raises."""
         ...
 
     def signal(self, handle: str, number: int) -> None:
-        """To all its processes; no effect when it is gone."""
+        """Sends a signal to all its processes; does nothing when they are gone."""
         ...
 
     def stop(self, handle: str, grace_s: float) -> Exit:

@@ -1,4 +1,4 @@
-"""Agents on other machines: what a launcher has to start so that tasks of its kind find slots."""
+"""Agents on other machines: the command line that a launcher has to start."""
 
 import sys
 from collections.abc import Mapping

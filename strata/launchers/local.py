@@ -81,7 +81,8 @@ class LocalLauncher:
         return Standing(text=f"pid {pid_of(handle)} {'runs' if self.poll(handle) is None else 'is gone'}")
 
     def signal(self, handle: str, number: int) -> None:
-        """To the whole group while the leader lives; after that, SIGKILL clears what it left behind."""
+        """Signals the whole process group while its leader lives. Later only SIGKILL is sent, to clear what it left
+        behind."""
         if self.poll(handle) is None or (number == signal.SIGKILL and handle in self._children):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid_of(handle), number)
@@ -108,7 +109,7 @@ class LocalLauncher:
         return None
 
     def forget(self, handle: str) -> None:
-        """Its end has been taken note of."""
+        """Drops the child of this handle; its end is known."""
         self._children.pop(handle, None)
 
 

@@ -134,7 +134,7 @@ class RayLauncher:
         return Standing(text=text, pending=placed < len(answers))
 
     def _answers(self, handle: str, timeout_s: float = _CALL_S) -> list[tuple[bool, int | None] | None]:
-        """Of each actor whether its agent has ended and how; None when it has no place (yet, or again)."""
+        """For each actor whether its agent has ended, and with which code; None while the actor has no place."""
         ray = self._ray()
         asked = [actor.poll.remote() for actor in self._actors(handle)]
         done = set(ray.wait(asked, num_returns=len(asked), timeout=timeout_s)[0]) if asked else set()

@@ -56,7 +56,7 @@ class SyncCursor:
             raise InvalidArgument(f"the state of the loader is incomplete: {error!r}") from error
 
     def check(self, digest: str) -> None:
-        """Refuses to go on in another order: samples would be lost or doubled without a word."""
+        """Refuses to go on in another order, because samples would be lost or doubled silently."""
         if digest != self.digest:
             raise Refused(
                 f"the saved position belongs to order {self.digest}, this loader reads order {digest}",
@@ -79,7 +79,7 @@ class QueueCursor:
         self._next = 0
 
     def _set_done(self, done: NDArray[np.bool_]) -> None:
-        """Counted once: asking how far a queue of a million shards is must not walk over all of them."""
+        """Marks a shard as done and counts it, so that asking for the progress of a million shards costs nothing."""
         self._done = done
         self._rows_done = int(self.sizes[done].sum())
         self._num_left = len(done) - int(np.count_nonzero(done))
@@ -109,7 +109,7 @@ class QueueCursor:
         return int(self.sizes[shard]) if self._done[shard] else self._rows.get(shard, 0)
 
     def free(self, blocked: Container[int] = ()) -> int | None:
-        """The next shard that nobody holds, or None; released ones go first. Changes nothing that counts."""
+        """The next shard that nobody holds, or None; released ones come first."""
         for shard in sorted(self._rows):
             if shard not in self._holders and shard not in blocked:
                 return shard

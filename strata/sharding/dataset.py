@@ -57,7 +57,7 @@ class ShardedDataset:
 
     @cached_property
     def _shards(self) -> NDArray[np.int32]:
-        """Shard by unit. Made when somebody has to be dealt to: registering a dataset costs nothing."""
+        """The shard number of each unit. Computed at the first use: registering a dataset costs nothing."""
         return hash_order(self.num_shards, self._key).astype(np.int32)
 
     @property
@@ -126,7 +126,7 @@ class ShardedDataset:
         }
 
     def _dumped(self, table: Table) -> dict[str, Any]:
-        """Made once per table: of a million shards it costs 0.05 s, and snapshots come often."""
+        """The table as JSON, computed once per table: a million shards take 0.05 s, and snapshots are frequent."""
         if self._dump is None or self._dump[0] is not table:
             self._dump = (table, _dump_table(table))
         return self._dump[1]

@@ -47,8 +47,8 @@ class ShardManager:
     Workers that join before the first lookup share the shards in hash order, whatever order they came in. Later changes
     move as few shards as possible and keep every worker within one shard of every other.
 
-    While nobody was registered, whoever asks joins by asking: the first one is given everything, the next ones share.
-    From the first `register_worker` on, who is there is the caller's word, and a stranger is refused.
+    As long as nobody was registered, a lookup registers its worker: the first one gets everything, the next ones share.
+    After the first `register_worker`, only registered workers may look up.
     """
 
     def __init__(self, policy: Policy = "sticky") -> None:

@@ -70,8 +70,8 @@ class _Staged:
 
 
 class ShardQueue:
-    """The queue of one dataset and one group, in one epoch at a time. Methods named `check_…` refuse; the others that
-    change something are told only what was checked before."""
+    """The queue of one dataset and one group, in one epoch at a time. Methods named `check_…` refuse; the others rely
+    on those checks."""
 
     def __init__(self, order: QueueOrder, epoch: int = 0) -> None:
         self.order = order
@@ -150,8 +150,8 @@ class ShardQueue:
         )
 
     def check_held(self, worker: str, progress: Sequence[LeaseProgress]) -> list[LeaseProgress]:
-        """Refuses leases that are not this worker's any more, and rows outside of them. Leaves out those that are
-        committed to the end: the worker may not have heard of it yet."""
+        """Refuses leases that this worker no longer holds, and rows outside of them. Returns those that are still open:
+        the worker may not know yet that others are committed to their end."""
         open_ = [item for item in progress if self._closed.get(item.lease_id) != worker]
         for item in open_:
             lease = self._leases.get(item.lease_id)
@@ -218,8 +218,8 @@ class ShardQueue:
             del self._staged[old]
 
     def settle(self, step: int) -> None:
-        """The checkpoint of `step` exists: what was staged for it is committed. One that is older than the newest
-        known has no say: its line of work was left."""
+        """Commits what was staged for the checkpoint of `step`, which now exists. A checkpoint older than the newest
+        known one is ignored: the job has gone back behind it."""
         if step <= max(self._marks, default=START):
             return
         staged = self._staged.get(step)
@@ -230,7 +230,7 @@ class ShardQueue:
         self._mark(step)
 
     def settle_alone(self, step: int, worker: str) -> None:
-        """A worker that saves by itself has saved `step`."""
+        """Commits for a worker that saves by itself and has saved `step`."""
         staged = self._staged.get(step)
         if staged is not None and staged.base["epoch"] == self.epoch and worker in staged.rows:
             self._settle_rows(worker, staged.rows.pop(worker))
@@ -254,7 +254,7 @@ class ShardQueue:
         self.restored = (fence, step)
 
     def release(self, worker: str) -> None:
-        """Its leases go back to the queue, from their committed rows on."""
+        """Puts a worker's leases back into the queue, from their committed rows on."""
         for lease in self.held_by(worker):
             del self._leases[lease.lease_id]
         self._cursor.release(worker)

@@ -51,7 +51,7 @@ class Takers:
         self._last[place] = number
 
     def forget(self, kept: NDArray[np.bool_]) -> None:
-        """A way back: only places where `kept` holds were really taken."""
+        """After going back to a checkpoint: keeps only places where `kept` holds."""
         self._last[~kept] = _NOBODY
         self._earlier = {place: names for place, names in self._earlier.items() if kept[place]}
         self._count()
@@ -65,7 +65,7 @@ class Takers:
 
     @classmethod
     def load(cls, dumped: Mapping[str, Any] | None, num_places: int) -> "Takers":
-        """None comes from an older release, which did not know: nobody took anything."""
+        """Reads the saved form. None comes from an older release, which did not record takers."""
         takers = cls(num_places)
         if dumped is not None:
             takers.names = list(dumped["names"])

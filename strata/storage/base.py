@@ -1,4 +1,4 @@
-"""The whole surface a checkpoint store must have: six methods, the same promises on a disk and in a bucket."""
+"""The interface of a checkpoint store: six methods with the same promises on a disk and in a bucket."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -29,11 +29,12 @@ class Listing:
 
 
 class ObjectStore(Protocol):
-    """Named, immutable-once-written bytes. Keys are relative, '/'-separated; folders exist only as parts of keys.
+    """Named bytes that never change once written. Keys are relative and separated by '/'; a folder exists only as a
+    part of keys.
 
-    Every call blocks and may be made from any thread. A write is all or nothing: no reader ever sees a part of it,
-    and when the call returns the bytes survive a power cut. Passing trouble (5xx, resets, timeouts) is retried inside;
-    what comes out is a StorageError that a retry by the caller would not help, except after a wait.
+    Every call blocks and may be made from any thread. A write is all or nothing: no reader ever sees a part of it, and
+    when the call returns the bytes survive a power cut. The store itself retries temporary trouble (5xx, resets,
+    timeouts); a StorageError means that retrying at once will not help.
     """
 
     uri: str
@@ -89,7 +90,7 @@ def check_key(key: str, *, folder: bool = False) -> str:
 
 
 def honours_create(store: ObjectStore, key: str, data: Buffer) -> bool:
-    """Leaves `data` under `key` and tells whether the store refuses to create a key twice (rclone does not)."""
+    """Writes `data` under `key` and returns whether the store refuses to create a key twice (rclone does not)."""
     try:
         store.put(key, data, create=True)
         store.put(key, data, create=True)

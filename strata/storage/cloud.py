@@ -96,8 +96,8 @@ def _s3_settings(options: StorageOptions) -> dict[str, Any]:
 
 
 class _Clients(NamedTuple):
-    """The same bucket twice: for single requests, which `Retries` tries again, and for streams, whose parts obstore
-    tries again by itself."""
+    """Two clients of one bucket: one for single requests, which `Retries` repeats, and one for streams, whose parts
+    obstore repeats by itself."""
 
     once: "ObstoreStore"
     patient: "ObstoreStore"

@@ -1,5 +1,5 @@
-"""A stream written past the page cache: as fast as the disk, steadily, with half the CPU time, and what a training job
-reads stays cached. It makes nothing durable: the caller syncs.
+"""Writes a stream past the page cache: as fast as the disk, with half the CPU time, and without evicting the data that
+a training job reads. The caller makes it durable with a sync.
 """
 
 import errno

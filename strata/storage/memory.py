@@ -1,4 +1,6 @@
-"""A store in this process's memory: for tests and for trying things out. It keeps every promise but survival."""
+"""A store in this process's memory, for tests and for trying things out. It keeps every promise except that the bytes
+survive.
+"""
 
 import time
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a store in the cloud needs to know. Read from the environment once, at the edge; passed on as a record."""
+"""The settings of a store in the cloud. They are read from the environment once, and passed on as a record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Trying again: one request to a bucket at a time, with growing waits, each new try said in the log.
+"""Repeats single requests to a bucket, with growing waits, and logs every repetition.
 
 obstore retries silently and has no hook, so single requests are retried here. Parts of a stream are still retried
 inside obstore; `watch` says when such a stream stands still and why.

@@ -1,1 +1,1 @@
-"""Who is there, and what they may: one table that every door asks. Standard library only."""
+"""Who is calling, and what each caller may do: one table that every server asks. Standard library only."""

@@ -1,7 +1,7 @@
-"""The kernel's word: which user holds the other end of a TCP connection on this machine (sock_diag over netlink).
+"""Asks the kernel which user holds the other end of a TCP connection on this machine (sock_diag over netlink).
 
-One exact question by the connection's four addresses, some 20 µs, never a list of sockets. No answer is never a yes:
-other systems, a peer in another network namespace, a peer that is gone.
+It asks for exactly one socket, by the connection's four addresses, which takes about 20 µs. Where the kernel gives no
+answer (other systems, a peer in another network namespace, a peer that is gone) the caller is not the owner.
 """
 
 import os

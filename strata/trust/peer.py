@@ -1,5 +1,6 @@
-"""The other end of one connection. Asked of the kernel at most once in the connection's life, and never remembered
-beyond it: a port that is free again may be another user's."""
+"""The process at the other end of one connection. The kernel is asked at most once per connection, and the answer is
+never kept longer: a port that is free again may be another user's.
+"""
 
 from asyncio import BaseTransport
 from ipaddress import IPv6Address, ip_address

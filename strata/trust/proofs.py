@@ -1,6 +1,7 @@
-"""What a caller can show: the cluster's token, or the secret of an attempt. Everything is compared in constant time.
+"""What a caller can present: the cluster's token, or the secret of a task's attempt. Both are compared in constant
+time.
 
-The secret of an attempt is a MAC under the cluster's token: coordinator and observatory both know it again after any
+The secret of an attempt is a MAC under the cluster's token: coordinator and observatory can both check it after any
 restart, and nobody stores it.
 """
 
@@ -18,7 +19,7 @@ SECRET_METADATA = "strata-rank-secret"  # noqa: S105
 
 
 class Proofs:
-    """What is right, known from the cluster's token. Without a token no proof is."""
+    """Checks what callers present against the cluster's token. Without a token nothing passes."""
 
     def __init__(self, token: str | None) -> None:
         self._token = (token or "").encode()
@@ -37,7 +38,7 @@ class Proofs:
         return f"{task_id}.{attempt}.{self.sign('rank', task_id, str(attempt))}"
 
     def read_secret(self, secret: str) -> Visitor | None:
-        """Whose it is; None when nobody made it here."""
+        """The task and attempt that a secret belongs to, or None when it is not genuine."""
         task_id, attempt, _ = (*secret.rsplit(".", 2), "", "")[:3]
         if not (self._token and attempt.isdecimal() and len(attempt) < 10):
             return None

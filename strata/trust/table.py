@@ -1,6 +1,7 @@
 """Who may do what: every gRPC method and every REST route, once. What is not listed here is refused.
 
-Doors ask `admit`; nobody else decides about rights. SECURITY.md's matrix is written from this table.
+The gRPC gate and the REST guard ask `admit`; no other code decides about rights. SECURITY.md's table is generated from
+this one.
 """
 
 from collections.abc import Mapping
@@ -144,7 +145,7 @@ class Admission:
 
 
 def admit(command: str, visitor: Visitor) -> Admission | StrataError:
-    """The visitor with its rule, or what to answer. A stranger does not learn what there is."""
+    """The visitor with its rule, or the error to answer with. The error tells a stranger nothing about what exists."""
     rule = TABLE.get(command)
     if rule is not None and visitor.who in rule.may:
         return Admission(visitor, rule)

@@ -1,4 +1,4 @@
-"""Who a caller can be, and what a door knows of one."""
+"""The kinds of callers, and what a server knows of one."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +17,7 @@ class Who(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """A caller as a door took it. `task_id` and `attempt` say whose rank it is, and are empty for others."""
+    """A caller as a server recognised it. `task_id` and `attempt` say whose rank it is, and are empty for others."""
 
     who: Who
     task_id: str = ""

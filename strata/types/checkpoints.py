@@ -73,7 +73,8 @@ class CheckpointInfo:
 
     @property
     def recovery_order(self) -> tuple[bool, int, float]:
-        """A recovery goes to the largest: the newest step that is not known to be damaged."""
+        """The sort key of checkpoints for a recovery, which takes the largest: the newest step that is not known to be
+        damaged."""
         return self.verified is not False, self.step, self.created_at
 
     @property

@@ -1,4 +1,4 @@
-"""How loud a line of a log is, whoever wrote it."""
+"""The level of a log line."""
 
 from enum import StrEnum
 
@@ -17,7 +17,7 @@ _ALIASES = {
 
 
 class LogLevel(StrEnum):
-    """The four levels of the specification."""
+    """The four levels of a log line."""
 
     DEBUG = "debug"
     INFO = "info"

@@ -1,8 +1,9 @@
-"""What the dashboard can show of values that users choose. Checked where a value comes in, and applied where one goes
-out that an earlier release or another tool let in: it is shown as text, by itself, and never takes a list with it.
+"""What the dashboard can show of values that users choose.
 
-Shown as they are: JSON of up to 64 levels with valid Unicode text. Whole numbers beyond 2^53, which no browser holds
-exactly, are shown as their digits in a string, NaN and the infinities as their names.
+A value is checked where it comes in. Where one goes out that an earlier release or another tool let in, it is replaced
+by text, so that one bad value never breaks a whole list. JSON of up to 64 levels with valid Unicode is shown as it is.
+Whole numbers beyond 2^53, which no browser holds exactly, are shown as their digits in a string, NaN and the infinities
+as their names.
 """
 
 import json

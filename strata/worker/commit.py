@@ -2,7 +2,7 @@
 
 import time
 
-from strata.checkpoint.commit import Attempt, Decision, Vote
+from strata.checkpoint.commit import SaveAttempt, SaveOutcome, Vote
 from strata.checkpoint.layout import step_folder
 from strata.client.checkpoints import CheckpointsClient, RankVote, Ruling
 from strata.errors import CheckpointAborted
@@ -22,10 +22,10 @@ class CoordinatorCommit:
         self._deadline_s = deadline_s
         self._begun: dict[str, float] = {}  # attempt → when this rank began to write
 
-    def begin(self, rank: int, step: int, epoch: int) -> Attempt:
+    def begin(self, rank: int, step: int, epoch: int) -> SaveAttempt:
         ticket = self._client.begin(step, epoch, self._path_of(step), self._deadline_s)
         self._begun = {ticket.attempt: time.monotonic()}
-        return Attempt(
+        return SaveAttempt(
             step=ticket.step,
             epoch=epoch,
             attempt=ticket.attempt,
@@ -35,14 +35,14 @@ class CoordinatorCommit:
             deadline_s=ticket.deadline_s,
         )
 
-    def vote(self, attempt: Attempt, vote: Vote) -> None:
+    def vote(self, attempt: SaveAttempt, vote: Vote) -> None:
         took_s = time.monotonic() - self._begun.get(attempt.attempt, time.monotonic())
         noted = RankVote(
             rank=vote.rank, manifest_key=vote.key, manifest_hash=vote.digest, size_bytes=vote.size, duration_s=took_s
         )
         self._client.vote(attempt.attempt, noted)
 
-    def wait_votes(self, attempt: Attempt) -> tuple[Vote, ...]:
+    def wait_votes(self, attempt: SaveAttempt) -> tuple[Vote, ...]:
         ruling = self._client.wait(attempt.attempt, attempt.deadline_s + _MARGIN_S)
         if not (ruling.prepared or ruling.committed):
             raise CheckpointAborted(
@@ -51,16 +51,18 @@ class CoordinatorCommit:
             )
         return _votes(ruling)
 
-    def publish(self, attempt: Attempt, info: CheckpointInfo) -> None:
+    def publish(self, attempt: SaveAttempt, info: CheckpointInfo) -> None:
         self._client.commit(attempt.attempt)
 
-    def wait_decision(self, attempt: Attempt) -> Decision:
+    def wait_outcome(self, attempt: SaveAttempt) -> SaveOutcome:
         ruling = self._client.wait(attempt.attempt, attempt.deadline_s + _MARGIN_S)
         if ruling.prepared:
-            return Decision(committed=False, reason="it was lost before COMMIT.json was reported", votes=_votes(ruling))
-        return Decision(committed=ruling.committed, missing=ruling.missing, reason=ruling.reason)
+            return SaveOutcome(
+                committed=False, reason="it was lost before COMMIT.json was reported", votes=_votes(ruling)
+            )
+        return SaveOutcome(committed=ruling.committed, missing=ruling.missing, reason=ruling.reason)
 
-    def abort(self, attempt: Attempt, rank: int, reason: str) -> None:
+    def abort(self, attempt: SaveAttempt, rank: int, reason: str) -> None:
         self._client.abort(attempt.attempt, reason)
 
     def removed(self, step: int, reason: str) -> None:

@@ -41,7 +41,7 @@ class LocalCache:
         return path
 
     def note(self, key: str) -> dict[str, Any] | None:
-        """What was noted under a key, or None. A note that cannot be read counts as none: it is only a shortcut."""
+        """The note under a key, or None. A note that cannot be read counts as none, since it only saves work."""
         try:
             found = json.loads((self._folder / "notes" / f"{key}.json").read_bytes())
         except (OSError, ValueError):

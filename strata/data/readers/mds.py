@@ -27,7 +27,8 @@ _BYTES = {"bytes", "jpeg", "png"}
 
 
 class MdsReader:
-    """Columns of fixed size are cut out of the whole block at once; only others are walked sample by sample."""
+    """Reads MDS shards. Columns of fixed size are cut out of the whole block at once; only the others are read sample
+    by sample."""
 
     suffixes: tuple[str, ...] = (".mds",)
 

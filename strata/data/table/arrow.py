@@ -1,4 +1,4 @@
-"""The one door to pyarrow: it is imported here, on first use, and Arrow arrays leave as NumPy arrays."""
+"""The only file that imports pyarrow, on first use. Arrow arrays leave it as NumPy arrays."""
 
 from typing import Any
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from strata.checkpoint.commit import Attempt, CommitCoordinator, Decision, SoloCommit, Vote
+from strata.checkpoint.commit import CommitCoordinator, SaveAttempt, SaveOutcome, SoloCommit, Vote
 from strata.checkpoint.layout import commit_key, manifest_key
 from strata.checkpoint.manifest import digest_of
 from strata.checkpoint.store_commit import StoreCommit
@@ -44,7 +44,7 @@ def group(request: pytest.FixtureRequest, store: ObjectStore) -> Group:
     return make
 
 
-def _vote(store: ObjectStore, attempt: Attempt, rank: int) -> Vote:
+def _vote(store: ObjectStore, attempt: SaveAttempt, rank: int) -> Vote:
     """What a rank does before it votes: its manifest is in the store."""
     key = manifest_key(attempt.step, attempt.attempt, rank)
     data = json.dumps({"size": 10 + rank}).encode()
@@ -52,7 +52,7 @@ def _vote(store: ObjectStore, attempt: Attempt, rank: int) -> Vote:
     return Vote(rank=rank, key=key, digest=digest_of(data), size=10 + rank)
 
 
-def _commit(store: ObjectStore, attempt: Attempt) -> None:
+def _commit(store: ObjectStore, attempt: SaveAttempt) -> None:
     store.put(commit_key(attempt.step), json.dumps({"attempt": attempt.attempt}).encode(), create=True)
 
 
@@ -68,7 +68,7 @@ def test_every_rank_gets_the_same_attempt_and_all_learn_of_the_commit(group: Gro
     assert [(vote.rank, vote.size) for vote in votes] == [(0, 10), (1, 11), (2, 12)]
     decisions: list[bool] = []
     waiters = [
-        threading.Thread(target=lambda c=c: decisions.append(c.wait_decision(attempt).committed)) for c in ranks[1:]
+        threading.Thread(target=lambda c=c: decisions.append(c.wait_outcome(attempt).committed)) for c in ranks[1:]
     ]
     for waiter in waiters:
         waiter.start()
@@ -87,7 +87,7 @@ def test_the_deadline_names_who_is_missing_and_the_step_can_be_tried_again(group
     with pytest.raises(CheckpointAborted) as caught:
         ranks[0].wait_votes(attempt)
     assert caught.value.missing == (1, 2)
-    assert ranks[2].wait_decision(attempt).missing == (1, 2)
+    assert ranks[2].wait_outcome(attempt).missing == (1, 2)
     again = ranks[1].begin(1, 5, 0)
     assert again.attempt != attempt.attempt
     assert ranks[0].begin(0, 5, 0) == again
@@ -97,7 +97,7 @@ def test_a_rank_that_fails_frees_the_others_at_once(group: Group, store: ObjectS
     ranks = group(60.0)
     attempt = ranks[0].begin(0, 5, 0)
     ranks[1].abort(attempt, 1, "disk full")
-    decision = ranks[2].wait_decision(attempt)
+    decision = ranks[2].wait_outcome(attempt)
     assert (decision.committed, decision.missing) == (False, (1,))
     assert "disk full" in decision.reason
     with pytest.raises(CheckpointAborted, match="disk full"):
@@ -125,7 +125,7 @@ def test_a_restarted_rank_opens_a_new_attempt(store: ObjectStore) -> None:
     first.vote(attempt, _vote(store, attempt, 1))
     restarted = StoreCommit(store, rank=1, ranks=_RANKS, generation=1)
     assert restarted.begin(1, 5, 0).attempt != attempt.attempt
-    decision = StoreCommit(store, rank=2, ranks=_RANKS, generation=1).wait_decision(attempt)
+    decision = StoreCommit(store, rank=2, ranks=_RANKS, generation=1).wait_outcome(attempt)
     assert "rank 1 was restarted" in decision.reason
 
 
@@ -136,7 +136,7 @@ def test_a_committer_that_stops_after_the_votes_is_named(store: ObjectStore) -> 
     for rank in _RANKS:
         ranks[rank].vote(attempt, _vote(store, attempt, rank))
     ranks[0].wait_votes(attempt)
-    decision = ranks[1].wait_decision(attempt)
+    decision = ranks[1].wait_outcome(attempt)
     assert (decision.committed, decision.missing) == (False, (0,))
 
 
@@ -150,10 +150,10 @@ def test_a_committer_that_falls_silent_is_replaced_by_one_after_the_other(store:
         ranks[rank].vote(attempt, _vote(store, attempt, rank))
     if decided:
         ranks[0].wait_votes(attempt)
-    answers: dict[int, Decision] = {}
+    answers: dict[int, SaveOutcome] = {}
 
     def wait(rank: int) -> None:
-        answers[rank] = ranks[rank].wait_decision(attempt)
+        answers[rank] = ranks[rank].wait_outcome(attempt)
         if answers[rank].votes:
             _commit(store, attempt)
 
@@ -164,7 +164,7 @@ def test_a_committer_that_falls_silent_is_replaced_by_one_after_the_other(store:
         waiter.join(10)
     assert [vote.rank for vote in answers[1].votes] == [0, 1, 2]
     assert "no COMMIT.json" in answers[1].reason
-    assert answers[2] == Decision(committed=True)
+    assert answers[2] == SaveOutcome(committed=True)
     assert [vote.rank for vote in ranks[0].wait_votes(attempt)] == [0, 1, 2]  # back again, it may commit as well
 
 
@@ -186,7 +186,7 @@ def _play(actions: list[tuple[int, str]]) -> dict[str, bool]:
     store = MemoryStore()
     generation = 1
     ranks = _launch(store, generation)
-    joined: dict[int, Attempt] = {}
+    joined: dict[int, SaveAttempt] = {}
     decided: dict[str, bool] = {}
     for rank, action in actions:
         if action == "relaunch":
@@ -222,6 +222,6 @@ def _launch(store: ObjectStore, generation: int) -> list[StoreCommit]:
 
 def test_impossible_attempts_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="committer 9"):
-        Attempt(step=1, epoch=0, attempt="a", generation=0, ranks=(0, 1), committer=9, deadline_s=1.0)
+        SaveAttempt(step=1, epoch=0, attempt="a", generation=0, ranks=(0, 1), committer=9, deadline_s=1.0)
     with pytest.raises(InvalidArgument, match="deadline_s is 0"):
-        Attempt(step=1, epoch=0, attempt="a", generation=0, ranks=(0,), committer=0, deadline_s=0.0)
+        SaveAttempt(step=1, epoch=0, attempt="a", generation=0, ranks=(0,), committer=0, deadline_s=0.0)

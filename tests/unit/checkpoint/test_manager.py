@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strata.checkpoint import Attempt, CheckpointManager, Sharded, SoloCommit
+from strata.checkpoint import CheckpointManager, SaveAttempt, Sharded, SoloCommit
 from strata.checkpoint.layout import commit_key
 from strata.clock import ManualClock
 from strata.errors import (
@@ -208,7 +208,7 @@ def test_an_observer_that_fails_does_not_fail_the_save(tmp_path: Path) -> None:
 
 def test_a_commit_that_cannot_be_announced_is_still_a_commit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Unreachable(SoloCommit):
-        def publish(self, attempt: Attempt, info: CheckpointInfo) -> None:
+        def publish(self, attempt: SaveAttempt, info: CheckpointInfo) -> None:
             raise CoordinatorUnavailable("the coordinator is gone")
 
     with CheckpointManager(tmp_path, coordinator=Unreachable()) as manager:

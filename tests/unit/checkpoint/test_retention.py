@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.checkpoint.retention import AttemptState, RetentionPolicy, plan_garbage, plan_retention
+from strata.checkpoint.retention import RetentionPolicy, SaveFolder, plan_garbage, plan_retention
 from strata.errors import InvalidConfig
 
 
@@ -47,8 +47,8 @@ def test_no_limit_keeps_all_and_bad_limits_are_refused() -> None:
 
 
 def test_only_dead_quiet_attempts_are_garbage() -> None:
-    def attempt(name: str, *, committed: bool = False, age_s: float = 99.0) -> AttemptState:
-        return AttemptState(step=1, attempt=name, committed=committed, age_s=age_s)
+    def attempt(name: str, *, committed: bool = False, age_s: float = 99.0) -> SaveFolder:
+        return SaveFolder(step=1, attempt=name, committed=committed, age_s=age_s)
 
     found = [attempt("good", committed=True), attempt("running"), attempt("young", age_s=5), attempt("dead")]
     doomed = plan_garbage(found, running=frozenset({"running"}), grace_s=10)

@@ -1,5 +1,6 @@
-"""From the store back to a running job: the newest good checkpoint, older ones when it is damaged, one step for all
-ranks."""
+"""Loads a state for a running job: from the newest good checkpoint, from an older one when that is damaged, and from
+the same step on all ranks.
+"""
 
 import logging
 import time
@@ -13,7 +14,7 @@ from strata.checkpoint.reader import CheckpointReader, LoadRequest
 from strata.errors import CheckpointError, CorruptCheckpoint
 from strata.storage.base import ObjectStore
 
-__all__ = ["Agree", "Loaded", "Loader"]
+__all__ = ["Agree", "Loaded", "Restorer"]
 
 _log = logging.getLogger(__name__)
 _NOTHING = -1
@@ -29,8 +30,8 @@ class Loaded:
     state: Any
 
 
-class Loader:
-    """Reads states; a damaged checkpoint is noted as suspect and reported, never deleted."""
+class Restorer:
+    """Loads states. A checkpoint that turns out to be damaged is noted and reported, never deleted."""
 
     def __init__(self, store: ObjectStore, catalog: Catalog) -> None:
         self._store = store
