@@ -4,6 +4,7 @@ whoever runs it.
 """
 
 import os
+import sys
 import tempfile
 from typing import Any
 
@@ -13,6 +14,10 @@ from tests.support.schedule import ByCluster
 
 _PLACE = tempfile.TemporaryDirectory(prefix="strata-tests-")
 os.environ["XDG_RUNTIME_DIR"] = _PLACE.name
+
+# Hundreds of processes start here. Each would compile all of Strata anew, and pytest every test file.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

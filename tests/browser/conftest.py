@@ -10,9 +10,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-from strata.config import Settings
 from strata.observatory.http.static import WEB_DIR
-from strata.worker.demo import submit_demo
+from strata.worker.demo import write_spirals
 from tests.browser.site import Site
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
@@ -20,6 +19,8 @@ from tests.support.waiting import eventually
 STARTS_WITHIN_S = 90.0
 """Four worker processes import numpy and pyarrow on two cores; about 8 s when nothing else runs."""
 
+STEP_S = 0.08
+"""A step of the training: slow enough that the tests have the cores, not the job that they look at."""
 expect.set_options(timeout=60_000)  # a busy machine; whoever finds what it looks for does not wait
 
 
@@ -36,6 +37,7 @@ def browser() -> Iterator[Browser]:
 def one_context(browser: Browser) -> Iterator[BrowserContext]:
     """One profile for all tests: the bundle is loaded and compiled once, not forty times."""
     with browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme="light") as context:
+        context.set_default_timeout(60_000)
         yield context
 
 
@@ -55,8 +57,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="package")
 def task(cluster: Cluster) -> str:
     """The id of a real training task of four workers that outlasts the tests."""
-    settings = Settings(data_dir=cluster.folder)
-    task_id = submit_demo(settings, cluster.endpoints["grpc"], epochs=10_000).task_id
+    path = write_spirals(cluster.folder / "demo")
+    cluster.post("/api/datasets", {"id": "spirals", "path": path, "format": "parquet", "shard_size": 500, "seed": 42})
+    config = {"epochs": 10_000, "batch_size": 32, "checkpoint_every": 15, "pause_s": STEP_S, "grace_s": 10}
+    task = {"name": "spirals-mlp", "dataset_id": "spirals", "worker_count": 4, "max_restarts": 10_000, "config": config}
+    task_id = str(cluster.post("/api/tasks", task)["task_id"])
     site = Site(cluster, task_id)
     eventually("four workers at work", lambda: len(site.active()) == 4, within_s=STARTS_WITHIN_S)
     eventually("a checkpoint", site.newest_checkpoint, within_s=STARTS_WITHIN_S)

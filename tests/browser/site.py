@@ -50,12 +50,12 @@ class Site:
         expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
 
     def get(self, path: str) -> Any:
-        with urlopen(f"{self.url}{path}", timeout=10) as response:
+        with urlopen(f"{self.url}{path}", timeout=60) as response:
             return json.load(response)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         headers = {"Content-Type": "application/json"}
-        with urlopen(Request(f"{self.url}{path}", json.dumps(body).encode(), headers), timeout=30) as response:
+        with urlopen(Request(f"{self.url}{path}", json.dumps(body).encode(), headers), timeout=60) as response:
             return json.load(response)
 
     def workers(self) -> list[dict[str, Any]]:
@@ -94,8 +94,8 @@ class Site:
             state = fetch_state(channel)
         return next(int(one["metadata"]["pid"]) for one in state.workers if one["worker_id"] == worker)
 
-    def agree_on_step(self, shown: Locator, *, lag: int = 200) -> None:
-        """The page's step lies between the server's before and after. A step takes about 25 ms: `lag` is seconds."""
+    def agree_on_step(self, shown: Locator, *, lag: int = 100) -> None:
+        """The page's step lies between the server's before and after. A step takes about 90 ms: `lag` is seconds."""
         before = self.step()
         expect(shown).to_contain_text(re.compile(r"\d"))
         seen = number(shown.inner_text())
@@ -103,4 +103,4 @@ class Site:
 
     def agree(self, what: str, shown: Locator, told: Any) -> None:
         """Sooner or later both say the same at the same moment; `told` reads the server's words anew each time."""
-        eventually(f"{what}: page and server agree", lambda: str(told()) in shown.inner_text(), within_s=15)
+        eventually(f"{what}: page and server agree", lambda: str(told()) in shown.inner_text())

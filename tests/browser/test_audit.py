@@ -17,7 +17,7 @@ from tests.browser.words import age_of, as_bytes, as_count, as_duration, as_rate
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.slow]
 
 RANKS = range(4)
 RESUMED = STOP // EVERY * EVERY
@@ -54,7 +54,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 def look(page: Page, world: AuditWorld, path: str) -> Locator:
     page.goto(world.url + path)
-    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=60_000)
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
     return page.locator("main")
 
 

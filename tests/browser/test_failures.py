@@ -39,7 +39,7 @@ def test_a_killed_worker_is_seen_and_comes_back(page: Page, site: Site) -> None:
     )
     expect(event.first).to_be_visible()
     expect(page.get_by_text(re.compile(f"attempt {attempt + 1}, resumes from step")).first).to_be_visible()
-    expect(page.locator("main [data-status=active], main [data-status=checkpointing]")).to_have_count(4, timeout=60_000)
+    expect(page.locator("main [data-status=active], main [data-status=checkpointing]")).to_have_count(4)
     assert site.status()["attempt"] == attempt + 1
     eventually("training again", lambda: len(site.active()) == 4, within_s=60)
 
@@ -79,17 +79,17 @@ def test_observatory_killed_no_point_is_lost(page: Page, site: Site, console_err
     expect(page.locator("main [data-stale]")).to_have_css("opacity", "0.6")
     expect(page.get_by_role("status").filter(has_text="Training is not affected")).to_be_visible()
 
-    expect(pill).to_have_attribute("data-state", "live", timeout=60_000)
+    expect(pill).to_have_attribute("data-state", "live")
     expect(page.locator("main [data-stale]")).to_have_count(0)
     # Every step counts once: none is lost, none is there twice.
-    beyond = [site.task, before["step"] + 150, before["excess"]]
-    after = page.wait_for_function(EXCESS, arg=beyond, timeout=60_000).json_value()
+    beyond = [site.task, before["step"] + 50, before["excess"]]
+    after = page.wait_for_function(EXCESS, arg=beyond).json_value()
     held = page.evaluate(HELD, site.task)
     truth = site.series("loss", from_step=before["step"], to_step=after["step"])
     assert truth["steps"] == list(range(before["step"], after["step"] + 1)), "the server itself has every step"
     shown = dict(zip(held["steps"], held["values"], strict=True))
     both = [step for step in truth["steps"] if step in shown]  # beyond 998 points a chart holds lows and highs alone
-    assert len(both) >= 50
+    assert len(both) >= 25
     told = dict(zip(truth["steps"], truth["values"], strict=True))
     assert [shown[step] for step in both] == pytest.approx([told[step] for step in both])
     eventually("the attempts, from the store", lambda: len(site.course()["attempts"]) == len(attempts), within_s=30)

@@ -31,7 +31,7 @@ def test_create_and_stop(page: Page, site: Site) -> None:
     form.get_by_role("button", name="Start task").click()
     expect(page.get_by_role("heading", level=1, name="from-the-form")).to_be_visible()
     task = page.url.rsplit("/", 1)[-1].split("?")[0]
-    expect(page.locator("dt:text-is('Status') + dd")).to_have_text("running", timeout=30_000)
+    expect(page.locator("dt:text-is('Status') + dd")).to_have_text("running")
     told = site.get(f"/api/tasks/{task}")
     assert (told["status"], told["config"]["epochs"], len(told["worker_ids"])) == ("running", 10000, 2)
 
@@ -42,7 +42,7 @@ def test_create_and_stop(page: Page, site: Site) -> None:
     assert site.get(f"/api/tasks/{task}")["status"] == "running", "Cancel must not stop it"
     page.get_by_role("button", name="Stop", exact=True).click()
     confirm.get_by_role("button", name="Stop").click()
-    expect(page.locator("dt:text-is('Status') + dd")).to_have_text("stopped", timeout=60_000)
+    expect(page.locator("dt:text-is('Status') + dd")).to_have_text("stopped")
     eventually("the end", lambda: site.get(f"/api/tasks/{task}")["status"] == "stopped")
 
     newest = Site(site.cluster, task).newest_checkpoint()
@@ -51,14 +51,15 @@ def test_create_and_stop(page: Page, site: Site) -> None:
     page.get_by_role("button", name="Resume", exact=True).click()
     expect(confirm).to_contain_text(f"It goes on from step {saved:,}, as attempt 2 of the same run.")
     confirm.get_by_role("button", name="Resume task").click()
-    expect(page.locator("dt:text-is('Status') + dd")).to_have_text("running", timeout=30_000)
+    expect(page.locator("dt:text-is('Status') + dd")).to_have_text("running")
     expect(page.locator("dt:text-is('Attempt') + dd")).to_have_text("2")
     expect(page.locator("dt:text-is('Reason') + dd")).to_have_text(f"attempt 2, resumes from step {saved}")
     expect(page.locator("dt:text-is('Own failures') + dd")).to_have_text("0 of 3 restarts used")
     site.post(f"/api/tasks/{task}/stop?now=true", {})
-    expect(page.locator("dt:text-is('Status') + dd")).to_have_text("stopped", timeout=30_000)
+    expect(page.locator("dt:text-is('Status') + dd")).to_have_text("stopped")
 
 
+@pytest.mark.slow
 def test_a_task_shows_how_much_of_its_budgets_is_used(page: Page, site: Site) -> None:
     """A training that is killed from outside goes on, and says what that cost; then it is stopped."""
     body = {"name": "kill-me", "dataset_id": site.get("/api/datasets")[0]["id"], "config": {"epochs": 10000}}
@@ -68,13 +69,11 @@ def test_a_task_shows_how_much_of_its_budgets_is_used(page: Page, site: Site) ->
     expect(losses).to_have_text("none; 20 allowed within 6 h without a new checkpoint")
     worker = eventually("its worker", Site(site.cluster, task).active, within_s=60)[0]
     os.kill(site.pid_of(worker["id"]), signal.SIGKILL)
-    expect(losses).to_contain_text("1 kill from outside or lost host in all; ", timeout=30_000)
+    expect(losses).to_contain_text("1 kill from outside or lost host in all; ")
     expect(page.locator("dt:text-is('Own failures') + dd")).to_have_text("0 of 5 restarts used")
-    expect(page.get_by_role("list", name="Attempts")).to_contain_text(
-        "was killed by signal 9 (SIGKILL)", timeout=30_000
-    )
+    expect(page.get_by_role("list", name="Attempts")).to_contain_text("was killed by signal 9 (SIGKILL)")
     site.post(f"/api/tasks/{task}/stop?now=true", {})
-    expect(page.locator("dt:text-is('Status') + dd")).to_have_text("stopped", timeout=30_000)
+    expect(page.locator("dt:text-is('Status') + dd")).to_have_text("stopped")
 
 
 def test_what_the_server_refuses_is_shown(page: Page, site: Site, console_errors: list[str]) -> None:

@@ -27,7 +27,7 @@ from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 TABS = {
@@ -90,7 +90,7 @@ def _workers(lab: Cluster) -> Iterator[None]:
 
 def _open(page: Page, lab: Cluster, path: str) -> None:
     page.goto(lab.endpoints["http"] + path)
-    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=60_000)
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
 
 
 def test_five_tabs_by_the_prefix_of_a_metric(page: Page, lab: Cluster) -> None:

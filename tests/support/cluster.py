@@ -21,7 +21,7 @@ __all__ = ["Cluster", "descendants", "strata"]
 def strata(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs one `strata` command to its end."""
     command = [sys.executable, "-m", "strata", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **environment})
 
 
 class Cluster:
@@ -51,12 +51,12 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=240)
 
     def stop(self, number: int) -> None:
         """Ends it by a signal and waits for the end."""
         self.process.send_signal(number)
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=240)
 
     @property
     def endpoints(self) -> dict[str, str]:
@@ -68,7 +68,7 @@ class Cluster:
         return int(ready["pid"]) if ready and psutil.pid_exists(int(ready["pid"])) else None
 
     def get(self, path: str) -> Any:
-        with urlopen(f"{self.endpoints['http']}{path}", timeout=10) as response:
+        with urlopen(f"{self.endpoints['http']}{path}", timeout=60) as response:
             return json.load(response)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
@@ -76,7 +76,7 @@ class Cluster:
         token = (self.folder / "token").read_text().strip()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
         request = Request(f"{self.endpoints['http']}{path}", json.dumps(body).encode(), headers)
-        with urlopen(request, timeout=30) as response:
+        with urlopen(request, timeout=60) as response:
             return json.load(response)
 
     def wait_for_store(self) -> "Cluster":

@@ -6,10 +6,13 @@ from pathlib import Path
 from urllib.error import URLError
 
 import psutil
+import pytest
 
 from tests.support.cluster import Cluster
 from tests.support.small_disk import fill, small_disk
 from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.slow
 
 
 def test_everything_comes_back_when_there_is_room_again(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def refused(server: CoordinatorProcess, total: int, size: int) -> StrataError:
     return from_rpc_error(caught.value, address="here")
 
 
+@pytest.mark.slow
 def test_the_limit_is_named_and_the_largest_holds_nobody_up(server: CoordinatorProcess) -> None:
     error = refused(server, 10**7, 1)
     assert isinstance(error, InvalidArgument)
@@ -119,6 +120,7 @@ def test_each_dealing_is_timed_the_first_one_too(server: CoordinatorProcess) -> 
     eventually("another figure", lambda: dealing_ms(server) not in (None, first), within_s=30)
 
 
+@pytest.mark.slow
 def test_a_thousand_workers_lose_one_and_only_its_shards_move(server: CoordinatorProcess) -> None:
     """How long it takes is measured by hand (docs/specification.md): a test on a busy machine must not time it."""
     for number in range(1_000):

@@ -273,6 +273,7 @@ def peak_rss(pid: int) -> int:
     raise AssertionError("the kernel knows no peak")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 def test_one_connection_cannot_stop_the_coordinator(
     attack: Callable[[], Iterator[bytes]], besieged: CoordinatorProcess
@@ -289,6 +290,7 @@ def test_one_connection_cannot_stop_the_coordinator(
     assert peak_rss(besieged.pid) < MAX_RSS, used
 
 
+@pytest.mark.slow
 def test_many_half_open_connections_keep_nobody_out(besieged: CoordinatorProcess) -> None:
     forget_peak(besieged.pid)
     with ExitStack() as stack:

@@ -21,6 +21,8 @@ from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from tests.support.coordinator_process import CHANNEL_OPTIONS, CoordinatorProcess
 
+pytestmark = pytest.mark.slow
+
 NUM_WORKERS = 6
 _T = TypeVar("_T")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from strata.client.channel import Channel
 from strata.client.tasks import fetch_state
@@ -97,6 +98,7 @@ def _task(up: Cluster, known: set[str]) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_on_two_workers_with_a_kill_the_loss_curve_is_that_of_an_undisturbed_run(tmp_path: Path) -> None:
     with Cluster(tmp_path / "strata", "--slots", "2") as up:
         calm = _start(_folder(tmp_path / "calm"), up)

@@ -14,6 +14,8 @@ from tests.support.cluster import Cluster
 from tests.support.pages import ROOT, blocks, here, run
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

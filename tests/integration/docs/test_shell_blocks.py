@@ -24,6 +24,8 @@ from tests.support.pages import ROOT, block, environment, here, run
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 # Saves at every step until it is told to stop; started again it says where it goes on, and is done.
 _PATIENT = """
 import time

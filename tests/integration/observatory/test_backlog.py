@@ -48,6 +48,7 @@ def drained(process: ObservatoryProcess) -> bool:
     return bool(process.get("/api/status")["spool_backlog_bytes"] == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_backlog_of_many_segments_arrives_after_an_outage_and_a_kill(observatory: ObservatoryProcess) -> None:
     """Samples make the batches large (about 100 MB in all) and cost the store nothing."""
@@ -75,6 +76,7 @@ def test_a_backlog_of_many_segments_arrives_after_an_outage_and_a_kill(observato
     assert stored(observatory, "SELECT count() FROM {db}.metric_points") == batches
 
 
+@pytest.mark.slow
 def test_points_and_lines_of_hundreds_of_months_arrive_and_do_not_hold_others_up(
     observatory: ObservatoryProcess,
 ) -> None:

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from strata.config import Settings
 from strata.observatory.server import Observatory
 from strata.types.metrics import MAX_STEP
 from tests.integration.observatory.sse import StreamClient
+
+pytestmark = pytest.mark.slow
 
 _BAD = """
 INSERT INTO {db}.metric_points (run_id, metric, host, unit, tags_json, step, value, event_time) VALUES

@@ -19,6 +19,8 @@ from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 
+pytestmark = pytest.mark.slow
+
 _BATCH = 500
 _RATE = 20_000
 _SERIES = 10

@@ -70,6 +70,7 @@ def shown_at(client: StreamClient, count: int) -> float:
     raise AssertionError(f"{seen} of {count} points came in deltas")
 
 
+@pytest.mark.slow
 async def test_strangers_rows_reach_the_stream_exactly_once(
     tmp_path: Path, shim_port: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -144,6 +145,7 @@ async def test_rows_that_others_put_into_the_embedded_engine_reach_the_stream(tm
             await observatory.stop()
 
 
+@pytest.mark.slow
 async def test_somebody_elses_server_can_be_watched_without_any_rights(
     tmp_path: Path, shim_port: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -8,6 +8,8 @@ import pytest
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.support.small_disk import fill, small_disk
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with small_disk(tmp_path / "disk", size_mb=80) as disk:

@@ -11,6 +11,8 @@ import pytest
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.sse import StreamClient
 
+pytestmark = pytest.mark.slow
+
 _ORDINARY = 13
 _NAMES = 900
 _STEPS = 3

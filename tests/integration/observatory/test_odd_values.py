@@ -67,6 +67,7 @@ def state_event(http: str) -> str:
         return next(line for line in lines if line.startswith("data:") and "coordinator" in line)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3_600)
 def test_every_door_takes_or_refuses_and_everything_works_after_it(nodes: Nodes, pytestconfig: pytest.Config) -> None:
     values = chosen(pytestconfig.getoption("--odd-values"))

@@ -12,13 +12,13 @@ from typing import Any, cast
 import psutil
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from schemathesis.generation import GenerationMode
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.test_feed import CoordinatorProcess, coordinator
+
+pytestmark = pytest.mark.slow
 
 __all__ = ["coordinator"]  # a fixture that is used by name
 
@@ -37,6 +37,9 @@ def observatory(tmp_path: Path, coordinator: CoordinatorProcess) -> Iterator[Obs
 
 @pytest.mark.timeout(0)
 def test_no_request_is_answered_with_500(observatory: ObservatoryProcess, request: pytest.FixtureRequest) -> None:
+    import schemathesis  # here: it takes seconds, and every worker of pytest collects this file
+    from schemathesis.generation import GenerationMode
+
     description = requests.get(f"{observatory.http}/openapi.json", timeout=60).json()
     schema = schemathesis.openapi.from_dict(description)
     operations: list[Any] = [cast("Any", found).ok() for found in schema.get_all_operations()]

@@ -7,6 +7,8 @@ import pytest
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("priority", "policy"), [("normal", os.SCHED_OTHER), ("background", os.SCHED_IDLE)])
 def test_the_store_runs_as_its_parent_was_told_to(

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import psutil
+import pytest
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 
@@ -55,6 +56,7 @@ def assert_all_there(process: ObservatoryProcess, expected: int) -> None:
     assert total(process) == expected
 
 
+@pytest.mark.slow
 def test_before_the_store_is_ready(observatory: ObservatoryProcess) -> None:
     """Takes about 6 s: two starts of real processes."""
     expected = post(observatory, 1)
@@ -62,6 +64,7 @@ def test_before_the_store_is_ready(observatory: ObservatoryProcess) -> None:
     assert_all_there(observatory, expected)
 
 
+@pytest.mark.slow
 def test_during_an_insert_that_a_reader_waits_for(observatory: ObservatoryProcess) -> None:
     """Takes about 8 s: two starts of real processes. A zoomed chart makes the writer hurry, which once cost it the
     cancellation: it ran on for ever."""
@@ -89,6 +92,7 @@ def test_with_open_streams(observatory: ObservatoryProcess) -> None:
             pass  # ends in order: a broken stream would raise
 
 
+@pytest.mark.slow
 def test_with_a_store_that_hangs(observatory: ObservatoryProcess) -> None:
     """Takes about 15 s: the store gets its time, and is killed; two starts of real processes."""
     wait_until(observatory.store_ready, "the store's start")

@@ -54,6 +54,7 @@ def flood(process: ObservatoryProcess, number: int) -> None:
             TelemetryStub(channel).ReportOnce(batch, timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, _SEEDS + 1))
 async def test_no_point_is_lost_or_doubled_under_any_disconnect(
     shared_observatory: ObservatoryProcess, seed: int
@@ -104,6 +105,7 @@ async def test_no_point_is_lost_or_doubled_under_any_disconnect(
     await client.close()
 
 
+@pytest.mark.slow
 async def test_a_client_that_does_not_read_is_told_to_resync_and_misses_nothing(
     shared_observatory: ObservatoryProcess,
 ) -> None:

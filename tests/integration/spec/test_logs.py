@@ -96,6 +96,7 @@ def test_a_rank_says_what_its_checkpoints_do(cluster: Cluster, trained: str) -> 
     assert {line["level"] for line in loaded} == {"info"}
 
 
+@pytest.mark.slow
 def test_each_retry_of_a_bucket_is_a_warning_and_a_failed_task_an_error(cluster: Cluster, tmp_path: Path) -> None:
     script = tmp_path / "away.py"
     script.write_text(_BUCKET_THAT_IS_AWAY)

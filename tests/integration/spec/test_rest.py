@@ -217,6 +217,7 @@ def test_a_hundred_lines_unless_asked_otherwise(cluster: Cluster, plain: Plain) 
     assert len(cluster.get("/api/logs?limit=7")) == 7
 
 
+@pytest.mark.slow
 def test_a_thousand_workers_meet_at_a_barrier(tmp_path: Path) -> None:
     async def meet(address: str) -> list[int]:
         async with grpc.aio.insecure_channel(address) as channel:
@@ -251,6 +252,7 @@ def test_the_dashboard_is_served_beside_the_api(cluster: Cluster) -> None:
         assert b"<div id=" in answer.read()
 
 
+@pytest.mark.slow
 def test_barriers_of_a_few_workers_release_within_50_ms(cluster: Cluster) -> None:
     """The coordinator's own p99 from the last arrival to the release. On a machine whose cores are taken by others a
     window may be slower, so they meet until one is not."""

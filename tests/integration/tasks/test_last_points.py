@@ -10,6 +10,8 @@ import pytest
 from strata.types.tasks import TaskStatus
 from tests.support.nodes import Nodes, wait_for
 
+pytestmark = pytest.mark.slow
+
 _TRAIN = """
 import os, signal, time
 import numpy as np

@@ -30,7 +30,7 @@ from strata.types.tasks import TaskSpec, TaskStatus
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 WORKERS, BATCH, EPOCHS = 4, 8, 2
 WORKER = Path(__file__).with_name("ledger_worker.py")
 

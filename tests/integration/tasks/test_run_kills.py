@@ -115,6 +115,7 @@ def test_a_rank(site: Site, undisturbed: Result) -> None:
     assert "rank 2 was killed by signal 9 (SIGKILL); all ranks go back to step" in command.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["agent", "coordinator"])
 def test_a_part_of_the_cluster(site: Site, undisturbed: Result, part: str) -> None:
     """No rank is restarted."""
@@ -128,6 +129,7 @@ def test_a_part_of_the_cluster(site: Site, undisturbed: Result, part: str) -> No
         _check(site, command, attempt=1, undisturbed=undisturbed)
 
 
+@pytest.mark.slow
 def test_everything(site: Site, undisturbed: Result) -> None:
     with site.train() as command:
         task_id = command.task_id()

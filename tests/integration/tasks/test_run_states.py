@@ -3,7 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.nodes import Nodes, wait_for
+
+pytestmark = pytest.mark.slow
 
 _TRAIN = """
 import sys, time

@@ -122,6 +122,7 @@ def nobody(shards: list[dict[str, Any]]) -> bool:
     return all(row["worker_id"] is None and not row["readers"] for row in shards)
 
 
+@pytest.mark.slow
 def test_a_task_reads_what_its_table_says(site: Site) -> None:
     assert nobody(site.shards())
     task_id = site.submit("loader")
@@ -176,6 +177,7 @@ def test_queue_mode_shows_who_took_which_shard(site: Site) -> None:
     eventually("nobody reads it", lambda: nobody(site.shards()), within_s=30)
 
 
+@pytest.mark.slow
 def test_plain_workers_read_what_they_were_given(site: Site) -> None:
     manifest = build_manifest(site.glob)
     with ExitStack() as stack:

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from strata.types.tasks import TaskStatus
 from tests.support.nodes import Nodes, wait_for
+
+pytestmark = pytest.mark.slow
 
 _TRAIN = """
 import time

@@ -13,6 +13,8 @@ import pytest
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 _SCRIPT = """
 import os, sys
 import strata
