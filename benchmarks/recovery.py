@@ -28,7 +28,9 @@ import psutil
 from benchmarks.harness import SCRIPTS, Benchmark, Case, Target, Variant, floor, ours
 from benchmarks.measure import stopwatch
 from strata.client.channel import Channel
-from strata.client.tasks import StateView, TasksClient, fetch_state
+from strata.client.records import RecordsClient
+from strata.client.tasks import TasksClient
+from strata.cluster.members import Worker
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.types.tasks import TaskSpec
@@ -90,9 +92,19 @@ class _Job:
     def checkpoints(self) -> Path:
         return self.folder / "data" / "checkpoints" / self.task_id
 
-    def state(self) -> StateView:
+    def attempt(self) -> int:
         with Channel(self.address, patience_s=30.0) as channel:
-            return fetch_state(channel)
+            return TasksClient(channel).get(self.task_id).attempt
+
+    def workers(self) -> list[Worker]:
+        with Channel(self.address, patience_s=30.0) as channel:
+            return RecordsClient(channel).workers(self.task_id)
+
+    def moment(self) -> ct.WatchRequest:
+        """From which on to follow."""
+        with Channel(self.address, patience_s=30.0) as channel:
+            snapshot = next(channel.stub(ControlStub).WatchState(ct.WatchRequest(), timeout=30)).snapshot
+        return ct.WatchRequest(from_seq=snapshot.seq, cluster_id=json.loads(snapshot.records_json)["cluster_id"])
 
     def steps(self) -> list[tuple[float, int]]:
         """(moment, attempt) of every step of every rank so far."""
@@ -122,9 +134,8 @@ class _Job:
         except (OSError, ValueError):
             return 0
 
-    def recovering_at(self, seen: StateView) -> float:
-        """When the coordinator noted that the task has to recover, among what happened after `seen`."""
-        request = ct.WatchRequest(from_seq=seen.seq, cluster_id=seen.cluster_id)
+    def recovering_at(self, request: ct.WatchRequest) -> float:
+        """When the coordinator noted that the task has to recover, among what happened after that moment."""
         with Channel(self.address) as channel:
             for update in channel.stub(ControlStub).WatchState(request, timeout=10):
                 for event in update.events.events:
@@ -135,8 +146,7 @@ class _Job:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """The ranks sleep, as they take no time when they are dead."""
-        rows = [row for row in self.state().workers if row["task_id"] == self.task_id and row["state"] == "ready"]
-        ranks = [psutil.Process(int(row["metadata"]["pid"])) for row in rows]
+        ranks = [psutil.Process(int(one.metadata["pid"])) for one in self.workers() if one.alive]
         for rank in ranks:
             rank.suspend()
         try:
@@ -172,11 +182,10 @@ def _until(condition: Callable[[], Any], what: str) -> Any:
 
 
 def _kill_rank(job: _Job) -> dict[str, float]:
-    seen = job.state()
-    attempt = next(task.attempt for task in seen.tasks if task.task_id == job.task_id)
-    victim = next(row for row in seen.workers if row["worker_id"] == f"{job.task_id}-1")
+    seen, attempt = job.moment(), job.attempt()
+    victim = next(one for one in job.workers() if one.rank == 1)
     killed = time.time()
-    os.kill(int(victim["metadata"]["pid"]), signal.SIGKILL)
+    os.kill(int(victim.metadata["pid"]), signal.SIGKILL)
     stepped = job.wait_step(killed, attempt)
     return _figures(killed, job.recovering_at(seen), stepped)
 
@@ -199,8 +208,7 @@ def _kill_part(part: str) -> Callable[[_Job], dict[str, float]]:
 
 
 def _kill_everything(job: _Job) -> dict[str, float]:
-    seen = job.state()
-    attempt = next(task.attempt for task in seen.tasks if task.task_id == job.task_id)
+    seen, attempt = job.moment(), job.attempt()
     job.kill_all()
     typed = time.time()
     job.start()

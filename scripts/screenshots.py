@@ -135,10 +135,11 @@ def saved(cluster: Cluster, task: str) -> list[dict[str, Any]]:
 
 def pid_of(cluster: Cluster, worker: str) -> int:
     from strata.client.channel import Channel
-    from strata.client.tasks import fetch_state
+    from strata.client.records import RecordsClient
 
     with Channel(cluster.endpoints["grpc"]) as channel:
-        return next(int(one["metadata"]["pid"]) for one in fetch_state(channel).workers if one["worker_id"] == worker)
+        workers = RecordsClient(channel).workers()
+    return next(int(one.metadata["pid"]) for one in workers if one.worker_id == worker)
 
 
 def pictures(page: Page, shot: Shot, base: str, out: Path) -> None:

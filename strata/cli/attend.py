@@ -143,8 +143,8 @@ class Attendance:
         self._tasks.stop(self._task_id, reason)
         stop_at, hurried = -1, False
         while not (task := self._look()).status.final:
-            if task.stop_at != stop_at:
-                stop_at = task.stop_at
+            if task.course.stop_at != stop_at:
+                stop_at = task.course.stop_at
                 whisper(f"its ranks save and leave together at step {stop_at}")
             if self._stops.count > 1 and not hurried:
                 hurried = True

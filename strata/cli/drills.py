@@ -11,7 +11,7 @@ from typing import Any
 
 from strata.cli.api import Api
 from strata.client.channel import Channel
-from strata.client.tasks import fetch_state
+from strata.client.records import RecordsClient
 from strata.errors import StrataError
 
 __all__ = ["DRILLS", "Drill", "DrillResult", "Site"]
@@ -64,9 +64,8 @@ class Site:
     def rank_pids(self) -> dict[int, int]:
         """rank → pid of the task's live ranks, as they registered."""
         with Channel(self._coordinator) as channel:
-            workers = fetch_state(channel).workers
-        mine = [row for row in workers if row["task_id"] == self._task_id and row["state"] == "ready"]
-        return {row["rank"]: int(row["metadata"]["pid"]) for row in mine if "pid" in row["metadata"]}
+            mine = RecordsClient(channel).workers(self._task_id)
+        return {one.rank: int(one.metadata["pid"]) for one in mine if one.alive and "pid" in one.metadata}
 
     def pid_of(self, part: str) -> int:
         return int(json.loads((self._folder / f"{part}.json").read_text())["pid"])

@@ -1,12 +1,17 @@
 """Datasets at the coordinator: registering one, and finding it again."""
 
+import json
+
 from strata.client.channel import Channel
-from strata.client.tasks import StateView, fetch_state
-from strata.errors import UnknownDataset
+from strata.client.records import read_list
+from strata.cluster.datasets import Dataset
+from strata.cluster.plain import from_plain
 from strata.protocol import convert
+from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
-from strata.types.datasets import DataFile, DatasetSpec
+from strata.types.datasets import DatasetSpec
 
 __all__ = ["DatasetsClient"]
 
@@ -17,6 +22,7 @@ class DatasetsClient:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._stub = channel.stub(CoordinatorStub)
+        self._records = channel.stub(ControlStub)
 
     def register(self, spec: DatasetSpec) -> int:
         """Returns the number of shards."""
@@ -24,10 +30,8 @@ class DatasetsClient:
         return reply.total_shards
 
     def find(self, dataset_id: str) -> DatasetSpec:
-        state: StateView = fetch_state(self._channel)
-        for values in state.datasets:
-            if values["dataset_id"] == dataset_id:
-                files = tuple(DataFile(**file) for file in values["files"])
-                kept = {name: values[name] for name in DatasetSpec.__slots__ if name != "files"}
-                return DatasetSpec(**kept, files=files)
-        raise UnknownDataset(f"no dataset {dataset_id!r} is registered")
+        reply: ct.RecordReply = self._channel.call(self._records.GetDataset, ct.DatasetRef(dataset_id=dataset_id))
+        return from_plain(Dataset, json.loads(reply.record_json)).spec
+
+    def list(self) -> list[Dataset]:
+        return read_list(Dataset, self._channel.call(self._records.ListDatasets, ct.ListRequest()))

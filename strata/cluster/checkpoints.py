@@ -21,7 +21,17 @@ class CheckpointRecords:
 
     def latest(self, task_id: str) -> CheckpointInfo | None:
         """The completed checkpoint that a task would go back to."""
-        return self._latest_by_task().get(task_id)
+        return self.latest_by_task().get(task_id)
+
+    def latest_by_task(self) -> dict[str, CheckpointInfo]:
+        """Of every task that has one; plain workers' under an empty name."""
+        found: dict[str, CheckpointInfo] = {}
+        for record in self.records.values():
+            if record.status is CheckpointStatus.COMPLETED:
+                known = found.get(record.task_id or "")
+                if known is None or record.recovery_order > known.recovery_order:
+                    found[record.task_id or ""] = record
+        return found
 
     def completed_at(self, path: str, task_id: str) -> tuple[str, ...]:
         """The ids of what lies there."""
@@ -77,18 +87,9 @@ class CheckpointRecords:
             del self.records[name]
         surplus = len(self.records) - KEEP_CHECKPOINTS
         if surplus > 0:
-            needed = {record.id for record in self._latest_by_task().values()}
+            needed = {record.id for record in self.latest_by_task().values()}
             for name in [name for name in self.records if name not in needed][:surplus]:
                 del self.records[name]
-
-    def _latest_by_task(self) -> dict[str, CheckpointInfo]:
-        found: dict[str, CheckpointInfo] = {}
-        for record in self.records.values():
-            if record.status is CheckpointStatus.COMPLETED:
-                known = found.get(record.task_id or "")
-                if known is None or record.recovery_order > known.recovery_order:
-                    found[record.task_id or ""] = record
-        return found
 
     def _of_attempt(self, attempt: str) -> CheckpointInfo | None:
         return self.records.get(self.attempts.get(attempt, ""))

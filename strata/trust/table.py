@@ -66,7 +66,13 @@ TABLE: Mapping[str, Rule] = {
         "strata.control.Control",
         {
             "WatchState": _OWNERS,
-            "GetState": _READERS,  # a rank finds datasets in it
+            "GetTask": _own("task_id"),
+            "ListTasks": _OWNERS,
+            "GetDataset": _READERS,
+            "ListDatasets": _OWNERS,
+            "ListWorkers": _OWNERS,
+            "ListAgents": _OWNERS,
+            "ListCheckpoints": _OWNERS,
             "GetShardTable": _OWNERS,
             "SubmitTask": _OWNERS,
             "StopTask": _OWNERS,

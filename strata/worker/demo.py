@@ -15,7 +15,8 @@ import numpy as np
 
 from strata.client.channel import Channel, known_token
 from strata.client.datasets import DatasetsClient
-from strata.client.tasks import TasksClient, fetch_state
+from strata.client.records import RecordsClient
+from strata.client.tasks import TasksClient
 from strata.config import Settings
 from strata.data.describe import describe_dataset
 from strata.data.table.arrow import arrow
@@ -92,23 +93,21 @@ def kill_now_and_then(
     while not stop.wait(every_s * (0.7 + 0.6 * random.random())):  # noqa: S311  # no secret
         try:
             with Channel(coordinator, patience_s=0.0) as channel:
-                state = fetch_state(channel)
+                task = TasksClient(channel).get(task_id)
+                workers = RecordsClient(channel).workers(task_id)
         except StrataError:
             continue
-        if any(task.task_id == task_id and task.status.final for task in state.tasks):
+        if task.status.final:
             return
         here = [
             worker
-            for worker in state.workers
-            if worker["task_id"] == task_id
-            and worker["state"] == "ready"
-            and worker["hostname"] == socket.gethostname()
-            and worker["metadata"].get("pid", "").isdigit()
+            for worker in workers
+            if worker.alive and worker.hostname == socket.gethostname() and worker.metadata.get("pid", "").isdigit()
         ]
         if here:
             victim = random.choice(here)  # noqa: S311  # no secret
-            say(f"kill -9 of {victim['worker_id']}, pid {victim['metadata']['pid']}")
+            say(f"kill -9 of {victim.worker_id}, pid {victim.metadata['pid']}")
             try:
-                os.kill(int(victim["metadata"]["pid"]), signal.SIGKILL)
+                os.kill(int(victim.metadata["pid"]), signal.SIGKILL)
             except ProcessLookupError:
                 continue

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 import grpc
 
 from strata.client.channel import Channel
-from strata.client.tasks import fetch_state
+from strata.client.records import RecordsClient
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -205,9 +205,9 @@ class AuditWorld:
         self.task = self.cluster.post("/api/tasks", body)["task_id"]
         eventually("step 25 of every rank", lambda: self._steps() == [STOP] * 4, within_s=SLOW_S)
         with Channel(self.cluster.endpoints["grpc"]) as channel:
-            workers = fetch_state(channel).workers
-        victim = next(one for one in workers if one["task_id"] == self.task and one["rank"] == 2)
-        self.victim, self.victim_pid = victim["worker_id"], int(victim["metadata"]["pid"])
+            workers = RecordsClient(channel).workers(self.task)
+        victim = next(one for one in workers if one.rank == 2)
+        self.victim, self.victim_pid = victim.worker_id, int(victim.metadata["pid"])
         eventually("the hang is told", lambda: self.alerts("hang"), within_s=SLOW_S)
         (self.folder / "killed").touch()
         self.killed_at = time.time()

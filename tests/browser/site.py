@@ -8,7 +8,7 @@ from urllib.request import Request, urlopen
 from playwright.sync_api import Locator, Page, expect
 
 from strata.client.channel import Channel
-from strata.client.tasks import fetch_state
+from strata.client.records import RecordsClient
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
@@ -91,8 +91,8 @@ class Site:
 
     def pid_of(self, worker: str) -> int:
         with Channel(self.cluster.endpoints["grpc"]) as channel:
-            state = fetch_state(channel)
-        return next(int(one["metadata"]["pid"]) for one in state.workers if one["worker_id"] == worker)
+            workers = RecordsClient(channel).workers()
+        return next(int(one.metadata["pid"]) for one in workers if one.worker_id == worker)
 
     def agree_on_step(self, shown: Locator, *, lag: int = 100) -> None:
         """The page's step lies between the server's before and after. A step takes about 90 ms: `lag` is seconds."""

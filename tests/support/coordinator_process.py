@@ -11,9 +11,9 @@ from typing import Any
 import grpc
 
 from strata.protocol.generated.agents_pb2_grpc import AgentsStub
-from strata.protocol.generated.control_pb2 import GetStateRequest
 from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
+from tests.support.records import first_snapshot
 from tests.support.waiting import eventually
 
 __all__ = ["CHANNEL_OPTIONS", "CoordinatorProcess"]
@@ -122,8 +122,7 @@ class CoordinatorProcess:
         return AgentsStub(self.channel)
 
     def state(self) -> dict[str, Any]:
-        snapshot = self.control.GetState(GetStateRequest(), timeout=10, wait_for_ready=True)
-        state: dict[str, Any] = json.loads(snapshot.state_json)
+        state: dict[str, Any] = json.loads(first_snapshot(self.control).records_json)
         return state
 
     def worker(self, worker_id: str) -> dict[str, Any] | None:

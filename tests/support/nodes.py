@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 
 from strata.client.channel import Channel
 from strata.client.datasets import DatasetsClient
-from strata.client.tasks import StateView, TasksClient, TaskView, fetch_state
+from strata.client.tasks import TasksClient, TaskView
+from strata.cluster.model import Cluster
 from strata.data.manifest import build_manifest
 from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.tasks import TaskSpec, TaskStatus
+from tests.support.records import seen_cluster
 from tests.support.waiting import eventually
 
 _ENTRY = "from strata.cli.main import run; run()"
@@ -165,9 +167,8 @@ class Nodes:
     def tasks(self) -> TasksClient:
         return TasksClient(self.channel())
 
-    def state(self) -> StateView:
-        with Channel(self.address, patience_s=20.0) as channel:
-            return fetch_state(channel)
+    def records(self) -> Cluster:
+        return seen_cluster(self.address)
 
     def register(self, dataset_id: str, path: str, shard_size: int = 500) -> DatasetSpec:
         manifest = build_manifest(path, "parquet")
@@ -189,7 +190,8 @@ class Nodes:
         return self.tasks().submit(TaskSpec(**values))
 
     def task(self, task_id: str) -> TaskView:
-        return next(task for task in self.state().tasks if task.task_id == task_id)
+        with Channel(self.address, patience_s=20.0) as channel:
+            return TasksClient(channel).get(task_id)
 
     def wait_task(self, task_id: str, *statuses: TaskStatus, timeout_s: float = 60.0) -> TaskView:
         wanted = statuses or (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.STOPPED)

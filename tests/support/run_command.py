@@ -7,13 +7,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import psutil
 
-from strata.client.channel import Channel
-from strata.client.tasks import StateView, fetch_state
+from strata.cluster.members import Worker
+from strata.cluster.model import Cluster
 from tests.support.nodes import _json, wait_for
+from tests.support.records import seen_cluster
 
 __all__ = ["RunCommand", "leftovers"]
 
@@ -66,10 +66,9 @@ class RunCommand:
         assert found, self.output
         return found[1]
 
-    def state(self) -> StateView:
+    def records(self) -> Cluster:
         endpoints = wait_for(lambda: _json(self.data_dir / "endpoints.json"), what="endpoints")
-        with Channel(endpoints["grpc"], patience_s=20.0) as channel:
-            return fetch_state(channel)
+        return seen_cluster(endpoints["grpc"])
 
     def wait_checkpoint(self, step: int = 0) -> None:
         """Until the task has one of at least this step."""
@@ -77,20 +76,19 @@ class RunCommand:
         wait_for(lambda: self._running() and self._saved(task_id) >= step, 60, f"a checkpoint of step {step}")
 
     def _saved(self, task_id: str) -> int:
-        own = [item for item in self.state().checkpoints if item["task_id"] == task_id]
-        return max((item["step"] for item in own if item["status"] == "completed"), default=-1)
+        latest = self.records().checkpoints.latest(task_id)
+        return latest.step if latest is not None else -1
 
     def _running(self) -> bool:
         assert self.process.poll() is None, self.output
         return True
 
-    def worker(self, rank: int) -> dict[str, Any]:
+    def worker(self, rank: int) -> Worker:
         """Of the task, as it is registered now."""
-        name = f"{self.task_id()}-{rank}"
-        return next(item for item in self.state().workers if item["worker_id"] == name)
+        return self.records().workers[f"{self.task_id()}-{rank}"]
 
     def rank_pid(self, rank: int) -> int:
-        return int(self.worker(rank)["metadata"]["pid"])
+        return int(self.worker(rank).metadata["pid"])
 
 
 def leftovers(folder: Path) -> list[str]:

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import Any
 
+from strata.cluster.plain import to_plain
 from strata.cluster.snapshot import dump_cluster
 from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
@@ -16,6 +18,7 @@ from strata.errors import Busy, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import control_pb2_grpc as ct_grpc
+from strata.types.checkpoints import CheckpointInfo
 from strata.types.shown import check_text
 from strata.types.tasks import TaskStatus
 
@@ -30,6 +33,7 @@ class ControlService(ct_grpc.ControlServicer):
     def __init__(self, coordinator: Coordinator, board: VitalsBoard) -> None:
         self._coordinator = coordinator
         self._state = coordinator.state
+        self._cluster = coordinator.state.cluster
         self._board = board
         self.meter = coordinator.meter
         self.tasks = coordinator.state.tasks
@@ -37,24 +41,60 @@ class ControlService(ct_grpc.ControlServicer):
     # --- state
 
     @answered
-    async def GetState(self, request: ct.GetStateRequest, context: Context) -> ct.StateSnapshot:
-        return await self._durable_snapshot()
+    async def GetTask(self, request: ct.TaskRef, context: Context) -> ct.RecordReply:
+        task = self._state.tasks.task(request.task_id)
+        return await self._one(_with_saved(task, self._cluster.checkpoints.latest(task.task_id)))
+
+    @answered
+    async def ListTasks(self, request: ct.ListRequest, context: Context) -> ct.RecordList:
+        saved = self._cluster.checkpoints.latest_by_task()
+        return await self._all(_with_saved(task, saved.get(task.task_id)) for task in self._cluster.tasks.values())
+
+    @answered
+    async def GetDataset(self, request: ct.DatasetRef, context: Context) -> ct.RecordReply:
+        self._state.datasets.spec(request.dataset_id)
+        return await self._one(to_plain(self._cluster.datasets[request.dataset_id]))
+
+    @answered
+    async def ListDatasets(self, request: ct.ListRequest, context: Context) -> ct.RecordList:
+        return await self._all(to_plain(item) for item in self._cluster.datasets.values())
+
+    @answered
+    async def ListWorkers(self, request: ct.ListRequest, context: Context) -> ct.RecordList:
+        standing = self._state.membership.pulses.standing
+        return await self._all(
+            {**to_plain(item), "state": standing(item.worker_id, item.state)}
+            for item in self._cluster.workers.values()
+            if _is_asked(request, item.task_id)
+        )
+
+    @answered
+    async def ListAgents(self, request: ct.ListRequest, context: Context) -> ct.RecordList:
+        standing = self._state.agents.pulses.standing
+        agents = self._cluster.agents.values()
+        return await self._all({**to_plain(item), "state": standing(item.agent_id, item.state)} for item in agents)
+
+    @answered
+    async def ListCheckpoints(self, request: ct.ListRequest, context: Context) -> ct.RecordList:
+        found = self._cluster.checkpoints.records.values()
+        return await self._all(to_plain(item) for item in found if _is_asked(request, item.task_id or ""))
+
+    async def _one(self, record: Mapping[str, Any]) -> ct.RecordReply:
+        reply = ct.RecordReply(record_json=_json(record))
+        await self._coordinator.settled()
+        return reply
+
+    async def _all(self, records: Iterable[Mapping[str, Any]]) -> ct.RecordList:
+        reply = ct.RecordList(records_json=_json(list(records)))
+        await self._coordinator.settled()
+        return reply
 
     async def _durable_snapshot(self) -> ct.StateSnapshot:
-        """The state as it is now, given out when all of it is durable. More may have been decided by then: whoever
-        follows skips what the snapshot holds already."""
-        snapshot = self._snapshot()
+        """The records as they are now, given out when all of them are durable. More may have been decided by then:
+        whoever follows skips what the snapshot holds already."""
+        snapshot = ct.StateSnapshot(seq=self._coordinator.seq, records_json=_json(dump_cluster(self._cluster)))
         await self._coordinator.settled()
         return snapshot
-
-    def _snapshot(self) -> ct.StateSnapshot:
-        return ct.StateSnapshot(
-            seq=self._coordinator.seq,
-            cluster_id=self._state.cluster_id,
-            term=self._state.term,
-            started_at=self._state.cluster.started_at,
-            state_json=json.dumps(dump_cluster(self._state.cluster), separators=(",", ":")).encode(),
-        )
 
     async def WatchState(self, request: ct.WatchRequest, context: Context) -> AsyncIterator[ct.StateUpdate]:
         self.meter.count("WatchState")
@@ -133,7 +173,7 @@ class ControlService(ct_grpc.ControlServicer):
             storage_path=request.storage_path,
             damage=check_text("damage", request.damage, _MAX_DAMAGE),
         )
-        return ct.CheckAck(known=bool(await self._coordinator.ask(command)))
+        return ct.CheckAck(known=await self._coordinator.ask(command))
 
     @answered
     async def ResumeTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:
@@ -143,6 +183,19 @@ class ControlService(ct_grpc.ControlServicer):
         if step >= 0:
             found.from_step = step
         return found
+
+
+def _with_saved(task: Task, saved: CheckpointInfo | None) -> dict[str, Any]:
+    """A task, and the step of its newest complete checkpoint."""
+    return {**to_plain(task), "saved_step": saved.step if saved is not None else None}
+
+
+def _is_asked(request: ct.ListRequest, task_id: str) -> bool:
+    return not request.HasField("task_id") or request.task_id == task_id
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _batch(records: list[Record]) -> ct.EventBatch:

@@ -73,7 +73,7 @@ class CoordinatorFeed:
         match update.WhichOneof("update"):
             case "snapshot":
                 with self._board.aside.guard("cluster events", f"the state as of event {update.snapshot.seq}"):
-                    self._board.load(update.snapshot.seq, json.loads(update.snapshot.state_json))
+                    self._board.load(update.snapshot.seq, json.loads(update.snapshot.records_json))
             case "events":
                 for event in update.events.events:
                     with self._board.aside.guard("cluster events", f"{event.kind} (event {event.seq})"):

@@ -90,19 +90,85 @@ class WatchRequest(_message.Message):
 Global___WatchRequest: _TypeAlias = WatchRequest  # noqa: Y015
 
 @_typing.final
-class GetStateRequest(_message.Message):
+class DatasetRef(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    DATASET_ID_FIELD_NUMBER: _builtins.int
+    dataset_id: _builtins.str
     def __init__(
         self,
+        *,
+        dataset_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetStateRequest: _TypeAlias = GetStateRequest  # noqa: Y015
+Global___DatasetRef: _TypeAlias = DatasetRef  # noqa: Y015
+
+@_typing.final
+class ListRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    task_id: _builtins.str
+    """of workers and checkpoints: only this task's (empty = the plain workers'); unset = all"""
+    def __init__(
+        self,
+        *,
+        task_id: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_task_id", b"_task_id", "task_id", b"task_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_task_id", b"_task_id", "task_id", b"task_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__task_id: _TypeAlias = _typing.Literal["task_id"]  # noqa: Y015
+    _WhichOneofArgType__task_id: _TypeAlias = _typing.Literal["_task_id", b"_task_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__task_id) -> _WhichOneofReturnType__task_id | None: ...
+
+Global___ListRequest: _TypeAlias = ListRequest  # noqa: Y015
+
+@_typing.final
+class RecordReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_JSON_FIELD_NUMBER: _builtins.int
+    record_json: _builtins.bytes
+    """an object"""
+    def __init__(
+        self,
+        *,
+        record_json: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["record_json", b"record_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordReply: _TypeAlias = RecordReply  # noqa: Y015
+
+@_typing.final
+class RecordList(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_JSON_FIELD_NUMBER: _builtins.int
+    records_json: _builtins.bytes
+    """an array, the oldest first"""
+    def __init__(
+        self,
+        *,
+        records_json: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["records_json", b"records_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordList: _TypeAlias = RecordList  # noqa: Y015
 
 @_typing.final
 class StateUpdate(_message.Message):
@@ -139,28 +205,19 @@ class StateSnapshot(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SEQ_FIELD_NUMBER: _builtins.int
-    CLUSTER_ID_FIELD_NUMBER: _builtins.int
-    TERM_FIELD_NUMBER: _builtins.int
-    STARTED_AT_FIELD_NUMBER: _builtins.int
-    STATE_JSON_FIELD_NUMBER: _builtins.int
+    RECORDS_JSON_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
-    cluster_id: _builtins.str
-    term: _builtins.int
-    started_at: _builtins.float
-    state_json: _builtins.bytes
-    """the form of strata/coordinator/state/cluster.py dump()"""
+    records_json: _builtins.bytes
+    """an object of lists, by kind: strata/cluster/snapshot.py"""
     def __init__(
         self,
         *,
         seq: _builtins.int = ...,
-        cluster_id: _builtins.str = ...,
-        term: _builtins.int = ...,
-        started_at: _builtins.float = ...,
-        state_json: _builtins.bytes = ...,
+        records_json: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_id", b"cluster_id", "seq", b"seq", "started_at", b"started_at", "state_json", b"state_json", "term", b"term"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["records_json", b"records_json", "seq", b"seq"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -39,10 +39,40 @@ class ControlStub:
                 request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.WatchRequest.SerializeToString,
                 response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.StateUpdate.FromString,
                 _registered_method=True)
-        self.GetState = channel.unary_unary(
-                '/strata.control.Control/GetState',
-                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.GetStateRequest.SerializeToString,
-                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.StateSnapshot.FromString,
+        self.GetTask = channel.unary_unary(
+                '/strata.control.Control/GetTask',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordReply.FromString,
+                _registered_method=True)
+        self.ListTasks = channel.unary_unary(
+                '/strata.control.Control/ListTasks',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.FromString,
+                _registered_method=True)
+        self.GetDataset = channel.unary_unary(
+                '/strata.control.Control/GetDataset',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.DatasetRef.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordReply.FromString,
+                _registered_method=True)
+        self.ListDatasets = channel.unary_unary(
+                '/strata.control.Control/ListDatasets',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.FromString,
+                _registered_method=True)
+        self.ListWorkers = channel.unary_unary(
+                '/strata.control.Control/ListWorkers',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.FromString,
+                _registered_method=True)
+        self.ListAgents = channel.unary_unary(
+                '/strata.control.Control/ListAgents',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.FromString,
+                _registered_method=True)
+        self.ListCheckpoints = channel.unary_unary(
+                '/strata.control.Control/ListCheckpoints',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.FromString,
                 _registered_method=True)
         self.GetShardTable = channel.unary_unary(
                 '/strata.control.Control/GetShardTable',
@@ -75,14 +105,51 @@ class ControlServicer:
     """Missing associated documentation comment in .proto file."""
 
     def WatchState(self, request, context):
-        """The state at some moment, then every durable event after it in order, with vitals in between. With a from_seq that
+        """All records at some moment, then every durable event after it in order, with vitals in between. With a from_seq that
         the coordinator still remembers (same cluster_id) the snapshot is left out and the stream goes on where it broke.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetState(self, request, context):
+    def GetTask(self, request, context):
+        """Records in their public form: JSON, field by field as the classes in strata/cluster name them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTasks(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDataset(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDatasets(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListWorkers(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAgents(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCheckpoints(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -128,10 +195,40 @@ def add_ControlServicer_to_server(servicer, server):
                     request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.WatchRequest.FromString,
                     response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.StateUpdate.SerializeToString,
             ),
-            'GetState': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetState,
-                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.GetStateRequest.FromString,
-                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.StateSnapshot.SerializeToString,
+            'GetTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTask,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordReply.SerializeToString,
+            ),
+            'ListTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTasks,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.SerializeToString,
+            ),
+            'GetDataset': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDataset,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.DatasetRef.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordReply.SerializeToString,
+            ),
+            'ListDatasets': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDatasets,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.SerializeToString,
+            ),
+            'ListWorkers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWorkers,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.SerializeToString,
+            ),
+            'ListAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgents,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.SerializeToString,
+            ),
+            'ListCheckpoints': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCheckpoints,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.SerializeToString,
             ),
             'GetShardTable': grpc.unary_unary_rpc_method_handler(
                     servicer.GetShardTable,
@@ -197,7 +294,7 @@ class Control:
             _registered_method=True)
 
     @staticmethod
-    def GetState(request,
+    def GetTask(request,
             target,
             options=(),
             channel_credentials=None,
@@ -210,9 +307,171 @@ class Control:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/strata.control.Control/GetState',
-            strata_dot_protocol_dot_generated_dot_control__pb2.GetStateRequest.SerializeToString,
-            strata_dot_protocol_dot_generated_dot_control__pb2.StateSnapshot.FromString,
+            '/strata.control.Control/GetTask',
+            strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.RecordReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/ListTasks',
+            strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDataset(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/GetDataset',
+            strata_dot_protocol_dot_generated_dot_control__pb2.DatasetRef.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.RecordReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDatasets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/ListDatasets',
+            strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWorkers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/ListWorkers',
+            strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/ListAgents',
+            strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCheckpoints(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/ListCheckpoints',
+            strata_dot_protocol_dot_generated_dot_control__pb2.ListRequest.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.RecordList.FromString,
             options,
             channel_credentials,
             insecure,

@@ -32,10 +32,17 @@ class ControlStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ControlAsyncStub: ...
     WatchState: _grpc.UnaryStreamMultiCallable[_control_pb2.WatchRequest, _control_pb2.StateUpdate]
-    """The state at some moment, then every durable event after it in order, with vitals in between. With a from_seq that
+    """All records at some moment, then every durable event after it in order, with vitals in between. With a from_seq that
     the coordinator still remembers (same cluster_id) the snapshot is left out and the stream goes on where it broke.
     """
-    GetState: _grpc.UnaryUnaryMultiCallable[_control_pb2.GetStateRequest, _control_pb2.StateSnapshot]
+    GetTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.RecordReply]
+    """Records in their public form: JSON, field by field as the classes in strata/cluster name them."""
+    ListTasks: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]
+    GetDataset: _grpc.UnaryUnaryMultiCallable[_control_pb2.DatasetRef, _control_pb2.RecordReply]
+    ListDatasets: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]
+    ListWorkers: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]
+    ListAgents: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]
+    ListCheckpoints: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]
     GetShardTable: _grpc.UnaryUnaryMultiCallable[_control_pb2.ShardTableRequest, _control_pb2.ShardTable]
     SubmitTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskSpec, _control_pb2.TaskAck]
     StopTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]
@@ -48,10 +55,17 @@ class ControlStub:
 class ControlAsyncStub(ControlStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     WatchState: _aio.UnaryStreamMultiCallable[_control_pb2.WatchRequest, _control_pb2.StateUpdate]  # type: ignore[assignment]
-    """The state at some moment, then every durable event after it in order, with vitals in between. With a from_seq that
+    """All records at some moment, then every durable event after it in order, with vitals in between. With a from_seq that
     the coordinator still remembers (same cluster_id) the snapshot is left out and the stream goes on where it broke.
     """
-    GetState: _aio.UnaryUnaryMultiCallable[_control_pb2.GetStateRequest, _control_pb2.StateSnapshot]  # type: ignore[assignment]
+    GetTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.RecordReply]  # type: ignore[assignment]
+    """Records in their public form: JSON, field by field as the classes in strata/cluster name them."""
+    ListTasks: _aio.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]  # type: ignore[assignment]
+    GetDataset: _aio.UnaryUnaryMultiCallable[_control_pb2.DatasetRef, _control_pb2.RecordReply]  # type: ignore[assignment]
+    ListDatasets: _aio.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]  # type: ignore[assignment]
+    ListWorkers: _aio.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]  # type: ignore[assignment]
+    ListAgents: _aio.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]  # type: ignore[assignment]
+    ListCheckpoints: _aio.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]  # type: ignore[assignment]
     GetShardTable: _aio.UnaryUnaryMultiCallable[_control_pb2.ShardTableRequest, _control_pb2.ShardTable]  # type: ignore[assignment]
     SubmitTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskSpec, _control_pb2.TaskAck]  # type: ignore[assignment]
     StopTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]  # type: ignore[assignment]
@@ -67,16 +81,59 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
         request: _control_pb2.WatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_control_pb2.StateUpdate], _abc.AsyncIterator[_control_pb2.StateUpdate]]:
-        """The state at some moment, then every durable event after it in order, with vitals in between. With a from_seq that
+        """All records at some moment, then every durable event after it in order, with vitals in between. With a from_seq that
         the coordinator still remembers (same cluster_id) the snapshot is left out and the stream goes on where it broke.
         """
 
     @_abc_1.abstractmethod
-    def GetState(
+    def GetTask(
         self,
-        request: _control_pb2.GetStateRequest,
+        request: _control_pb2.TaskRef,
         context: _ServicerContext,
-    ) -> _typing.Union[_control_pb2.StateSnapshot, _abc.Awaitable[_control_pb2.StateSnapshot]]: ...
+    ) -> _typing.Union[_control_pb2.RecordReply, _abc.Awaitable[_control_pb2.RecordReply]]:
+        """Records in their public form: JSON, field by field as the classes in strata/cluster name them."""
+
+    @_abc_1.abstractmethod
+    def ListTasks(
+        self,
+        request: _control_pb2.ListRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.RecordList, _abc.Awaitable[_control_pb2.RecordList]]: ...
+
+    @_abc_1.abstractmethod
+    def GetDataset(
+        self,
+        request: _control_pb2.DatasetRef,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.RecordReply, _abc.Awaitable[_control_pb2.RecordReply]]: ...
+
+    @_abc_1.abstractmethod
+    def ListDatasets(
+        self,
+        request: _control_pb2.ListRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.RecordList, _abc.Awaitable[_control_pb2.RecordList]]: ...
+
+    @_abc_1.abstractmethod
+    def ListWorkers(
+        self,
+        request: _control_pb2.ListRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.RecordList, _abc.Awaitable[_control_pb2.RecordList]]: ...
+
+    @_abc_1.abstractmethod
+    def ListAgents(
+        self,
+        request: _control_pb2.ListRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.RecordList, _abc.Awaitable[_control_pb2.RecordList]]: ...
+
+    @_abc_1.abstractmethod
+    def ListCheckpoints(
+        self,
+        request: _control_pb2.ListRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.RecordList, _abc.Awaitable[_control_pb2.RecordList]]: ...
 
     @_abc_1.abstractmethod
     def GetShardTable(

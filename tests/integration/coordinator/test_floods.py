@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 HEALTH = head("/grpc.health.v1.Health/Check")
 WATCH = head("/grpc.health.v1.Health/Watch")
-STATE = head("/strata.control.Control/GetState")
+STATE = head("/strata.control.Control/ListWorkers")
 REGISTER = head("/coordinator.Coordinator/RegisterWorker")
 BEATS = head("/coordinator.Coordinator/StreamHeartbeats")
 EMPTY = b"\0\0\0\0\0"
@@ -196,7 +196,7 @@ def window_games() -> Iterator[bytes]:
 
 
 def unread_states() -> Iterator[bytes]:
-    """The state, asked for again and again, and never read."""
+    """A list, asked for again and again, and never read."""
     yield build_frame(Kind.SETTINGS, 0, 0, setting(Setting.INITIAL_WINDOW_SIZE, 2**31 - 1)) + window(0, 2**31 - 70_000)
     for stream in range(1, 2 * 20_000, 2):
         yield headers(stream, STATE) + data(stream, EMPTY, end=True)

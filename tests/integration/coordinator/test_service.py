@@ -208,13 +208,13 @@ def test_a_checkpoint_of_two_ranks_over_the_wire(server: CoordinatorProcess) -> 
 def test_followers_resume_by_number(server: CoordinatorProcess) -> None:
     updates = server.control.WatchState(ct.WatchRequest(), timeout=30)
     snapshot = next(updates).snapshot
-    assert json.loads(snapshot.state_json)["cluster_id"] == snapshot.cluster_id
+    cluster_id = json.loads(snapshot.records_json)["cluster_id"]
     join(server, "follow-1", task_id="follow")
     seen = _events(updates, "WorkerJoined")
     updates.cancel()
     assert seen[0].seq == snapshot.seq + 1
     join(server, "follow-2", "follow-3", task_id="follow")
-    request = ct.WatchRequest(from_seq=seen[-1].seq, cluster_id=snapshot.cluster_id)
+    request = ct.WatchRequest(from_seq=seen[-1].seq, cluster_id=cluster_id)
     again = server.control.WatchState(request, timeout=30)
     resumed = _events(again, "WorkerJoined")
     assert [event.seq for event in resumed] == [seen[-1].seq + 1, seen[-1].seq + 2]
@@ -249,7 +249,7 @@ def test_a_snapshot_taken_under_load_and_the_events_after_it_fit_together(server
         for _ in range(5):
             updates = server.control.WatchState(ct.WatchRequest(), timeout=30)
             snapshot = next(updates).snapshot
-            known = {item["worker_id"]: item for item in json.loads(snapshot.state_json)["workers"]}
+            known = {item["worker_id"]: item for item in json.loads(snapshot.records_json)["workers"]}
             first = _events(updates, "WorkerJoined")
             updates.cancel()
             assert first[0].seq == snapshot.seq + 1

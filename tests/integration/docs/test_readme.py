@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.client.channel import Channel
-from strata.client.tasks import fetch_state
+from strata.client.records import RecordsClient
+from strata.client.tasks import TasksClient
 from tests.support.cluster import Cluster
 from tests.support.nodes import wait_for
 from tests.support.pages import block
@@ -62,20 +63,16 @@ def _start(folder: Path, up: Cluster) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def _state(up: Cluster) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    with Channel(up.endpoints["grpc"], patience_s=20.0) as channel:
-        state = fetch_state(channel)
-    return list(state.workers), list(state.checkpoints)
-
-
 def _saved(up: Cluster, task: str) -> int:
-    mine = [item for item in _state(up)[1] if item["task_id"] == task and item["status"] == "completed"]
-    return max((int(str(item["step"])) for item in mine), default=-1)
+    with Channel(up.endpoints["grpc"], patience_s=20.0) as channel:
+        step = TasksClient(channel).get(task).saved_step
+    return -1 if step is None else step
 
 
 def _pid(up: Cluster, task: str, rank: int) -> int:
-    worker = next(item for item in _state(up)[0] if item["worker_id"] == f"{task}-{rank}")
-    return int(worker["metadata"]["pid"])  # type: ignore[index]  # a record of the coordinator
+    with Channel(up.endpoints["grpc"], patience_s=20.0) as channel:
+        workers = RecordsClient(channel).workers(task)
+    return next(int(one.metadata["pid"]) for one in workers if one.rank == rank)
 
 
 def _losses(up: Cluster, task: str, file: Path) -> dict[str, dict[int, set[float]]]:

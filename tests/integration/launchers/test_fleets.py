@@ -47,7 +47,7 @@ def _spec(nodes: Nodes, launcher: str, agents: int) -> LaunchSpec:
 
 def _agents(nodes: Nodes) -> dict[str, str]:
     """Agent id → incarnation of those that are attached."""
-    return {item["agent_id"]: item["incarnation"] for item in nodes.state().agents if item["state"] == "ready"}
+    return {item.agent_id: item.incarnation for item in nodes.records().agents.values() if item.alive}
 
 
 def _live(nodes: Nodes, name: str, agents: int, options: dict[str, str]) -> None:

@@ -90,7 +90,7 @@ def test_a_config_is_shown_exactly_and_given_to_the_ranks_as_it_was(nodes: Nodes
     config = {"seed": 2**70, "entropy": [-(2**64), 2**53 + 1], "lr": float("nan"), "ok": 2**53 - 1}
     with grpc.insecure_channel(nodes.address) as channel:
         task_id = submit(channel, "big", json.dumps(config))
-        state = json.loads(ControlStub(channel).GetState(ct.GetStateRequest(), timeout=30).state_json)
+        found = json.loads(ControlStub(channel).GetTask(ct.TaskRef(task_id=task_id), timeout=30).record_json)
     shown = wait_for(lambda: nodes.get(f"/api/tasks/{task_id}"), 30, "the task")["config"]
     assert shown == {
         "seed": "1180591620717411303424",
@@ -98,8 +98,7 @@ def test_a_config_is_shown_exactly_and_given_to_the_ranks_as_it_was(nodes: Nodes
         "lr": "NaN",
         "ok": 9007199254740991,
     }
-    kept = next(task for task in state["tasks"] if task["task_id"] == task_id)["spec"]["config"]
-    assert kept["seed"] == 2**70
+    assert found["spec"]["config"]["seed"] == 2**70
 
 
 @pytest.mark.parametrize(

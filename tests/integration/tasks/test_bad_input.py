@@ -103,7 +103,7 @@ def test_a_last_line_that_names_no_cause_is_not_glued_to_it(nodes: Nodes) -> Non
 
 
 def _lost_more(nodes: Nodes, task_id: str, before: int) -> bool:
-    return nodes.task(task_id).preemptions > before
+    return nodes.task(task_id).course.preemptions > before
 
 
 def test_kills_from_outside_inside_one_checkpoint_interval_end_nothing(nodes: Nodes) -> None:
@@ -112,17 +112,17 @@ def test_kills_from_outside_inside_one_checkpoint_interval_end_nothing(nodes: No
     script = _script(nodes, "killed", text)
     task_id = nodes.submit(name="killed", entrypoint=script, max_restarts=0)
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGTERM):
-        before = nodes.task(task_id).preemptions
+        before = nodes.task(task_id).course.preemptions
         os.kill(wait_for(lambda: nodes.rank_pids(task_id), 60)[0], number)
         wait_for(partial(_lost_more, nodes, task_id, before), 60)
     task = nodes.wait_task(task_id, timeout_s=60)
-    assert (task.status, task.attempt, task.failures, task.preemptions) == (TaskStatus.COMPLETED, 5, 0, 4)
+    assert (task.status, task.attempt, task.course.failures, task.course.preemptions) == (TaskStatus.COMPLETED, 5, 0, 4)
 
 
 def test_a_crash_of_its_own_counts_as_a_failure(nodes: Nodes) -> None:
     script = _script(nodes, "crashed", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)")
     task = nodes.wait_task(nodes.submit(name="crashed", entrypoint=script, max_restarts=0))
-    assert (task.status, task.failures) == (TaskStatus.FAILED, 1)
+    assert (task.status, task.course.failures) == (TaskStatus.FAILED, 1)
     assert task.reason == "rank 0 was killed by signal 11 (SIGSEGV); its 0 restarts are used up"
 
 
@@ -134,13 +134,13 @@ def test_a_log_file_that_cannot_be_written_is_the_named_cause(nodes: Nodes) -> N
     logs.write_text("in the way")
     task_id = nodes.submit(name="full", entrypoint=("true",), max_restarts=0)
     try:
-        task = wait_for(lambda: (task := nodes.task(task_id)).preemptions >= 2 and task, 60)
+        task = wait_for(lambda: (task := nodes.task(task_id)).course.preemptions >= 2 and task, 60)
     finally:
         logs.unlink()
         aside.rename(logs)
     assert re.match(rf"rank 0 could not be started on its host: {logs}/\S+: Not a directory;", task.reason)
     task = nodes.wait_task(task_id, timeout_s=60)
-    assert (task.status, task.failures) == (TaskStatus.COMPLETED, 0)
+    assert (task.status, task.course.failures) == (TaskStatus.COMPLETED, 0)
 
 
 def test_strangers_at_the_ranks_meeting_hold_no_task_up(nodes: Nodes) -> None:
@@ -164,7 +164,7 @@ def test_strangers_at_the_ranks_meeting_hold_no_task_up(nodes: Nodes) -> None:
 def test_a_crash_loop_ends_and_shows_the_last_words(nodes: Nodes) -> None:
     script = _script(nodes, "crash", "raise ValueError('the flux is too low')")
     task = nodes.wait_task(nodes.submit(name="crash", entrypoint=script, max_restarts=9))
-    assert (task.status, task.attempt, task.failures) == (TaskStatus.FAILED, 3, 3)
+    assert (task.status, task.attempt, task.course.failures) == (TaskStatus.FAILED, 3, 3)
     assert task.reason == (
         "rank 0 exited with code 1: ValueError: the flux is too low; 3 attempts in a row brought no new checkpoint"
     )
@@ -240,5 +240,5 @@ def test_one_dead_rank_of_a_plain_script_restarts_all(nodes: Nodes) -> None:
         "print('fine', sys.executable)"
     )
     task = nodes.wait_task(nodes.submit(name="plain", entrypoint=_script(nodes, "plain", text), worker_count=2))
-    assert (task.status, task.attempt, task.failures) == (TaskStatus.COMPLETED, 2, 1)
+    assert (task.status, task.attempt, task.course.failures) == (TaskStatus.COMPLETED, 2, 1)
     assert sys.executable in nodes.output(task.task_id, 2, 0)

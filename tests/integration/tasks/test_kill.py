@@ -59,7 +59,7 @@ def _result(output: str) -> tuple[str, ...]:
 
 def _wait_step(nodes: Nodes, task_id: str, step: int) -> None:
     wait_for(
-        lambda: any(item["step"] >= step and item["status"] == "completed" for item in nodes.state().checkpoints),
+        lambda: (latest := nodes.records().checkpoints.latest(task_id)) is not None and latest.step >= step,
         what=f"checkpoint of step {step}",
     )
 
@@ -71,7 +71,7 @@ def test_a_killed_rank_is_replaced_and_nothing_is_lost(
     _wait_step(nodes, task_id, 20)
     os.kill(nodes.rank_pids(task_id)[1], signal.SIGKILL)
     task = nodes.wait_task(task_id)
-    assert (task.status, task.attempt, task.failures, task.preemptions) == (TaskStatus.COMPLETED, 2, 0, 1)
+    assert (task.status, task.attempt, task.course.failures, task.course.preemptions) == (TaskStatus.COMPLETED, 2, 0, 1)
     assert "resumed from step" in nodes.output(task_id, 2, 0)
     assert _results(nodes, task_id) == undisturbed
 
@@ -86,7 +86,7 @@ def test_a_killed_agent_leaves_its_ranks_running_and_the_next_adopts_them(
     nodes.start("agent")
     assert nodes.rank_pids(task_id) == before
     task = nodes.wait_task(task_id)
-    assert (task.status, task.attempt, task.failures) == (TaskStatus.COMPLETED, 1, 0)
+    assert (task.status, task.attempt, task.course.failures) == (TaskStatus.COMPLETED, 1, 0)
     assert _results(nodes, task_id) == undisturbed
 
 
@@ -98,7 +98,7 @@ def test_a_killed_coordinator_restarts_no_rank(nodes: Nodes, shared: Path, undis
     nodes.start("coordinator")
     assert nodes.rank_pids(task_id) == before
     task = nodes.wait_task(task_id)
-    assert (task.status, task.attempt, task.failures) == (TaskStatus.COMPLETED, 1, 0)
+    assert (task.status, task.attempt, task.course.failures) == (TaskStatus.COMPLETED, 1, 0)
     assert _results(nodes, task_id) == undisturbed
 
 

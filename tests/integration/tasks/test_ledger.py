@@ -23,7 +23,7 @@ import pytest
 from strata.checkpoint.manager import CheckpointManager
 from strata.client.channel import Channel
 from strata.client.datasets import DatasetsClient
-from strata.client.tasks import TasksClient, TaskView, fetch_state
+from strata.client.tasks import TasksClient, TaskView
 from strata.data import Loader, describe_dataset
 from strata.data.blocks import INDEX
 from strata.types.tasks import TaskSpec, TaskStatus
@@ -66,7 +66,7 @@ class Running:
 
     def task(self) -> TaskView:
         with self.channel() as channel:
-            return next(task for task in fetch_state(channel).tasks if task.task_id == self.task_id)
+            return TasksClient(channel).get(self.task_id)
 
     def bytes_read(self) -> int:
         """How much the ranks have noted so far."""

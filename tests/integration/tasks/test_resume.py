@@ -103,7 +103,7 @@ def test_a_failed_task_goes_on_where_it_had_saved(nodes: Nodes, resume: Callable
     mended.touch()
     assert resume(nodes, task_id) == 5
     task = nodes.wait_task(task_id)
-    assert (task.status, task.attempt, task.failures, task.saved_step) == (TaskStatus.COMPLETED, 2, 0, 8)
+    assert (task.status, task.attempt, task.course.failures, task.saved_step) == (TaskStatus.COMPLETED, 2, 0, 8)
     assert "starts from 5" in nodes.output(task_id, 2, 0)
     steps = wait_for(lambda: _steps(nodes, task_id, 8), 60, "all points of both attempts in one run")
     assert steps == list(range(1, 9))
@@ -127,7 +127,7 @@ def test_a_task_that_never_saved_starts_anew_and_says_so(nodes: Nodes) -> None:
     told = strata("tasks", "resume", task_id, "--data-dir", str(nodes.data_dir), **_where(nodes))
     assert told.stdout == f"task {task_id} has no checkpoint and starts at step 0\n"
     task = wait_for(lambda: (task := nodes.task(task_id)).status.final and task)
-    assert (task.status, task.attempt, task.failures) == (TaskStatus.FAILED, 2, 1)
+    assert (task.status, task.attempt, task.course.failures) == (TaskStatus.FAILED, 2, 1)
 
 
 def test_what_runs_or_is_done_is_refused_with_a_sentence(nodes: Nodes) -> None:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from strata.checkpoint.manager import CheckpointManager
-from strata.client.tasks import TaskView
+from strata.cluster.tasks import Task
 from strata.types.tasks import TaskStatus
 from tests.support.cluster import Cluster, descendants
 from tests.support.nodes import wait_for
@@ -92,8 +92,8 @@ def undisturbed(site: Site) -> Result:
     return result
 
 
-def _task(command: RunCommand, task_id: str) -> TaskView:
-    return next(task for task in command.state().tasks if task.task_id == task_id)
+def _task(command: RunCommand, task_id: str) -> Task:
+    return command.records().tasks[task_id]
 
 
 def _pids(command: RunCommand) -> dict[int, int]:

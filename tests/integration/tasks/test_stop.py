@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from strata.types.checkpoints import CheckpointStatus
 from strata.types.tasks import TaskStatus
 from tests.support.nodes import Nodes, wait_for, write_dataset
 
@@ -70,7 +71,8 @@ def test_a_stopped_training_is_saved_where_it_stopped(nodes: Nodes, tmp_path: Pa
     wait_for(lambda: "epochs of" in nodes.output(task_id, 1, 0), what="training")
     nodes.tasks().stop(task_id)
     assert nodes.wait_task(task_id).status is TaskStatus.STOPPED
-    saved = [item["step"] for item in nodes.state().checkpoints if item["status"] == "completed"]
+    records = nodes.records().checkpoints.records.values()
+    saved = [item.step for item in records if item.status is CheckpointStatus.COMPLETED]
     stopped = re.search(r"stopped at step (\d+), which is saved", nodes.output(task_id, 1, 0))
     assert stopped
     assert saved == [int(stopped[1])]
@@ -83,11 +85,11 @@ def test_a_leaving_host_is_no_failure_and_the_task_goes_on_when_it_is_back(nodes
     wait_for(lambda: "epochs of" in nodes.output(task_id, 1, 0), what="training")
     nodes.kill("agent", signal.SIGTERM)
     task = nodes.wait_task(task_id, TaskStatus.RECOVERING)
-    assert (task.failures, task.preemptions) == (0, 1)
+    assert (task.course.failures, task.course.preemptions) == (0, 1)
     assert not nodes.rank_pids(task_id)
     nodes.start("agent")
     done = nodes.wait_task(task_id)
-    assert (done.status, done.attempt, done.failures) == (TaskStatus.COMPLETED, 2, 0)
+    assert (done.status, done.attempt, done.course.failures) == (TaskStatus.COMPLETED, 2, 0)
 
 
 def test_a_rank_without_progress_is_named_but_a_section_is_no_hang(nodes: Nodes) -> None:

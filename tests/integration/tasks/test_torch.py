@@ -95,5 +95,5 @@ def test_under_torchrun_the_sdk_takes_its_ranks_from_there(nodes: Nodes, tmp_pat
     assert done.returncode == 0, done.stderr
     met = re.findall(r"rank \d of 2 met 2", done.stdout)  # both write to one pipe, the end of a line by itself
     assert sorted(met) == ["rank 0 of 2 met 2", "rank 1 of 2 met 2"], done.stdout
-    workers = nodes.state().workers
-    assert sorted(worker["state"] for worker in workers) == ["left", "left"]
+    workers = nodes.records().workers
+    assert sorted(worker.state for worker in workers.values()) == ["left", "left"]

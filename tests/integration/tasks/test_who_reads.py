@@ -22,7 +22,7 @@ import pytest
 
 from strata.client.channel import Channel
 from strata.client.datasets import DatasetsClient
-from strata.client.tasks import TasksClient, TaskView, fetch_state
+from strata.client.tasks import TasksClient, TaskView
 from strata.client.telemetry import send_batches
 from strata.data import build_manifest, describe_dataset, read_range
 from strata.data.blocks import INDEX
@@ -69,7 +69,7 @@ class Site:
 
     def task(self, task_id: str) -> TaskView:
         with self.channel() as channel:
-            return next(task for task in fetch_state(channel).tasks if task.task_id == task_id)
+            return TasksClient(channel).get(task_id)
 
     def shards(self) -> list[dict[str, Any]]:
         return self.cluster.get("/api/datasets/ds/shards")  # type: ignore[no-any-return]  # a list of rows

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from strata.client.channel import Channel
-from strata.client.tasks import fetch_state
+from strata.client.tasks import TasksClient
+from strata.cluster.members import Worker
 from strata.errors import Fenced
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -86,16 +87,17 @@ def test_the_values_of_env_reach_the_rank_and_nobody_else(nodes: Nodes, task: tu
     task_id, seen = task
     assert seen.read_text() == f"{_KEY} no token"
     with Channel(nodes.address) as channel:
-        state = channel.stub(ControlStub).GetState(ct.GetStateRequest()).state_json.decode()
+        listed = str(channel.stub(ControlStub).ListTasks(ct.ListRequest()))
+        found = str(channel.stub(ControlStub).GetTask(ct.TaskRef(task_id=task_id)))
         watched = str(next(channel.stub(ControlStub).WatchState(ct.WatchRequest())))
-        view = fetch_state(channel)
+        tasks = TasksClient(channel).list()
     dumped = strata("state", "dump", "--data-dir", str(nodes.data_dir))
     assert dumped.returncode == 0, dumped.stderr
     pages = [json.dumps(nodes.get(path)) for path in ("/api/tasks", f"/api/tasks/{task_id}", "/api/dashboard")]
-    for shown in (state, watched, dumped.stdout, *pages):
+    for shown in (listed, found, watched, dumped.stdout, *pages):
         assert _KEY not in shown
-    assert "API_KEY" in state
-    assert task_id in [task.task_id for task in view.tasks]
+    assert "API_KEY" in found
+    assert task_id in [task.task_id for task in tasks]
     with sqlite3.connect(nodes.data_dir / "coordinator" / "journal.db") as journal:
         bodies = [body for (body,) in journal.execute("SELECT body FROM records")]
     journal.close()
@@ -118,7 +120,7 @@ def test_a_live_rank_is_not_thrown_out_by_its_name(nodes: Nodes, task: tuple[str
     task_id, _ = task
     wait_for(lambda: nodes.task(task_id).status is TaskStatus.RUNNING and nodes.rank_pids(task_id), 60)
     name = worker_id_of(task_id, 0)
-    wait_for(lambda: _worker(nodes, name)["state"] == "ready", 60)
+    wait_for(lambda: _worker(nodes, name).state == "ready", 60)
     before = _worker(nodes, name)
     with Channel(nodes.address, patience_s=0.0) as channel:
         stub = channel.stub(CoordinatorStub)
@@ -129,7 +131,7 @@ def test_a_live_rank_is_not_thrown_out_by_its_name(nodes: Nodes, task: tuple[str
         notice = pb.CheckpointInfo(worker_id=name, checkpoint_id="x", step=10**9, storage_path="/theirs")
         with pytest.raises(Fenced):
             channel.call(stub.NotifyCheckpoint, notice)
-    assert _worker(nodes, name)["incarnation"] == before["incarnation"]
+    assert _worker(nodes, name).incarnation == before.incarnation
     assert nodes.get("/api/checkpoints") == []
 
 
@@ -184,5 +186,5 @@ def test_on_a_public_address_strangers_get_health_and_a_browser_signs_in(tmp_pat
         assert listed.returncode == 0, listed.stderr
 
 
-def _worker(nodes: Nodes, worker_id: str) -> dict[str, str]:
-    return next(row for row in nodes.state().workers if row["worker_id"] == worker_id)
+def _worker(nodes: Nodes, worker_id: str) -> Worker:
+    return nodes.records().workers[worker_id]

@@ -40,7 +40,7 @@ def test_two_workers_share_a_dataset_and_meet(nodes: Nodes, tmp_path: Path) -> N
         with pytest.raises(UnknownDataset):
             one.get_shard("nowhere")
     registry.close()
-    wait_for(lambda: {item["state"] for item in nodes.state().workers} == {"left"}, what="both have left")
+    wait_for(lambda: {item.state for item in nodes.records().workers.values()} == {"left"}, what="both have left")
 
 
 def test_calls_before_registering_say_so(nodes: Nodes) -> None:

@@ -11,7 +11,7 @@ from strata.config import Settings
 from strata.errors import InvalidArgument, ProcessFailed, Unavailable
 from strata.launchers.fleet import FleetSpec
 from strata.launchers.local import LocalLauncher
-from strata.types.tasks import TaskStatus
+from strata.types.tasks import TaskSpec, TaskStatus
 from tests.support.waiting import eventually
 
 _ENDPOINTS = {"grpc": "127.0.0.1:1"}
@@ -20,16 +20,10 @@ _ENDPOINTS = {"grpc": "127.0.0.1:1"}
 def _task(status: TaskStatus = TaskStatus.QUEUED) -> TaskView:
     return TaskView(
         task_id="t",
-        name="t",
+        spec=TaskSpec(name="t", worker_count=4),
         status=status,
-        attempt=0,
         reason="waiting for 4 slots: no ssh agent is attached",
-        worker_count=4,
         submitted_at=0.0,
-        started_at=None,
-        completed_at=None,
-        failures=0,
-        preemptions=0,
     )
 
 
