@@ -5,7 +5,7 @@ from dataclasses import replace
 from strata.cluster import events as e
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
 
-__all__ = ["KEEP_CHECKPOINTS", "KEEP_REMOVED", "CheckpointRecords"]
+__all__ = ["KEEP_CHECKPOINTS", "KEEP_REMOVED", "CheckpointRecords", "committed_checkpoint"]
 
 KEEP_CHECKPOINTS = 2_000
 # Retention removes one per save, for as long as a task runs; the metric store keeps them all.
@@ -61,7 +61,8 @@ class CheckpointRecords:
                 if record is not None:
                     self.keep(replace(record, status=CheckpointStatus.FAILED, reason=event.reason))
             case e.CheckpointCommitted():
-                self._commit(event)
+                self.attempts.pop(event.attempt, None)
+                self.keep(committed_checkpoint(event))
             case e.CheckpointVerified():
                 record = self.records.get(event.checkpoint_id)
                 if record is not None:
@@ -110,20 +111,18 @@ class CheckpointRecords:
             )
         )
 
-    def _commit(self, event: e.CheckpointCommitted) -> None:
-        self.attempts.pop(event.attempt, None)
-        self.keep(
-            CheckpointInfo(
-                id=event.checkpoint_id,
-                step=event.step,
-                epoch=event.epoch,
-                path=event.storage_path,
-                size_bytes=event.size_bytes,
-                created_at=event.at,
-                status=CheckpointStatus.COMPLETED,
-                worker_id=event.worker_id,
-                task_id=event.task_id or None,
-                duration_s=event.duration_s,
-                metadata=event.metadata,
-            )
-        )
+
+def committed_checkpoint(event: e.CheckpointCommitted) -> CheckpointInfo:
+    return CheckpointInfo(
+        id=event.checkpoint_id,
+        step=event.step,
+        epoch=event.epoch,
+        path=event.storage_path,
+        size_bytes=event.size_bytes,
+        created_at=event.at,
+        status=CheckpointStatus.COMPLETED,
+        worker_id=event.worker_id,
+        task_id=event.task_id or None,
+        duration_s=event.duration_s,
+        metadata=event.metadata,
+    )

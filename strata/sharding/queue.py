@@ -4,6 +4,7 @@ Pure: the coordinator runs it for a cluster, a single process runs it alone. A l
 they are committed: by a call, or staged beforehand and then by the checkpoint they are part of.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -143,6 +144,18 @@ class ShardQueue:
             num_rows=int(self.order.sizes[shard]),
             row=self.committed_row(lease),
         )
+
+    def holders(self) -> Counter[str]:
+        """Open leases by worker."""
+        return Counter(lease.worker for lease in self._leases.values())
+
+    def num_lent(self) -> int:
+        """Rows of open leases that are not committed."""
+        return sum(int(self._cursor.sizes[lease.place]) - self.committed_row(lease) for lease in self._leases.values())
+
+    def num_read(self) -> int:
+        """Open leases that are read to their end and wait for their commit."""
+        return sum(lease.read for lease in self._leases.values())
 
     def progress_of(self, worker: str) -> tuple[LeaseProgress, ...]:
         return tuple(

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from statistics import median
-from typing import Any
 
+from strata.cluster import events as e
+from strata.cluster.barriers import barrier_key
 from strata.observatory.answers.runs import RunInfo
 from strata.observatory.answers.workers import Worker
 from strata.observatory.records.finding import Finding
+from strata.types.tasks import TaskStatus
 
 __all__ = ["ClusterDetector", "find_stalled", "from_event"]
 
@@ -16,73 +18,79 @@ _MIN_RANKS = 3
 _MIN_SILENCE_S = 60.0
 _MAX_SILENCE_S = 3600.0
 
-Record = dict[str, Any]
 
-
-def from_event(kind: str, body: Record) -> list[Finding]:
+def from_event(event: e.Event) -> list[Finding]:
     """Events that people want to be told of."""
-    if kind == "MembersLost" and not body["left"]:
-        return [
-            Finding(
-                kind="worker_lost",
-                severity="critical",
-                message=f"worker {worker_id} is lost: {reason}",
-                subject=f"{worker_id}/{body['generation']}",
-                run_id=body["task_id"] or None,
-                task_id=body["task_id"] or None,
-                worker_id=worker_id,
-            )
-            for worker_id, reason in zip(body["worker_ids"], body["reasons"], strict=True)
-        ]
-    if kind == "CheckpointAborted":
-        text = f"a checkpoint was given up: {body['reason']}"
-        return [Finding(kind="checkpoint_failed", severity="warning", message=text, subject=body["attempt"])]
-    if kind == "CheckpointVerified" and body["damage"]:
-        return [
-            Finding(
-                kind="checkpoint_damaged",
-                severity="critical",
-                message=f"checkpoint {body['checkpoint_id']} is damaged: {body['damage']}",
-                subject=body["checkpoint_id"],
-                run_id=body["task_id"] or None,
-                task_id=body["task_id"] or None,
-                step=body["step"],
-            )
-        ]
-    if kind == "BarrierBroke":
-        return [
-            Finding(
-                kind="barrier_broken",
-                severity="warning",
-                message=f"barrier {body['barrier_id']} broke: {body['reason']}",
-                subject=f"{body['task_id']}/{body['barrier_id']}/{body['step']}/{body['round']}",
-                run_id=body["task_id"] or None,
-                task_id=body["task_id"] or None,
-                step=body["step"],
-            )
-        ]
-    if kind == "TaskChanged" and body["status"] == "failed":
+    match event:
+        case e.MembersLost() if not event.left:
+            return [
+                Finding(
+                    kind="worker_lost",
+                    severity="critical",
+                    message=f"worker {worker_id} is lost: {reason}",
+                    subject=f"{worker_id}/{event.generation}",
+                    run_id=event.task_id or None,
+                    task_id=event.task_id or None,
+                    worker_id=worker_id,
+                )
+                for worker_id, reason in zip(event.worker_ids, event.reasons, strict=True)
+            ]
+        case e.CheckpointAborted():
+            text = f"a checkpoint was given up: {event.reason}"
+            return [Finding(kind="checkpoint_failed", severity="warning", message=text, subject=event.attempt)]
+        case e.CheckpointVerified() if event.damage:
+            return [
+                Finding(
+                    kind="checkpoint_damaged",
+                    severity="critical",
+                    message=f"checkpoint {event.checkpoint_id} is damaged: {event.damage}",
+                    subject=event.checkpoint_id,
+                    run_id=event.task_id or None,
+                    task_id=event.task_id or None,
+                    step=event.step,
+                )
+            ]
+        case e.BarrierBroke():
+            return [
+                Finding(
+                    kind="barrier_broken",
+                    severity="warning",
+                    message=f"barrier {event.barrier_id} broke: {event.reason}",
+                    subject=barrier_key(event.task_id, event.barrier_id, event.step, event.round),
+                    run_id=event.task_id or None,
+                    task_id=event.task_id or None,
+                    step=event.step,
+                )
+            ]
+        case e.TaskChanged():
+            return _from_task(event)
+        case _:
+            return []
+
+
+def _from_task(event: e.TaskChanged) -> list[Finding]:
+    if event.status == TaskStatus.FAILED:
         return [
             Finding(
                 kind="task_failed",
                 severity="critical",
-                message=f"task {body['task_id']} failed: {body['reason']}",
-                subject=body["task_id"],
-                run_id=body["task_id"],
-                task_id=body["task_id"],
+                message=f"task {event.task_id} failed: {event.reason}",
+                subject=event.task_id,
+                run_id=event.task_id,
+                task_id=event.task_id,
             )
         ]
-    if kind == "TaskChanged" and body["status"] == "running" and body.get("stuck_rank") is not None:
+    if event.status == TaskStatus.RUNNING and event.stuck_rank is not None:
         return [
             Finding(
                 kind="hang",
                 severity="critical",
-                message=f"task {body['task_id']} hangs: {body['reason']}",
-                subject=f"{body['task_id']}/{body['attempt']}",
-                run_id=body["task_id"],
-                task_id=body["task_id"],
-                rank=body["stuck_rank"],
-                step=body["stuck_step"],
+                message=f"task {event.task_id} hangs: {event.reason}",
+                subject=f"{event.task_id}/{event.attempt}",
+                run_id=event.task_id,
+                task_id=event.task_id,
+                rank=event.stuck_rank,
+                step=event.stuck_step,
             )
         ]
     return []

@@ -7,6 +7,7 @@ import numpy as np
 import psutil
 
 from strata.clock import Clock
+from strata.cluster.events import Event
 from strata.observatory.alerts.book import AlertBook
 from strata.observatory.alerts.cluster_rules import ClusterDetector, find_stalled, from_event
 from strata.observatory.alerts.point_rules import PointDetector
@@ -21,7 +22,6 @@ __all__ = ["Sentinel"]
 _INTERVAL_S = 5.0
 _LOW_PERCENT = 95.0
 _HISTORY_MS = 3_600_000
-_OVER = ("completed", "failed", "stopped")
 
 
 class Sentinel:
@@ -47,12 +47,13 @@ class Sentinel:
 
     def check(self) -> list[Finding]:
         """What time alone brings to light."""
-        tasks = {task["task_id"]: task["status"] for task in self._board.cluster.tasks.values()}
+        tasks = {task.task_id: task.status for task in self._board.cluster.records.tasks.values()}
         now_ms = round(self._clock.wall() * 1000)
         found = find_stalled(self._live.runs.all(), tasks, now_ms)
         if self._board.connected:
             workers = views.workers(self._board.cluster)
-            found += self._cluster.check([one for one in workers if tasks.get(one.current_task) not in _OVER])
+            over = {task_id for task_id, status in tasks.items() if status.final}
+            found += self._cluster.check([one for one in workers if one.current_task not in over])
         return found + self._check_disk()
 
     async def _run(self) -> None:
@@ -67,8 +68,8 @@ class Sentinel:
         if len(fresh):
             self._alerts.report(self._points.observe(points.take(fresh)))
 
-    def _on_event(self, kind: str, body: dict[str, object], _: int) -> None:
-        self._alerts.report(from_event(kind, body))
+    def _on_event(self, event: Event, _: int) -> None:
+        self._alerts.report(from_event(event))
 
     def _check_disk(self) -> list[Finding]:
         usage = psutil.disk_usage(str(self._data_dir))

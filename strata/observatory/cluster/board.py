@@ -1,22 +1,25 @@
 """What REST and SSE send of the cluster: each collection encoded once per change, never per request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from strata.clock import Clock
+from strata.cluster.events import EVENT_KINDS, Event, decode_event
 from strata.observatory.answers.cluster import COLLECTIONS, ClusterState, Collection
 from strata.observatory.answers.status import Status
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster import views
-from strata.observatory.cluster.fold import Cluster, Record
+from strata.observatory.cluster.followed import FollowedCluster
+from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.records.encoding import encode, encoded
 from strata.observatory.records.times import to_ms, to_s
 from strata.observatory.stream.broadcaster import Broadcaster
+from strata.protocol.generated.control_pb2 import BarrierVitals
 
 __all__ = ["ClusterBoard"]
 
-_VIEWS: dict[Collection, Callable[[Cluster], Any]] = {
+_VIEWS: dict[Collection, Callable[[FollowedCluster], Any]] = {
     "workers": views.workers,
     "tasks": views.tasks,
     "datasets": views.datasets,
@@ -31,11 +34,11 @@ class ClusterBoard:
     cannot be read, followed or shown goes to `aside` and hides no other."""
 
     def __init__(self, stream: Broadcaster, clock: Clock, status: Callable[[], Status], aside: SetAside) -> None:
-        self.cluster = Cluster()
+        self.cluster = FollowedCluster()
         self.aside = aside
         self.connected = False
         self.problem: str | None = "connecting"
-        self.listeners: list[Callable[[str, Record, int], None]] = []
+        self.listeners: list[Callable[[Event, int], None]] = []
         self._stream = stream
         self._clock = clock
         self._status = status
@@ -43,22 +46,33 @@ class ClusterBoard:
         self._stale: set[str] = set(COLLECTIONS)
         self._told: object = None
 
-    def load(self, seq: int, state: Record) -> None:
-        self.cluster.load(seq, state)
+    def load(self, seq: int, dumped: Mapping[str, Any]) -> None:
+        self.cluster.load(seq, dumped, lambda place: self.aside.guard("cluster records", place))
         self._set_connected()
 
-    def apply(self, seq: int, kind: str, body: Record) -> None:
-        """An event that happened just now; those of a replay before a snapshot never come through here."""
+    def apply(self, seq: int, kind: str, body: bytes) -> None:
+        """An event that happened just now; those of a replay before a snapshot never come through here. A kind that
+        this release does not know changes nothing."""
         if seq <= self.cluster.seq:
             return
-        for take in (self._fold, *self.listeners):
-            with self.aside.guard("cluster events", f"{kind} (event {seq})"):
-                take(kind, body, seq)
+        self.cluster.seq = seq
+        name = f"{kind} (event {seq})"
+        if kind in EVENT_KINDS:
+            with self.aside.guard("cluster events", name):
+                self._tell(decode_event(kind, body), name)
 
-    def _fold(self, kind: str, body: Record, seq: int) -> None:
-        self.cluster.apply(seq, kind, body)
+    def _tell(self, event: Event, name: str) -> None:
+        """Everybody who listens, who may look at what was before, then the records. One who fails hides it from no
+        other."""
+        for listen in self.listeners:
+            with self.aside.guard("cluster events", name):
+                listen(event, self.cluster.seq)
+        with self.aside.guard("cluster events", name):
+            self.cluster.apply(event)
 
-    def set_vitals(self, workers: dict[str, Record], waiting: list[Record], figures: Record) -> None:
+    def set_vitals(
+        self, workers: dict[str, WorkerVitals], waiting: list[BarrierVitals], figures: dict[str, Any]
+    ) -> None:
         self.cluster.set_vitals(workers, waiting, figures)
         self._set_connected()
 
@@ -83,21 +97,22 @@ class ClusterBoard:
 
     def task_state(self, task_id: str) -> tuple[str, str] | None:
         """A task's status and the reason for it; None for one that the coordinator does not know."""
-        task = self.cluster.tasks.get(task_id)
-        return None if task is None else (str(task["status"]), str(task.get("reason") or ""))
+        task = self.cluster.records.tasks.get(task_id)
+        return None if task is None else (task.status.value, task.reason)
 
     def status(self) -> Status:
         """GET /api/status: uptime and start are the coordinator's, null while nothing is known of it."""
-        cluster = self.cluster
-        started = cluster.started_at
+        records = self.cluster.records
+        known = bool(records.cluster_id)
+        started = records.started_at if known else None
         now = self._clock.wall()
         return replace(
             self._status(),
             connected=self.connected,
             uptime=max(0, round(now - started)) if started is not None and self.connected else None,
-            generation=max(cluster.generations.values(), default=None),
-            term=cluster.term,
-            cluster_id=cluster.cluster_id or None,
+            generation=max(group.generation for group in records.groups.values()) if known else None,
+            term=records.term if known else None,
+            cluster_id=records.cluster_id or None,
             started_at=to_s(started),
             started_at_ms=to_ms(started),
             problem=self.problem,

@@ -3,14 +3,17 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
+from strata.cluster.checkpoints import committed_checkpoint
+from strata.cluster.events import CheckpointCommitted, CheckpointRemoved, Event
 from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.store.base import Store
 from strata.protocol.generated.telemetry_pb2 import Batch
-from strata.types.checkpoints import throughput_of
+from strata.types.checkpoints import CheckpointStatus, throughput_of
 
 __all__ = ["CheckpointKeeper"]
 
@@ -45,47 +48,33 @@ class CheckpointKeeper:
         rows = (await self._store.query(_OF_RUN, {"run": run_id})).to_pylist()
         return [_shown(row) for row in rows]
 
-    def _on_event(self, kind: str, body: dict[str, Any], seq: int) -> None:
-        if kind == "CheckpointRemoved":
-            self._on_removed(body, seq)
-        if kind != "CheckpointCommitted":
-            return
-        batch = Batch(batch_id=f"checkpoint-{self._board.cluster.cluster_id}-{seq}")
-        row = batch.checkpoints.add(
-            event_time_ms=round(body["at"] * 1000),
-            id=body["checkpoint_id"],
-            run_id=body["task_id"],
-            worker_id=body["worker_id"],
-            step=body["step"],
-            epoch=body["epoch"],
-            path=body["storage_path"],
-            size_bytes=body["size_bytes"],
-            status="completed",
-        )
-        if body["duration_s"]:
-            row.duration_s = body["duration_s"]
-        self._put(batch)
-
-    def _on_removed(self, body: dict[str, Any], seq: int) -> None:
-        batch = Batch(batch_id=f"checkpoint-{self._board.cluster.cluster_id}-{seq}")
-        for checkpoint_id in body["checkpoint_ids"]:
-            record = self._board.cluster.checkpoints.get(checkpoint_id)
-            if record is None:
-                continue
+    def _on_event(self, event: Event, seq: int) -> None:
+        known = self._board.cluster.records.checkpoints.records
+        match event:
+            case CheckpointCommitted():
+                records = [committed_checkpoint(event)]
+            case CheckpointRemoved():
+                there = [known[name] for name in event.checkpoint_ids if name in known]
+                records = [replace(one, status=CheckpointStatus.REMOVED, reason=event.reason) for one in there]
+            case _:
+                return
+        batch = Batch(batch_id=f"checkpoint-{self._board.cluster.records.cluster_id}-{seq}")
+        for record in records:
+            later_ms = record.status is CheckpointStatus.REMOVED  # it replaces the commit's row and keeps its date
             row = batch.checkpoints.add(
-                event_time_ms=round(record["created_at"] * 1000) + 1,  # it replaces the commit's row and keeps its date
-                id=checkpoint_id,
-                run_id=record["task_id"] or "",
-                worker_id=record["worker_id"] or "",
-                step=record["step"],
-                epoch=record["epoch"],
-                path=record["path"],
-                size_bytes=record["size_bytes"],
-                status="removed",
-                reason=body["reason"],
+                event_time_ms=round(record.created_at * 1000) + later_ms,
+                id=record.id,
+                run_id=record.task_id or "",
+                worker_id=record.worker_id or "",
+                step=record.step,
+                epoch=record.epoch,
+                path=record.path,
+                size_bytes=record.size_bytes,
+                status=record.status,
+                reason=record.reason,
             )
-            if record.get("duration_s"):
-                row.duration_s = record["duration_s"]
+            if record.duration_s:
+                row.duration_s = record.duration_s
         if batch.checkpoints:
             self._put(batch)
 

@@ -11,8 +11,8 @@ import grpc.aio
 from strata.errors import CoordinatorUnavailable
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.cluster.vitals import to_figures, to_vitals
 from strata.protocol.generated import control_pb2 as ct
-from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.status import from_rpc_error
 
@@ -57,7 +57,7 @@ class CoordinatorFeed:
 
     async def _follow(self, channel: grpc.aio.Channel) -> bool:
         """One life of the stream; whether anything came."""
-        request = ct.WatchRequest(from_seq=self._board.cluster.seq, cluster_id=self._board.cluster.cluster_id)
+        request = ct.WatchRequest(from_seq=self._board.cluster.seq, cluster_id=self._board.cluster.records.cluster_id)
         call: Any = ControlStub(channel).WatchState(request, metadata=self._metadata)
         came = False
         while True:
@@ -76,82 +76,13 @@ class CoordinatorFeed:
                     self._board.load(update.snapshot.seq, json.loads(update.snapshot.records_json))
             case "events":
                 for event in update.events.events:
-                    with self._board.aside.guard("cluster events", f"{event.kind} (event {event.seq})"):
-                        self._board.apply(event.seq, event.kind, json.loads(event.body_json))
+                    self._board.apply(event.seq, event.kind, event.body_json)
             case "vitals":
                 vitals = update.vitals
-                workers = {worker.worker_id: _worker(worker) for worker in vitals.workers}
-                self._board.set_vitals(workers, [_barrier(item) for item in vitals.barriers], _figures(vitals.figures))
+                workers = {worker.worker_id: to_vitals(worker) for worker in vitals.workers}
+                self._board.set_vitals(workers, list(vitals.barriers), to_figures(vitals.figures))
 
     def _lost(self, reason: str) -> None:
         if self._board.connected:
             _log.warning("the coordinator is away: %s", reason)
         self._board.set_disconnected(reason)
-
-
-def _worker(vitals: ct.WorkerVitals) -> dict[str, Any]:
-    known: dict[str, Any] = {
-        "last_heartbeat": vitals.last_heartbeat,
-        "member_state": vitals.state,
-        "assigned_shards": vitals.assigned_shards,
-    }
-    if vitals.HasField("status"):
-        status = vitals.status
-        known |= {
-            "state": pb.WorkerStatus.State.Name(status.state).lower(),
-            "current_step": status.current_step,
-            "current_epoch": status.current_epoch,
-            "current_task": status.current_task,
-            "section": status.section or None,
-            "step_time_s": status.step_time_s or None,
-            "progress": status.progress or None,
-            "dataset_id": status.dataset_id or None,
-            "samples_done": status.samples_done,
-        }
-    if vitals.HasField("resources"):
-        known["resources"] = _resources(vitals.resources)
-    return known
-
-
-_MEASURED = (
-    "cpu_percent",
-    "memory_used_bytes",
-    "disk_read_bytes",
-    "disk_write_bytes",
-    "network_rx_bytes",
-    "network_tx_bytes",
-)
-
-
-def _resources(usage: pb.ResourceUsage) -> dict[str, Any]:
-    """What its sender did not measure is null."""
-    measured = {field.name: value for field, value in usage.ListFields()}
-    return {
-        **{name: measured.get(name) for name in _MEASURED},
-        "gpu_metrics": [
-            {
-                "gpu_id": gpu.gpu_id,
-                "utilization_percent": gpu.utilization_percent,
-                "memory_used_bytes": gpu.memory_used_bytes,
-                "memory_total_bytes": gpu.memory_total_bytes,
-                "temperature_celsius": gpu.temperature_celsius or None,
-            }
-            for gpu in usage.gpu_usage
-        ],
-    }
-
-
-def _barrier(vitals: ct.BarrierVitals) -> dict[str, Any]:
-    names = ("barrier_id", "task_id", "step", "arrived", "total", "created_at", "round")
-    return {**{name: getattr(vitals, name) for name in names}, "missing": list(vitals.missing)}
-
-
-def _figures(figures: ct.CoordinatorFigures) -> dict[str, Any]:
-    """Optional fields that were not measured stay away, and so become null."""
-    scalars = {field.name: value for field, value in figures.ListFields() if isinstance(value, int | float)}
-    return {
-        **scalars,
-        "requests_by_method": dict(figures.requests_by_method),
-        "barrier_latency_buckets": list(figures.barrier_latency_buckets),
-        "barrier_bucket_bounds_ms": list(figures.barrier_bucket_bounds_ms),
-    }

@@ -12,8 +12,9 @@ from strata.clock import Clock
 from strata.errors import CheckpointNotFound, Conflict
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.cluster.board import ClusterBoard
-from strata.observatory.cluster.fold import root_of
+from strata.observatory.cluster.followed import root_of
 from strata.storage.uri import open_store
+from strata.types.checkpoints import CheckpointStatus
 
 __all__ = ["PinBook"]
 
@@ -41,13 +42,14 @@ class PinBook:
 
     async def set(self, checkpoint_id: str, *, pinned: bool) -> None:
         """Durable on return. Only what is complete can be pinned."""
-        record = self._board.cluster.checkpoints.get(checkpoint_id)
+        record = self._board.cluster.records.checkpoints.records.get(checkpoint_id)
         if record is None:
             raise CheckpointNotFound(f"no checkpoint {checkpoint_id[:80]!r} is known")
-        if record["status"] != "completed":
-            status = record["status"].replace("_", " ")
+        if not self._board.cluster.is_complete(record):
+            removed = CheckpointStatus.REMOVED if record.status is CheckpointStatus.COMPLETED else record.status
+            status = removed.replace("_", " ")
             raise Conflict(f"checkpoint {checkpoint_id} is {status}", hint="Only a completed one can be pinned.")
-        root, step = root_of(record["path"]), record["step"]
+        root, step = root_of(record.path), record.step
         catalog = self._catalog(root)
         await asyncio.to_thread(catalog.pin if pinned else catalog.unpin, step)
         await self._read(root)
@@ -59,30 +61,28 @@ class PinBook:
                     await self._read(root)
                     self._board.aside.clear("pins", root)
                     continue
-                self._board.cluster.set_pins(root, None)
+                self._board.cluster.set_store(root, None)
             await asyncio.sleep(_LOOK_S)
 
     def _due(self) -> list[str]:
         now = self._clock.monotonic()
-        newest = OrderedDict.fromkeys(
-            root_of(one["path"]) for one in reversed(self._board.cluster.checkpoints.values())
-        )
+        known = self._board.cluster.records.checkpoints.records
+        newest = OrderedDict.fromkeys(root_of(one.path) for one in reversed(known.values()))
         return [root for root in list(newest)[:_MAX_ROOTS] if now - self._read_at.get(root, -_AGAIN_S) >= _AGAIN_S]
 
     async def _read(self, root: str) -> None:
         self._read_at[root] = self._clock.monotonic()
         expected = self._completed_in(root)  # before the store is read: whatever is complete by now must be in it
         pins, steps = await asyncio.to_thread(_look, self._catalog(root))
-        self._board.cluster.set_pins(root, pins)
-        if steps:
-            self._board.cluster.mark_missing([name for name, step in expected.items() if step not in steps])
+        gone = frozenset(name for name, step in expected.items() if step not in steps) if steps else frozenset()
+        self._board.cluster.set_store(root, pins, gone)
 
     def _completed_in(self, root: str) -> dict[str, int]:
         """Ids and steps of what was saved there in our own layout."""
         return {
-            one["id"]: one["step"]
-            for one in self._board.cluster.checkpoints.values()
-            if one["status"] == "completed" and _is_ours(root, one["path"], one["step"])
+            one.id: one.step
+            for one in self._board.cluster.records.checkpoints.records.values()
+            if one.status is CheckpointStatus.COMPLETED and _is_ours(root, one.path, one.step)
         }
 
     def _catalog(self, root: str) -> Catalog:

@@ -1,20 +1,25 @@
 """The shard table as the dashboard reads it: a row per shard, with everybody who reads samples of it."""
 
-from typing import Any
+from typing import Literal, cast
 
 from strata.observatory.answers.datasets import Shard, ShardReader
-from strata.observatory.cluster.fold import Cluster
+from strata.observatory.cluster.followed import FollowedCluster
+from strata.observatory.cluster.vitals import UNHEARD, WorkerVitals
+from strata.protocol.generated import control_pb2 as ct
+from strata.types.datasets import DatasetSpec
 
 __all__ = ["shard_rows"]
 
-Record = dict[str, Any]
+Mode = Literal["lanes", "queue", "dealt"]
 
 
-def shard_rows(cluster: Cluster, spec: Record, table: Any, shown: tuple[int, int], epoch: int | None) -> list[Shard]:
-    """`table` is the coordinator's ShardTable; `shown` are the first shard and how many. A row's own worker is the one
+def shard_rows(
+    cluster: FollowedCluster, spec: DatasetSpec, table: ct.ShardTable, shown: tuple[int, int], epoch: int | None
+) -> list[Shard]:
+    """`shown` are the first shard and how many. A row's own worker is the one
     who reads most of the shard; in queue mode the one who took it last."""
-    size, total = spec["shard_size"], spec["total_samples"]
-    first, last = shown[0], min(shown[0] + shown[1], -(-total // size))
+    size, total = spec.shard_size, spec.total_samples
+    first, last = shown[0], min(shown[0] + shown[1], spec.num_shards)
     readers: dict[int, list[ShardReader]] = {}
     committed: dict[int, int] = {}
     for i, (shard, number, start, stop) in enumerate(
@@ -29,7 +34,8 @@ def shard_rows(cluster: Cluster, spec: Record, table: Any, shown: tuple[int, int
         found = readers.get(shard, [])
         start, stop = shard * size, min((shard + 1) * size, total)
         main = _main(found, table.mode)
-        vitals = cluster.vitals.get(main.worker_id, {}) if main else {}
+        vitals = cluster.vitals_of(main.worker_id) if main else UNHEARD
+        progress: float | None
         if table.mode == "queue":
             progress = 100.0 * committed.get(shard, 0) / (stop - start)
         else:
@@ -46,13 +52,13 @@ def shard_rows(cluster: Cluster, spec: Record, table: Any, shown: tuple[int, int
                 epoch=table.epoch if table.HasField("epoch") else _epoch(vitals, epoch),
                 readers=found,
                 task_id=table.task_id or None,
-                mode=table.mode or None,
+                mode=cast("Mode | None", table.mode or None),
             )
         )
     return rows
 
 
-def _reader(table: Any, number: int, start: int, stop: int) -> ShardReader:
+def _reader(table: ct.ShardTable, number: int, start: int, stop: int) -> ShardReader:
     rank = table.ranks[number]
     return ShardReader(
         worker_id=table.workers[number],
@@ -73,12 +79,12 @@ def _main(readers: list[ShardReader], mode: str) -> ShardReader | None:
     return next(one for one in readers if one.worker_id == most)
 
 
-def _epoch(vitals: Record, asked: int | None) -> int | None:
-    return asked if asked is not None else vitals.get("current_epoch")
+def _epoch(vitals: WorkerVitals, asked: int | None) -> int | None:
+    return asked if asked is not None else vitals.current_epoch
 
 
-def _progress(vitals: Record, share: int | None, epoch: int | None) -> float | None:
+def _progress(vitals: WorkerVitals, share: int | None, epoch: int | None) -> float | None:
     """In percent, of the reader's whole share: readers interleave their shards, so no finer figure is measured."""
-    if not share or "samples_done" not in vitals or epoch not in (None, vitals["current_epoch"]):
+    if not share or vitals.samples_done is None or epoch not in (None, vitals.current_epoch):
         return None
-    return min(100.0, 100.0 * float(vitals["samples_done"]) / share)
+    return min(100.0, 100.0 * vitals.samples_done / share)

@@ -8,9 +8,9 @@ inside `barrier …`, `checkpoint` or another section, else training. What nobod
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from strata.observatory.answers.timeline import AttemptRow, TaskCourse, TimeShares
+from strata.observatory.cluster.vitals import WorkerVitals
 from strata.types.tasks import TaskStatus
 
 __all__ = ["Attempt", "Course", "Facts", "activity", "course_view", "plan_shares"]
@@ -81,12 +81,12 @@ class Course:
         return self.attempts[max(self.attempts)] if self.attempts else None
 
 
-def activity(vitals: dict[str, Any]) -> str:
+def activity(vitals: WorkerVitals) -> str:
     """What a rank is doing: training, barrier, checkpoint or section."""
-    section = vitals.get("section") or ""
+    section = vitals.section or ""
     if section.startswith("barrier"):
         return "barrier"
-    if section == "checkpoint" or vitals.get("state") == "checkpointing":
+    if section == "checkpoint" or vitals.state == "checkpointing":
         return "checkpoint"
     return "section" if section else "training"
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from strata.clock import Clock
+from strata.cluster.events import Event, TaskChanged
 from strata.errors import StoreUnavailable, StrataError
 from strata.observatory.answers.timeline import TaskCourse
 from strata.observatory.background.part import cancel, spawn
@@ -19,6 +20,7 @@ from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.cluster.timeline import Attempt, Course, Facts, activity, course_view
 from strata.observatory.store.base import Store
 from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.tasks import TaskStatus
 
 __all__ = ["ATTEMPT_KIND", "CourseBook"]
 
@@ -112,26 +114,24 @@ class CourseBook:
                 self._courses.pop(next(iter(self._courses)))
         return course
 
-    def _on_event(self, kind: str, body: dict[str, Any], seq: int) -> None:
-        if kind != "TaskChanged" or body["attempt"] < 1:
+    def _on_event(self, event: Event, seq: int) -> None:
+        if not isinstance(event, TaskChanged) or event.attempt < 1:
             return
-        self._facts.pop((body["task_id"], body["attempt"]), None)  # it may have ended: its end is looked at anew
-        self._of(body["task_id"]).change(
-            body["status"], body["attempt"], body["reason"], body["at"], body.get("step", -1)
-        )
-        self._save_watched({body["task_id"]} & self._unsaved)
-        batch = Batch(batch_id=f"attempt-{self._board.cluster.cluster_id}-{seq}")
+        self._facts.pop((event.task_id, event.attempt), None)  # it may have ended: its end is looked at anew
+        self._of(event.task_id).change(event.status, event.attempt, event.reason, event.at, event.step)
+        self._save_watched({event.task_id} & self._unsaved)
+        batch = Batch(batch_id=f"attempt-{self._board.cluster.records.cluster_id}-{seq}")
         row = batch.events.add(
-            event_time_ms=round(body["at"] * 1000),
+            event_time_ms=round(event.at * 1000),
             id=batch.batch_id,
-            kind=f"{ATTEMPT_KIND}{body['status']}",
+            kind=f"{ATTEMPT_KIND}{event.status}",
             severity="info",
-            message=body["reason"],
-            task_id=body["task_id"],
-            attempt=body["attempt"],
+            message=event.reason,
+            task_id=event.task_id,
+            attempt=event.attempt,
         )
-        if body.get("step", -1) >= 0:
-            row.step = body["step"]
+        if event.step >= 0:
+            row.step = event.step
         self._queue(batch)
 
     def _queue(self, batch: Batch) -> None:
@@ -177,13 +177,12 @@ class CourseBook:
         """What the ranks of every working task are doing now. A rank that has not reached a step yet does not work."""
         cluster = self._board.cluster
         doing: dict[str, Counter[str]] = {}
-        for worker_id, worker in cluster.workers.items():
-            vitals = cluster.vitals.get(worker_id)
-            task = cluster.tasks.get(worker["task_id"])
-            if task is None or task["status"] not in ("running", "stopping") or worker["state"] != "ready":
-                continue
-            if vitals and vitals.get("current_step"):
-                doing.setdefault(worker["task_id"], Counter())[activity(vitals)] += 1
+        for worker in cluster.records.workers.values():
+            vitals = cluster.vitals_of(worker.worker_id)
+            task = cluster.records.tasks.get(worker.task_id)
+            works = task is not None and task.status in (TaskStatus.RUNNING, TaskStatus.STOPPING)
+            if works and worker.alive and vitals.current_step:
+                doing.setdefault(worker.task_id, Counter())[activity(vitals)] += 1
         for task_id, counts in doing.items():
             self._of(task_id).watch(counts, seconds)
             self._unsaved.add(task_id)
@@ -220,6 +219,6 @@ class CourseBook:
     def _so_far(self, task_id: str, first: Facts) -> Facts:
         """Of an attempt that lasts only the end moves, and its ranks say where they are."""
         cluster = self._board.cluster
-        mine = [name for name, worker in cluster.workers.items() if worker["task_id"] == task_id]
-        steps = [cluster.vitals.get(name, {}).get("current_step") or 0 for name in mine]
+        mine = [worker.worker_id for worker in cluster.records.workers.values() if worker.task_id == task_id]
+        steps = [cluster.vitals_of(name).current_step or 0 for name in mine]
         return replace(first, top_step=max(steps, default=0) or first.top_step)

@@ -3,15 +3,23 @@
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from strata.cluster import datasets as registered
+from strata.cluster import members
+from strata.cluster import tasks as records
+from strata.cluster.barriers import barrier_key
 from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.answers.cluster import Barrier, SystemMetrics
 from strata.observatory.answers.datasets import Dataset
 from strata.observatory.answers.tasks import Budget, Task
-from strata.observatory.answers.workers import GpuMetrics, Resources, Worker, WorkerStatus
-from strata.observatory.cluster.fold import Cluster, Record, root_of
+from strata.observatory.answers.workers import Worker, WorkerStatus
+from strata.observatory.cluster.followed import FollowedCluster, root_of
+from strata.observatory.cluster.queues import queue_views
+from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.records.times import to_ms, to_s
-from strata.types.checkpoints import throughput_of
-from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, loss_budget
+from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
+from strata.types.datasets import DatasetSpec
+from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskStatus, loss_budget
+from strata.types.workers import MemberState
 
 __all__ = ["barriers", "checkpoints", "datasets", "metrics", "tasks", "workers"]
 
@@ -22,74 +30,76 @@ _STATUS: dict[str, WorkerStatus] = {
     "recovering": "recovering",
     "error": "failed",
 }
+Record = TypeVar("Record")
 View = TypeVar("View")
 
 
-def workers(cluster: Cluster) -> list[Worker]:
+def workers(cluster: FollowedCluster) -> list[Worker]:
     """Everybody who is alive or died; those who left in peace are gone."""
-    present = [worker for worker in cluster.workers.values() if worker["state"] != "left"]
-    ordered = sorted(present, key=lambda worker: (worker["task_id"], worker["rank"]))
-    return _each(cluster, "worker_id", ordered, _worker)
+    present = [worker for worker in cluster.records.workers.values() if worker.state is not MemberState.LEFT]
+    ordered = sorted(present, key=lambda worker: (worker.task_id, worker.rank))
+    return _each(cluster, ordered, lambda worker: f"worker {worker.worker_id}", _worker)
 
 
-def _worker(cluster: Cluster, worker: Record) -> Worker:
-    vitals = cluster.vitals.get(worker["worker_id"], {})
-    state = vitals.get("state") or "unknown"
-    lost = worker["state"] == "lost"
-    heartbeat = vitals.get("last_heartbeat") or worker["joined_at"]
+def _worker(cluster: FollowedCluster, worker: members.Worker) -> Worker:
+    vitals = cluster.vitals_of(worker.worker_id)
+    state = vitals.state or "unknown"
+    lost = worker.state is MemberState.LOST
+    heartbeat = vitals.last_heartbeat or worker.joined_at
     return Worker(
-        id=worker["worker_id"],
-        ip=worker["metadata"].get("ip") or worker["hostname"],
-        port=worker["port"],
+        id=worker.worker_id,
+        ip=worker.metadata.get("ip") or worker.hostname,
+        port=worker.port,
         status="failed" if lost else _status(cluster, worker, vitals),
         state="lost" if lost else state,
-        member_state=worker["state"] if lost else vitals.get("member_state") or worker["state"],
-        gpu_count=worker["gpu_count"],
+        member_state=worker.state if lost else vitals.member_state or worker.state,
+        gpu_count=worker.gpu_count,
         last_heartbeat=to_s(heartbeat),
         last_heartbeat_ms=to_ms(heartbeat),
-        assigned_shards=vitals.get("assigned_shards"),
-        current_epoch=vitals.get("current_epoch"),
-        current_step=vitals.get("current_step"),
-        current_task=vitals.get("current_task") or worker["task_id"] or None,
-        rank=worker["rank"],
-        host=worker["hostname"] or None,
-        resources=_resources(vitals.get("resources")),
-        section=vitals.get("section"),
-        step_time_s=vitals.get("step_time_s"),
-        reason=worker["reason"] or None,
-        incarnation=worker["incarnation"] or None,
-        generation=cluster.generations.get(worker["task_id"]),
-        agent_id=worker["agent_id"] or None,
+        assigned_shards=vitals.assigned_shards,
+        current_epoch=vitals.current_epoch,
+        current_step=vitals.current_step,
+        current_task=vitals.current_task or worker.task_id or None,
+        rank=worker.rank,
+        host=worker.hostname or None,
+        resources=vitals.resources,
+        section=vitals.section,
+        step_time_s=vitals.step_time_s,
+        reason=worker.reason or None,
+        incarnation=worker.incarnation or None,
+        generation=cluster.records.world(worker.task_id).generation,
+        agent_id=worker.agent_id or None,
     )
 
 
-def _resources(usage: Record | None) -> Resources | None:
-    if usage is None:
-        return None
-    return Resources(**{**usage, "gpu_metrics": [GpuMetrics(**gpu) for gpu in usage["gpu_metrics"]]})
-
-
-def _status(cluster: Cluster, worker: Record, vitals: Record) -> WorkerStatus:
+def _status(cluster: FollowedCluster, worker: members.Worker, vitals: WorkerVitals) -> WorkerStatus:
     """Who starts anew in a later attempt recovers until it trains: its task is not idle, it is being repaired."""
-    state = vitals.get("state") or "unknown"
-    attempt = cluster.tasks.get(worker["task_id"], {}).get("attempt", 0)
-    if attempt > 1 and state in ("unknown", "initializing"):
+    state = vitals.state or "unknown"
+    task = cluster.records.tasks.get(worker.task_id)
+    if task is not None and task.attempt > 1 and state in ("unknown", "initializing"):
         return "recovering"
     return _STATUS.get(state, "idle")
 
 
-def tasks(cluster: Cluster) -> list[Task]:
+def tasks(cluster: FollowedCluster) -> list[Task]:
     """Newest first."""
-    members: dict[str, list[Record]] = {}
-    for worker in cluster.workers.values():
-        members.setdefault(worker["task_id"], []).append(worker)
-    tasks = [{**task, "members": members.get(task["task_id"], [])} for task in cluster.tasks.values()]
-    found = _each(cluster, "task_id", tasks, _task)
-    return sorted(found, key=lambda task: task.submitted_at_ms or 0, reverse=True)
+    workers: dict[str, list[members.Worker]] = {}
+    for worker in cluster.records.workers.values():
+        workers.setdefault(worker.task_id, []).append(worker)
+    ordered = sorted(cluster.records.tasks.values(), key=lambda task: task.submitted_at, reverse=True)
+    return _each(
+        cluster,
+        ordered,
+        lambda task: f"task {task.task_id}",
+        lambda cluster, task: _task(cluster, task, workers.get(task.task_id, [])),
+    )
 
 
 def _each(
-    cluster: Cluster, name: str, records: Iterable[Record], view: Callable[[Cluster, Record], View]
+    cluster: FollowedCluster,
+    records: Iterable[Record],
+    name: Callable[[Record], str],
+    view: Callable[[FollowedCluster, Record], View],
 ) -> list[View]:
     """The view of each. One that cannot be made (an earlier release wrote something else) must not hide the others."""
     shown = []
@@ -97,141 +107,139 @@ def _each(
         try:
             shown.append(view(cluster, record))
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-            cluster.unshown[f"{name} {record.get(name)}"] = f"{type(error).__name__}: {error}"
+            cluster.unshown[name(record)] = f"{type(error).__name__}: {error}"
     return shown
 
 
-def _task(cluster: Cluster, task: Record) -> Task:
-    members = task["members"]
-    known = [cluster.vitals.get(worker["worker_id"], {}).get("progress") for worker in members]
+def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Worker]) -> Task:
+    known = [cluster.vitals_of(worker.worker_id).progress for worker in workers]
     measured = [progress for progress in known if progress is not None]
-    progress = 100.0 if task["status"] == "completed" else max(measured, default=None)
     return Task(
-        id=task["task_id"],
-        name=task["name"],
-        type=task["type"],
-        status=task["status"],
-        worker_ids=[worker["worker_id"] for worker in sorted(members, key=lambda worker: worker["rank"])],
-        dataset_id=task["dataset_id"] or None,
-        submitted_at=to_s(task["submitted_at"]),
-        submitted_at_ms=to_ms(task["submitted_at"]),
-        started_at=to_s(task["started_at"]),
-        started_at_ms=to_ms(task["started_at"]),
-        completed_at=to_s(task["completed_at"]),
-        completed_at_ms=to_ms(task["completed_at"]),
-        progress=progress,
-        config=task["config"],
-        attempt=task["attempt"],
-        reason=task["reason"],
-        worker_count=task["worker_count"],
-        launcher=task["launcher"],
-        max_restarts=task["max_restarts"],
+        id=task.task_id,
+        name=task.spec.name,
+        type=task.spec.type,
+        status=task.status,
+        worker_ids=[worker.worker_id for worker in sorted(workers, key=lambda worker: worker.rank)],
+        dataset_id=task.spec.dataset_id or None,
+        submitted_at=to_s(task.submitted_at),
+        submitted_at_ms=to_ms(task.submitted_at),
+        started_at=to_s(task.started_at),
+        started_at_ms=to_ms(task.started_at),
+        completed_at=to_s(task.completed_at),
+        completed_at_ms=to_ms(task.completed_at),
+        progress=100.0 if task.status is TaskStatus.COMPLETED else max(measured, default=None),
+        config=cluster.config_of(task.task_id),
+        attempt=task.attempt,
+        reason=task.reason,
+        worker_count=task.spec.worker_count,
+        launcher=task.spec.launcher,
+        max_restarts=task.spec.max_restarts,
         budget=_budget(task),
     )
 
 
-def _budget(task: Record) -> Budget:
+def _budget(task: records.Task) -> Budget:
     """How much of a task's restarts is used: failures of its own, and losses (kills from outside, lost hosts)."""
-    course = task["course"]
     return Budget(
-        failures=course.get("failures", 0),
-        max_failures=task["max_restarts"],
-        failures_in_a_row=course.get("stalled", 0),
+        failures=task.course.failures,
+        max_failures=task.spec.max_restarts,
+        failures_in_a_row=task.course.stalled,
         max_failures_in_a_row=MAX_STALLED - 1,
-        losses=course.get("losses", 0),
-        max_losses=loss_budget(task["max_restarts"]),
-        losses_in_all=course.get("preemptions", 0),
+        losses=task.course.losses,
+        max_losses=loss_budget(task.spec.max_restarts),
+        losses_in_all=task.course.preemptions,
         window_s=LOSS_WINDOW_S,
     )
 
 
-def datasets(cluster: Cluster) -> list[Dataset]:
-    return _each(cluster, "dataset_id", cluster.datasets.values(), _dataset)
+def datasets(cluster: FollowedCluster) -> list[Dataset]:
+    found = cluster.records.datasets.values()
+    return _each(cluster, found, lambda dataset: f"dataset {dataset.spec.dataset_id}", _dataset)
 
 
-def _dataset(cluster: Cluster, spec: Record) -> Dataset:
-    queues = cluster.queues.views(spec["dataset_id"])
+def _dataset(cluster: FollowedCluster, dataset: registered.Dataset) -> Dataset:
+    spec = dataset.spec
+    queues = queue_views(cluster.records, spec.dataset_id)
     epoch, progress = _reading(cluster, spec)
     if queues:  # its readers count what they read; the queue knows what counts
         newest = queues[-1]
         epoch, progress = newest.epoch, 100.0 * newest.committed_samples / newest.num_samples
     return Dataset(
-        id=spec["dataset_id"],
-        name=spec["metadata"].get("name") or spec["dataset_id"],
-        total_samples=spec["total_samples"],
-        shard_size=spec["shard_size"],
-        shard_count=-(-spec["total_samples"] // spec["shard_size"]),
-        format=spec["format"],
-        shuffle=spec["shuffle"],
-        seed=spec["seed"],
-        path=spec["path"],
-        registered_at=to_s(spec["registered_at"]),
-        registered_at_ms=to_ms(spec["registered_at"]),
+        id=spec.dataset_id,
+        name=spec.metadata.get("name") or spec.dataset_id,
+        total_samples=spec.total_samples,
+        shard_size=spec.shard_size,
+        shard_count=spec.num_shards,
+        format=spec.format,
+        shuffle=spec.shuffle,
+        seed=spec.seed,
+        path=spec.path,
+        registered_at=to_s(dataset.registered_at),
+        registered_at_ms=to_ms(dataset.registered_at),
         epoch=epoch,
         progress=progress,
         queues=queues,
-        metadata=spec["metadata"],
+        metadata=dict(spec.metadata),
     )
 
 
-def _reading(cluster: Cluster, spec: Record) -> tuple[int | None, float | None]:
+def _reading(cluster: FollowedCluster, spec: DatasetSpec) -> tuple[int | None, float | None]:
     """The epoch that its readers are in, and how much of it they have read, in percent."""
-    readers = [
-        vitals
-        for worker_id, vitals in cluster.vitals.items()
-        if vitals.get("dataset_id") == spec["dataset_id"] and cluster.workers.get(worker_id, {}).get("state") == "ready"
-    ]
+    alive = [worker.worker_id for worker in cluster.records.workers.values() if worker.alive]
+    readers = [vitals for name in alive if (vitals := cluster.vitals_of(name)).dataset_id == spec.dataset_id]
     if not readers:
         return None, None
-    epoch = max(reader["current_epoch"] for reader in readers)
-    done = sum(reader["samples_done"] for reader in readers if reader["current_epoch"] == epoch)
-    return epoch, min(100.0, 100.0 * done / spec["total_samples"])
+    epoch = max(reader.current_epoch or 0 for reader in readers)
+    done = sum(reader.samples_done or 0 for reader in readers if reader.current_epoch == epoch)
+    return epoch, min(100.0, 100.0 * done / spec.total_samples)
 
 
-def checkpoints(cluster: Cluster) -> list[Checkpoint]:
+def checkpoints(cluster: FollowedCluster) -> list[Checkpoint]:
     """Newest first."""
-    found = sorted(cluster.checkpoints.values(), key=lambda record: record["created_at"], reverse=True)
-    return _each(cluster, "id", found, _checkpoint)
+    found = sorted(cluster.records.checkpoints.records.values(), key=lambda record: record.created_at, reverse=True)
+    return _each(cluster, found, lambda record: f"checkpoint {record.id}", _checkpoint)
 
 
-def _checkpoint(cluster: Cluster, record: Record) -> Checkpoint:
-    pins = cluster.pins.get(root_of(record["path"]))
+def _checkpoint(cluster: FollowedCluster, record: CheckpointInfo) -> Checkpoint:
+    pins = cluster.pins.get(root_of(record.path))
+    complete = cluster.is_complete(record)
+    gone = record.status is CheckpointStatus.COMPLETED and not complete
     return Checkpoint(
-        id=record["id"],
-        step=record["step"],
-        epoch=record["epoch"],
-        size=record["size_bytes"],
-        path=record["path"],
-        created_at=to_s(record["created_at"]),
-        created_at_ms=to_ms(record["created_at"]),
-        worker_id=record["worker_id"],
-        status=record["status"],
-        task_id=record["task_id"],
-        duration_s=record.get("duration_s"),
-        throughput=throughput_of(record["size_bytes"], record.get("duration_s")),
-        verified=record.get("verified"),
-        verified_at=to_s(record.get("verified_at")),
-        verified_at_ms=to_ms(record.get("verified_at")),
-        pinned=None if pins is None else record["status"] == "completed" and record["step"] in pins,
-        reason=record.get("reason") or None,
+        id=record.id,
+        step=record.step,
+        epoch=record.epoch,
+        size=record.size_bytes,
+        path=record.path,
+        created_at=to_s(record.created_at),
+        created_at_ms=to_ms(record.created_at),
+        worker_id=record.worker_id,
+        status=CheckpointStatus.REMOVED if gone else record.status,
+        task_id=record.task_id,
+        duration_s=record.duration_s,
+        throughput=record.throughput,
+        verified=record.verified,
+        verified_at=to_s(record.verified_at),
+        verified_at_ms=to_ms(record.verified_at),
+        pinned=None if pins is None else complete and record.step in pins,
+        reason="no longer in its store" if gone else record.reason or None,
     )
 
 
-def barriers(cluster: Cluster) -> list[Barrier]:
-    """Those that wait, then the last outcomes, newest first."""
+def barriers(cluster: FollowedCluster) -> list[Barrier]:
+    """Those that wait, then the last that ended, newest first."""
     waiting = [
         Barrier(
-            id=f"{item['task_id']}/{item['barrier_id']}/{item['step']}/{item['round']}",
-            name=item["barrier_id"],
-            arrived=item["arrived"],
-            total=item["total"],
+            id=barrier_key(item.task_id, item.barrier_id, item.step, item.round),
+            name=item.barrier_id,
+            arrived=item.arrived,
+            total=item.total,
             status="waiting",
-            created_at=to_s(item["created_at"]),
-            created_at_ms=to_ms(item["created_at"]),
-            missing=item["missing"],
+            created_at=to_s(item.created_at),
+            created_at_ms=to_ms(item.created_at),
+            missing=list(item.missing),
             reason=None,
-            step=item["step"],
-            task_id=item["task_id"] or None,
+            step=item.step,
+            task_id=item.task_id or None,
             wait_ms=None,
         )
         for item in cluster.waiting
@@ -239,29 +247,29 @@ def barriers(cluster: Cluster) -> list[Barrier]:
     open_ids = {barrier.id for barrier in waiting}
     ended = [
         Barrier(
-            id=item["key"],
-            name=item["barrier_id"],
-            arrived=item["arrived"],
-            total=item["total"],
-            status=item["status"],
-            created_at=to_s(item["created_at"]),
-            created_at_ms=to_ms(item["created_at"]),
-            missing=item["missing"],
-            reason=item["reason"] or None,
-            step=item["step"],
-            task_id=item["task_id"] or None,
-            wait_ms=max(0, round((item["ended_at"] - item["created_at"]) * 1000)),
+            id=key,
+            name=item.barrier_id,
+            arrived=item.arrived,
+            total=item.total,
+            status="broken" if item.broken else "complete",
+            created_at=to_s(item.created_at),
+            created_at_ms=to_ms(item.created_at),
+            missing=list(item.missing),
+            reason=item.reason or None,
+            step=item.step,
+            task_id=item.task_id or None,
+            wait_ms=max(0, round((item.ended_at - item.created_at) * 1000)),
         )
-        for item in reversed(cluster.outcomes.values())
-        if item["key"] not in open_ids
+        for key, item in reversed(cluster.records.barriers.items())
+        if key not in open_ids
     ]
     return [*waiting, *ended]
 
 
-def metrics(cluster: Cluster) -> SystemMetrics:
+def metrics(cluster: FollowedCluster) -> SystemMetrics:
     """Measured by the coordinator over its sliding window; counts are of the workers that are alive."""
-    alive = [worker for worker in cluster.workers.values() if worker["state"] not in ("left", "lost")]
-    doing = [_status(cluster, worker, cluster.vitals.get(worker["worker_id"], {})) for worker in alive]
+    alive = [worker for worker in cluster.records.workers.values() if worker.alive]
+    doing = [_status(cluster, worker, cluster.vitals_of(worker.worker_id)) for worker in alive]
     figures = cluster.figures
     return SystemMetrics(
         checkpoint_throughput=figures.get("checkpoint_mb_per_s"),

@@ -1,6 +1,6 @@
 """Datasets: list, register, their shards, a look at their samples."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -86,7 +86,7 @@ def datasets_router(parts: Parts) -> APIRouter:
         if worker_id:  # what others read, or what the files hold, would pass for what this worker reads
             note = f"Worker {worker_id[:80]} has reported no samples of this dataset."
             return answer(shape_preview(dataset_id, {"rows": []}, n, None, note))
-        rows = await parts.files.preview(spec["path"], spec["format"], count=n, epoch=0, seed=spec["seed"])
+        rows = await parts.files.preview(spec.path, spec.format, count=n, epoch=0, seed=spec.seed)
         note = "No worker has reported samples yet: this is the start of the first epoch, read from the files."
         return answer(shape_preview(dataset_id, {**rows, "rows": rows}, n, None, note))
 
@@ -115,8 +115,8 @@ async def _spec(body: RegisterDataset, readers: FileReaders) -> DatasetSpec:
     )
 
 
-def _known(parts: Parts, dataset_id: str) -> dict[str, Any]:
-    spec = parts.board.cluster.datasets.get(dataset_id)
-    if spec is None:
+def _known(parts: Parts, dataset_id: str) -> DatasetSpec:
+    dataset = parts.board.cluster.records.datasets.get(dataset_id)
+    if dataset is None:
         raise UnknownDataset(f"no dataset {dataset_id[:80]!r} is registered")
-    return spec
+    return dataset.spec

@@ -1,5 +1,6 @@
 """The observatory and the cluster it follows as Prometheus text."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -107,6 +108,10 @@ class _Families(Collector):
         yield _by_status("strata_workers", "Workers by status", workers)
         yield _by_status("strata_tasks", "Tasks by status", views.tasks(cluster))
         yield _by_status("strata_checkpoints", "Checkpoints by status", views.checkpoints(cluster))
+        agents = GaugeMetricFamily("strata_agents", "Agents by state", labels=["state"])
+        for state, count in sorted(Counter(agent.state for agent in cluster.records.agents.values()).items()):
+            agents.add_metric([state], count)
+        yield agents
         measured = [(one, one.resources) for one in workers if one.state != "lost" and one.resources is not None]
         yield from _resources(measured)
         figures = cluster.figures

@@ -51,7 +51,7 @@ def tasks_router(parts: Parts) -> APIRouter:
 
     @router.get("/api/tasks/{task_id}/course")
     async def course(task_id: str) -> Answer[TaskCourse]:
-        if task_id not in parts.board.cluster.tasks:
+        if task_id not in parts.board.cluster.records.tasks:
             raise UnknownTask(f"no task {task_id[:80]!r} is known")
         return answer(await parts.courses.view(task_id))
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from strata.cluster import events as e
 from strata.observatory.alerts.cluster_rules import ClusterDetector, find_stalled, from_event
 from strata.observatory.answers.runs import RunInfo
 from strata.observatory.answers.workers import Worker
@@ -35,13 +36,14 @@ def test_late_heartbeats() -> None:
 
 
 def test_events_that_people_want_to_know() -> None:
-    lost = {"task_id": "t1", "generation": 2, "worker_ids": ["w1"], "reasons": ["SIGKILL"], "left": False, "at": 1.0}
-    assert [finding.message for finding in from_event("MembersLost", lost)] == ["worker w1 is lost: SIGKILL"]
-    assert from_event("MembersLost", {**lost, "left": True}) == []
-    failed = {"task_id": "t1", "status": "failed", "reason": "gave up", "at": 1.0}
-    assert from_event("TaskChanged", failed)[0].severity == "critical"
-    assert from_event("TaskChanged", {**failed, "status": "running"}) == []
-    assert from_event("CheckpointAborted", {"attempt": "a", "reason": "r"})[0].kind == "checkpoint_failed"
+    lost = e.MembersLost(task_id="t1", generation=2, worker_ids=("w1",), reasons=("SIGKILL",), left=False, at=1.0)
+    assert [finding.message for finding in from_event(lost)] == ["worker w1 is lost: SIGKILL"]
+    assert from_event(replace(lost, left=True)) == []
+    failed = e.TaskChanged(task_id="t1", status="failed", attempt=1, reason="gave up", at=1.0)
+    assert from_event(failed)[0].severity == "critical"
+    assert from_event(replace(failed, status="running")) == []
+    aborted = e.CheckpointAborted(attempt="a", reason="r", missing=(), at=1.0)
+    assert from_event(aborted)[0].kind == "checkpoint_failed"
 
 
 def test_a_run_that_goes_silent_while_it_should_run() -> None:
@@ -68,10 +70,10 @@ def test_a_run_that_goes_silent_while_it_should_run() -> None:
 
 def test_a_rank_that_makes_no_step_is_a_hang() -> None:
     reason = "rank 2 has made no step for over 60 s (step 41)"
-    body = {"task_id": "t1", "status": "running", "attempt": 1, "reason": reason, "at": 1.0}
-    assert from_event("TaskChanged", body) == [], "a sentence is for people: anybody's last words may read like it"
-    body |= {"stuck_rank": 2, "stuck_step": 41}
-    (finding,) = from_event("TaskChanged", body)
+    changed = e.TaskChanged(task_id="t1", status="running", attempt=1, reason=reason, at=1.0)
+    assert from_event(changed) == [], "a sentence is for people: anybody's last words may read like it"
+    changed = replace(changed, stuck_rank=2, stuck_step=41)
+    (finding,) = from_event(changed)
     assert (finding.kind, finding.severity, finding.rank, finding.step) == ("hang", "critical", 2, 41)
-    (later,) = from_event("TaskChanged", {**body, "reason": reason.replace("60 s", "1 min")})
+    (later,) = from_event(replace(changed, reason=reason.replace("60 s", "1 min")))
     assert later.subject == finding.subject

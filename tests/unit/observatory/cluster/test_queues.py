@@ -2,27 +2,28 @@
 
 import json
 import random
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from strata.cluster.events import TaskChanged, encode_event
+from strata.cluster.events import TaskChanged
 from strata.cluster.snapshot import dump_cluster
 from strata.observatory.answers.datasets import DatasetQueue
 from strata.observatory.cluster import views
-from strata.observatory.cluster.fold import Cluster
+from strata.observatory.cluster.followed import FollowedCluster
 from strata.types.queues import QueueStatus
 from tests.unit.coordinator.state.test_queue_schedules import SAMPLES, SHARD, Job
 
 
-def followed(job: Job, since: int = 0, cluster: Cluster | None = None) -> Cluster:
-    cluster = cluster or Cluster()
-    for seq, event in enumerate(job.cluster.events[since:], since + 1):
-        cluster.apply(seq, type(event).__name__, json.loads(encode_event(event)))
+def followed(job: Job, since: int = 0, cluster: FollowedCluster | None = None) -> FollowedCluster:
+    cluster = cluster or FollowedCluster()
+    for event in job.cluster.events[since:]:
+        cluster.apply(event)
     return cluster
 
 
-def shown(cluster: Cluster) -> DatasetQueue | None:
+def shown(cluster: FollowedCluster) -> DatasetQueue | None:
     queues = views.datasets(cluster)[0].queues
     return queues[0] if queues else None
 
@@ -64,8 +65,8 @@ def test_any_history_gives_the_coordinators_numbers(seed: int) -> None:
     assert {name: getattr(told, name) for name in expected(job)} == expected(job)
     assert (told.num_samples, told.num_shards, told.task_id) == (SAMPLES, -(-SAMPLES // SHARD), None)
 
-    snapshot = Cluster()
-    snapshot.load(len(job.cluster.events), json.loads(json.dumps(dump_cluster(job.cluster.state.cluster))))
+    snapshot = FollowedCluster()
+    snapshot.load(len(job.cluster.events), json.loads(json.dumps(dump_cluster(job.cluster.state.cluster))), nullcontext)
     assert shown(snapshot) == told, "a page opened later sees the same"
     before = len(job.cluster.events)
     job.read(job.names[0], 1)
@@ -101,7 +102,7 @@ def test_the_queue_of_a_task_waits_for_its_resumption_and_ends_with_its_completi
     assert told is not None
     assert (told.task_id, told.workers) == ("t1", {"w0": 1})
     ended = TaskChanged(task_id="t1", status=status, attempt=1, reason="", at=9.0)
-    cluster.apply(999, "TaskChanged", json.loads(encode_event(ended)))
+    cluster.apply(ended)
     job.cluster.state.cluster.evolve(ended)
     assert (shown(cluster) is not None) is stays
     assert (("t1", "d") in job.cluster.state.queues.queues) is stays

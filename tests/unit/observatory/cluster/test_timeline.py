@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from strata.observatory.answers.timeline import TaskCourse, TimeShares
 from strata.observatory.cluster.timeline import Course, Facts, activity, course_view, plan_shares
+from strata.observatory.cluster.vitals import WorkerVitals
 
 
 def killed_once() -> Course:
@@ -117,11 +118,11 @@ def test_a_replayed_event_changes_nothing() -> None:
 
 
 def test_activity_of_a_rank() -> None:
-    assert activity({"state": "training", "section": None}) == "training"
-    assert activity({"state": "training", "section": "barrier epoch-3"}) == "barrier"
-    assert activity({"state": "training", "section": "checkpoint"}) == "checkpoint"
-    assert activity({"state": "checkpointing"}) == "checkpoint"
-    assert activity({"state": "training", "section": "eval"}) == "section"
+    assert activity(WorkerVitals(state="training", section=None)) == "training"
+    assert activity(WorkerVitals(state="training", section="barrier epoch-3")) == "barrier"
+    assert activity(WorkerVitals(state="training", section="checkpoint")) == "checkpoint"
+    assert activity(WorkerVitals(state="checkpointing")) == "checkpoint"
+    assert activity(WorkerVitals(state="training", section="eval")) == "section"
 
 
 @given(

@@ -8,13 +8,19 @@ import pyarrow as pa
 import pytest
 
 from strata.clock import ManualClock
+from strata.cluster.events import TaskChanged, encode_event
+from strata.cluster.members import Worker
+from strata.cluster.tasks import Task
 from strata.errors import StoreUnavailable
 from strata.observatory.answers.status import Status
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.cluster.timelines import CourseBook
+from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.tasks import TaskStatus
+from strata.types.workers import MemberState
 from tests.support.answers import partly
 
 
@@ -73,12 +79,15 @@ class World:
 
     def change(self, status: str, attempt: int, at: float, step: int = -1, reason: str = "") -> None:
         self.seq += 1
-        body = {"task_id": "t1", "status": status, "attempt": attempt, "reason": reason, "at": at, "step": step}
-        self.board.apply(self.seq, "TaskChanged", body)
+        event = TaskChanged(task_id="t1", status=status, attempt=attempt, reason=reason, at=at, step=step)
+        self.board.apply(self.seq, "TaskChanged", encode_event(event))
 
     def rank(self, name: str, **vitals: Any) -> None:
-        self.board.cluster.workers[name] = {"task_id": "t1", "state": "ready"}
-        self.board.cluster.vitals[name] = vitals
+        self.board.cluster.records.workers[name] = partly(Worker, worker_id=name, task_id="t1", state=MemberState.READY)
+        self.board.cluster.vitals[name] = WorkerVitals(**vitals)
+
+    def status(self, status: TaskStatus) -> None:
+        self.board.cluster.records.tasks["t1"] = partly(Task, task_id="t1", status=status)
 
 
 async def test_attempts_are_kept_and_found_again() -> None:
@@ -143,8 +152,7 @@ async def test_an_attempt_may_begin_while_the_store_is_asked() -> None:
 async def test_ranks_are_looked_at_only_while_they_work() -> None:
     world = World(EventStore())
     world.change("running", 1, 100.0)
-    cluster = world.board.cluster
-    cluster.tasks["t1"] = {"status": "running"}
+    world.status(TaskStatus.RUNNING)
     world.rank("w0", current_step=0)
     world.courses.look(1.0)
     world.rank("w0", current_step=5, section="barrier epoch-0")
@@ -156,7 +164,7 @@ async def test_ranks_are_looked_at_only_while_they_work() -> None:
     assert shares is not None
     assert shares.training_s == pytest.approx(shares.barrier_s)
     assert shares.training_s
-    cluster.tasks["t1"] = {"status": "recovering"}
+    world.status(TaskStatus.RECOVERING)
     world.courses.look(5.0)
     later = (await world.courses.view("t1")).shares
     assert later is not None
@@ -168,7 +176,7 @@ async def test_what_ranks_were_seen_doing_outlives_a_restart() -> None:
     world = World(store)
     await world.courses.start()
     world.change("running", 1, 100.0)
-    world.board.cluster.tasks["t1"] = {"status": "running", "started_at": 100.0}
+    world.status(TaskStatus.RUNNING)
     world.rank("w0", current_step=5, section="")
     for _ in range(50):
         world.courses.look(1.0)

@@ -1,21 +1,24 @@
-"""The fold of the coordinator's events, and the shapes that REST shows."""
+"""The records of the followed cluster in the shapes that REST shows."""
 
 import json
 
 from strata.clock import ManualClock
 from strata.cluster import events as ev
+from strata.cluster.snapshot import dump_cluster
 from strata.observatory.answers.status import Status
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster import views
 from strata.observatory.cluster.board import ClusterBoard
-from strata.observatory.cluster.fold import Cluster, root_of
+from strata.observatory.cluster.followed import FollowedCluster, root_of
+from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.stream.broadcaster import Broadcaster
+from strata.protocol.generated.control_pb2 import BarrierVitals
 from tests.support.answers import partly
 
 
-def told(cluster: Cluster, *events: ev.Event) -> Cluster:
-    for seq, event in enumerate(events, cluster.seq + 1):
-        cluster.apply(seq, type(event).__name__, json.loads(ev.encode_event(event)))
+def told(cluster: FollowedCluster, *events: ev.Event) -> FollowedCluster:
+    for event in events:
+        cluster.apply(event)
     return cluster
 
 
@@ -33,9 +36,9 @@ def lost(worker_id: str, *, left: bool = False) -> ev.MembersLost:
 
 
 def test_workers_join_die_and_leave() -> None:
-    cluster = told(Cluster(), joined("w1", 1, 1), joined("w0", 0, 2))
+    cluster = told(FollowedCluster(), joined("w1", 1, 1), joined("w0", 0, 2))
     cluster.set_vitals(
-        {"w0": {"state": "training", "member_state": "ready", "current_step": 7, "last_heartbeat": 102.25}}, [], {}
+        {"w0": WorkerVitals(state="training", member_state="ready", current_step=7, last_heartbeat=102.25)}, [], {}
     )
     shown = views.workers(cluster)
     assert [(one.id, one.rank, one.status) for one in shown] == [("w0", 0, "active"), ("w1", 1, "idle")]
@@ -51,7 +54,7 @@ def test_workers_join_die_and_leave() -> None:
 
 
 def test_what_nobody_measured_is_null() -> None:
-    shown = views.metrics(Cluster())
+    shown = views.metrics(FollowedCluster())
     assert shown.checkpoint_throughput is None
     assert shown.barrier_latency_p99 is None
     assert shown.active_workers == 0
@@ -69,7 +72,7 @@ def test_a_checkpoint_from_begin_to_commit_and_one_that_fails() -> None:
         checkpoint_id="c1", task_id="t1", attempt="a1", worker_id="w0", step=5, epoch=1, storage_path="p",
         size_bytes=4_000_000, type=0, duration_s=2.0, metadata={}, at=12.0,
     )  # fmt: skip
-    cluster = told(Cluster(), begun("a1", "c1"), vote)
+    cluster = told(FollowedCluster(), begun("a1", "c1"), vote)
     assert views.checkpoints(cluster)[0].status == "in_progress"
     assert views.checkpoints(cluster)[0].size == 500
     told(cluster, done, begun("a2", "c2"))
@@ -82,9 +85,11 @@ def test_a_checkpoint_from_begin_to_commit_and_one_that_fails() -> None:
 
 
 def test_barriers_wait_complete_and_break() -> None:
-    cluster = Cluster()
-    waiting = {"barrier_id": "e0", "task_id": "t1", "step": 1, "arrived": 1, "total": 2, "created_at": 5.0, "round": 1}
-    cluster.set_vitals({}, [{**waiting, "missing": ["w1"]}], {})
+    cluster = FollowedCluster()
+    waiting = BarrierVitals(
+        barrier_id="e0", task_id="t1", step=1, arrived=1, total=2, created_at=5.0, round=1, missing=["w1"]
+    )
+    cluster.set_vitals({}, [waiting], {})
     assert views.barriers(cluster)[0].status == "waiting"
     released = ev.BarrierReleased(
         task_id="t1", barrier_id="e0", step=1, round=1, generation=1, worker_ids=("w0", "w1"), request_ids=("", ""),
@@ -101,7 +106,7 @@ def test_tasks_follow_their_status() -> None:
         task_id="t1", request_id="", name="n", type="training", dataset_id="", worker_count=2,
         config_json='{"lr": 1}', entrypoint=(), env={}, launcher="local", max_restarts=3, working_dir="", at=1.0,
     )  # fmt: skip
-    cluster = told(Cluster(), submitted)
+    cluster = told(FollowedCluster(), submitted)
     assert views.tasks(cluster)[0].status == "queued"
     told(cluster, ev.TaskChanged(task_id="t1", status="running", attempt=1, reason="", at=2.0), joined("w0", 0, 1))
     told(cluster, ev.TaskChanged(task_id="t1", status="completed", attempt=1, reason="all ranks ended", at=9.0))
@@ -117,18 +122,36 @@ def test_workers_of_a_later_attempt_recover_until_they_train() -> None:
         config_json="{}", entrypoint=(), env={}, launcher="local", max_restarts=3, working_dir="", at=1.0,
     )  # fmt: skip
     cluster = told(
-        Cluster(), submitted, ev.TaskChanged(task_id="t1", status="running", attempt=2, reason="", at=2.0),
+        FollowedCluster(), submitted, ev.TaskChanged(task_id="t1", status="running", attempt=2, reason="", at=2.0),
         joined("w0", 0, 1),
     )  # fmt: skip
     assert views.workers(cluster)[0].status == "recovering"
-    cluster.set_vitals({"w0": {"state": "training", "member_state": "ready"}}, [], {})
+    cluster.set_vitals({"w0": WorkerVitals(state="training", member_state="ready")}, [], {})
     assert views.workers(cluster)[0].status == "active"
 
 
+def a_board() -> tuple[ClusterBoard, SetAside]:
+    clock = ManualClock()
+    aside = SetAside(clock, lambda _: None)
+    return ClusterBoard(Broadcaster(lambda _: b"{}", clock), clock, lambda: partly(Status), aside), aside
+
+
 def test_unknown_kinds_are_passed_over() -> None:
-    cluster = Cluster()
-    cluster.apply(9, "SomethingNewer", {"a": 1})
-    assert cluster.seq == 9
+    board, aside = a_board()
+    board.apply(9, "SomethingNewer", b'{"a": 1}')
+    assert board.cluster.seq == 9
+    assert not aside.view()
+
+
+def test_an_event_or_a_record_that_cannot_be_read_is_set_aside_alone() -> None:
+    board, aside = a_board()
+    dumped = dump_cluster(told(FollowedCluster(), joined("w0", 0, 1), joined("w1", 1, 2)).records)
+    dumped["workers"][0] = {"worker_id": "w0"}
+    board.load(5, dumped)
+    board.apply(6, "WorkerJoined", b'{"worker_id": "half"}')
+    board.apply(7, "WorkerJoined", ev.encode_event(joined("w2", 2, 3)))
+    assert [one.id for one in views.workers(board.cluster)] == ["w1", "w2"]
+    assert {part.part: part.count for part in aside.view()} == {"cluster records": 1, "cluster events": 1}
 
 
 async def test_the_board_publishes_changed_collections_and_keeps_the_last_state() -> None:
@@ -140,7 +163,7 @@ async def test_the_board_publishes_changed_collections_and_keeps_the_last_state(
     board.publish()
     assert stream.last_seq == before
     event = joined("w0", 0, 1)
-    board.apply(1, "WorkerJoined", json.loads(ev.encode_event(event)))
+    board.apply(1, "WorkerJoined", ev.encode_event(event))
     board.publish()
     assert stream.last_seq == before + 1
     board.set_vitals({}, [], {})
@@ -158,7 +181,7 @@ async def test_the_coordinators_record_is_never_an_old_one() -> None:
     board = ClusterBoard(
         stream, clock, lambda: partly(Status, metric_store_problem=problem), SetAside(clock, lambda _: None)
     )
-    board.cluster.started_at = clock.wall()
+    board.cluster.apply(ev.ClusterStarted(cluster_id="c", term=1, started_at=clock.wall()))
     board.set_vitals({}, [], {})
     board.publish()
     clock.advance(60.0)
@@ -176,20 +199,22 @@ def test_pins_are_read_from_stores_and_outlive_a_snapshot() -> None:
             size_bytes=4, type=0, duration_s=None, metadata={}, at=12.0 + step,
         )  # fmt: skip
 
-    cluster = told(Cluster(), done("c1", 1, "/ckpt"), done("c2", 2, "/ckpt/step-000000000002"), done("c3", 3, "/far"))
+    cluster = told(
+        FollowedCluster(), done("c1", 1, "/ckpt"), done("c2", 2, "/ckpt/step-000000000002"), done("c3", 3, "/far")
+    )
 
     def pinned() -> dict[str, bool | None]:
         return {one.id: one.pinned for one in views.checkpoints(cluster)}
 
     assert pinned() == {"c1": None, "c2": None, "c3": None}, "nobody has looked yet"
     cluster.dirty.clear()
-    cluster.set_pins("/ckpt", frozenset({2}))
+    cluster.set_store("/ckpt", frozenset({2}))
     assert "checkpoints" in cluster.dirty
     assert pinned() == {"c1": False, "c2": True, "c3": None}
     cluster.dirty.clear()
-    cluster.set_pins("/ckpt", frozenset({2}))
+    cluster.set_store("/ckpt", frozenset({2}))
     assert not cluster.dirty, "the same again is no news"
-    cluster.set_pins("/ckpt", None)
+    cluster.set_store("/ckpt", None)
     assert pinned()["c2"] is None
 
 
@@ -212,8 +237,8 @@ def test_a_removed_checkpoint_is_never_called_completed() -> None:
         names = tuple(f"c{step}" for step in steps)
         return ev.CheckpointRemoved(task_id="t1", checkpoint_ids=names, reason="5 newer ones exist", at=500.0)
 
-    cluster = told(Cluster(), done(1), done(2), gone(1, 77))
-    cluster.set_pins("/ckpt", frozenset({1, 2}))
+    cluster = told(FollowedCluster(), done(1), done(2), gone(1, 77))
+    cluster.set_store("/ckpt", frozenset({1, 2}))
     shown = {one.id: one for one in views.checkpoints(cluster)}
     assert (shown["c1"].status, shown["c1"].reason, shown["c1"].pinned) == (
         "removed", "5 newer ones exist", False,

@@ -1,0 +1,90 @@
+"""What changes all the time and is never journaled: what workers do and use now, as the coordinator heard it last."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from strata.observatory.answers.workers import GpuMetrics, Resources
+from strata.protocol.generated import control_pb2 as ct
+from strata.protocol.generated import coordinator_pb2 as pb
+
+__all__ = ["UNHEARD", "WorkerVitals", "to_figures", "to_vitals"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerVitals:
+    """One worker's; what it has not told is None. `member_state` is its standing: ready, suspect, …"""
+
+    last_heartbeat: float | None = None
+    member_state: str | None = None
+    assigned_shards: int | None = None
+    state: str | None = None
+    current_step: int | None = None
+    current_epoch: int | None = None
+    current_task: str | None = None
+    section: str | None = None
+    step_time_s: float | None = None
+    progress: float | None = None
+    dataset_id: str | None = None
+    samples_done: int | None = None
+    resources: Resources | None = None
+
+
+UNHEARD = WorkerVitals()
+
+
+def to_vitals(vitals: ct.WorkerVitals) -> WorkerVitals:
+    told: dict[str, Any] = {}
+    if vitals.HasField("status"):
+        status = vitals.status
+        told = {
+            "state": pb.WorkerStatus.State.Name(status.state).lower(),
+            "current_step": status.current_step,
+            "current_epoch": status.current_epoch,
+            "current_task": status.current_task or None,
+            "section": status.section or None,
+            "step_time_s": status.step_time_s or None,
+            "progress": status.progress or None,
+            "dataset_id": status.dataset_id or None,
+            "samples_done": status.samples_done,
+        }
+    return WorkerVitals(
+        last_heartbeat=vitals.last_heartbeat,
+        member_state=vitals.state,
+        assigned_shards=vitals.assigned_shards,
+        resources=_resources(vitals.resources) if vitals.HasField("resources") else None,
+        **told,
+    )
+
+
+def _resources(usage: pb.ResourceUsage) -> Resources:
+    """What its sender did not measure is null."""
+    measured = {field.name: value for field, value in usage.ListFields()}
+    return Resources(
+        cpu_percent=measured.get("cpu_percent"),
+        memory_used_bytes=measured.get("memory_used_bytes"),
+        disk_read_bytes=measured.get("disk_read_bytes"),
+        disk_write_bytes=measured.get("disk_write_bytes"),
+        network_rx_bytes=measured.get("network_rx_bytes"),
+        network_tx_bytes=measured.get("network_tx_bytes"),
+        gpu_metrics=[
+            GpuMetrics(
+                gpu_id=gpu.gpu_id,
+                utilization_percent=gpu.utilization_percent,
+                memory_used_bytes=gpu.memory_used_bytes,
+                memory_total_bytes=gpu.memory_total_bytes,
+                temperature_celsius=gpu.temperature_celsius or None,
+            )
+            for gpu in usage.gpu_usage
+        ],
+    )
+
+
+def to_figures(figures: ct.CoordinatorFigures) -> dict[str, Any]:
+    """Optional fields that were not measured stay away, and so become null."""
+    scalars = {field.name: value for field, value in figures.ListFields() if isinstance(value, int | float)}
+    return {
+        **scalars,
+        "requests_by_method": dict(figures.requests_by_method),
+        "barrier_latency_buckets": list(figures.barrier_latency_buckets),
+        "barrier_bucket_bounds_ms": list(figures.barrier_bucket_bounds_ms),
+    }
