@@ -53,6 +53,7 @@ RANK_VARIABLES: Mapping[str, str] = {
     "STRATA_GANG_PORT": "the port on which the ranks of the built-in trainer meet; frameworks use `MASTER_PORT`",
     "STRATA_RANK_SECRET": "proves to coordinator and observatory that the process belongs to its task",
     "STRATA_AGENT_ID": "the agent that started the rank",
+    "STRATA_AGENT_SOCKET": "the socket at which that agent takes what the rank says to the coordinator",
     "STRATA_AGENT_NUMBER": "of an agent: its number among those that its launcher started, from 0",
     "STRATA_TELEMETRY_ADDR": "host:port of the observatory that takes the metrics; a script may set it, too",
     "STRATA_SUPERVISOR_PID": "of a child of `strata up`: the process whose end is its own",

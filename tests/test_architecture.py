@@ -46,6 +46,7 @@ WIRE = (
     "strata.client",
     "strata.grpcserver",
     "strata.gate",
+    "strata.agent.relay",
     "strata.coordinator.rpc",
     "strata.coordinator.server",
     "strata.observatory.cluster",

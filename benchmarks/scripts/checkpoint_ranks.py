@@ -24,6 +24,8 @@ def save_all(rank: int, address: str, folder: str, world: int, steps: int) -> Ti
     from strata.checkpoint import CheckpointManager
     from strata.client.channel import Channel
     from strata.client.checkpoints import CheckpointsClient
+    from strata.client.plain_rank import PlainRank
+    from strata.client.tie_thread import TieThread
     from strata.client.workers import WorkersClient
     from strata.storage.local import LocalStore
     from strata.types.workers import WorkerSpec
@@ -40,14 +42,16 @@ def save_all(rank: int, address: str, folder: str, world: int, steps: int) -> Ti
     with Channel(address) as channel:
         workers = WorkersClient(channel)
         member = workers.register(WorkerSpec(worker_id=f"rank-{rank}", incarnation=f"p{os.getpid()}", rank=rank))
-        workers.barrier(member, f"joined-{os.getppid()}", expected=world)
+        tie = TieThread(PlainRank(member), (address,), token="", beat_s=1.0, patience_s=60)
+        tie.barrier(member, f"joined-{os.getppid()}", expected=world)
         store = Marked(folder)
         commit = CoordinatorCommit(CheckpointsClient(channel, member), folder)
         with CheckpointManager(store, keep_count=3, coordinator=commit, rank=rank, world_size=world) as manager:
             for step in range(WARM_UP + steps):
                 manager.save({"x": np.full(1 << 17, step)}, step=step)
                 times.append((store.durable_at, time.perf_counter()))
-                workers.barrier(member, f"saved-{os.getppid()}", step=step, expected=world)  # as ranks that train do
+                tie.barrier(member, f"saved-{os.getppid()}", step=step, expected=world)  # as ranks that train do
+        tie.close()
         workers.deregister(member)  # the next round's ranks come as new members, not as a restart of these
     return times[WARM_UP:]
 

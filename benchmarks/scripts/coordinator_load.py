@@ -1,29 +1,40 @@
 """Loads a coordinator, or the bare TCP floor, and reports what it took: MODE ADDRESS PID TOKEN NUMBER.
 
-Modes: `beats` (ping-pong heartbeats, one stream per connection), `barrier` (one arrival per connection and round, on
-the agents' stream), `held` (the same as held unary calls), `register` (durable registrations), `idle` (one beat a
-second).
+Modes: `beats` (ping-pong heartbeats, one stream per connection), `barrier` (ranks that meet again and again, each with
+the client that `run.barrier` uses, straight to the coordinator), `agents` (the same with eight ranks behind each agent:
+one host with the relay of `strata agent` and real ranks, the messages of the others ready-made), `all_agents` (every
+host is such a one, all of them on these cores), `hosts` (for the floor: one message per host and round), `register`
+(durable registrations), `idle` (one beat a second).
 """
 
 import asyncio
 import statistics
 import sys
+import tempfile
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
 
 import psutil
 import uvloop
 
 from benchmarks.measure import report
 from benchmarks.scripts.grpc_wire import Connection, connect_all, header_block
+from strata.agent.relay import Relay
+from strata.client.attach import Attachment
+from strata.client.tie import Tie
+from strata.errors import StrataError
+from strata.grpcserver.turns import LoopTurns
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
 
 BEATS = header_block("/coordinator.Coordinator/StreamHeartbeats")
 REGISTER = header_block("/coordinator.Coordinator/RegisterWorker")
-WAIT = header_block("/coordinator.Coordinator/WaitBarrier")
-BARRIER_RESULT = 0x22  # the first byte of a CoordinatorMessage that carries one
+RANKS_PER_AGENT = 8
+TIES = 0x2A  # the first byte of a CoordinatorMessage that carries some
 
 RUN = uuid.uuid4().hex[:8]  # rounds of the harness must not meet each other's workers
 
@@ -35,6 +46,10 @@ def cpu_s(pid: int) -> float:
 
 def name(number: int) -> str:
     return f"{RUN}-{number}"
+
+
+def agent_name(number: int) -> str:
+    return f"{RUN}-agent-{number}"
 
 
 def beat(number: int) -> bytes:
@@ -50,7 +65,72 @@ def beat(number: int) -> bytes:
 
 
 def arrival(number: int, step: int, request_id: str) -> pb.BarrierRequest:
-    return pb.BarrierRequest(worker_id=name(number), barrier_id="b", step=step, request_id=request_id)
+    return pb.BarrierRequest(worker_id=name(number), barrier_id="b", step=step, request_id=request_id, incarnation=RUN)
+
+
+def frames_of(agent: int, words: Callable[[int], rk.RankWords]) -> bytes:
+    """What an agent passes on when all its ranks have spoken in one turn."""
+    first = agent * RANKS_PER_AGENT
+    frames = [
+        ag.TieFrame(tie=local + 1, payload=words(first + local).SerializeToString()) for local in range(RANKS_PER_AGENT)
+    ]
+    return ag.AgentMessage(ties=ag.TieFrames(frames=frames)).SerializeToString()
+
+
+def arrivals_of(agent: int, step: int) -> bytes:
+    return frames_of(agent, lambda rank: rk.RankWords(arrivals=[arrival(rank, step, f"{rank}-{step}")]))
+
+
+def greetings(agent: int) -> list[bytes]:
+    """The hellos of an agent and of its ranks."""
+    hello = ag.AgentHello(agent_id=agent_name(agent), incarnation=RUN, hostname="h", slots=RANKS_PER_AGENT)
+    ranks = frames_of(agent, lambda rank: rk.RankWords(hello=rk.RankHello(worker_id=name(rank), incarnation=RUN)))
+    return [ag.AgentMessage(hello=hello).SerializeToString(), ranks]
+
+
+class Member:
+    """A rank that only meets others."""
+
+    def __init__(self, number: int) -> None:
+        self._name = name(number)
+        self._beat = pb.HeartbeatRequest.FromString(beat(number))
+
+    def hello(self) -> rk.RankHello:
+        return rk.RankHello(worker_id=self._name, incarnation=RUN)
+
+    def beat(self) -> pb.HeartbeatRequest:
+        return self._beat
+
+    def hear(self, news: rk.RankNews) -> None:
+        pass
+
+    def refused(self, error: StrataError) -> None:
+        raise error
+
+
+class Host:
+    """An agent without processes: its stream, its beats, its relay."""
+
+    def __init__(self, number: int, path: Path) -> None:
+        self._agent_id = agent_name(number)
+        self.path = path
+        self._relay = Relay()
+
+    async def start(self, address: str, token: str, turns: LoopTurns) -> None:
+        hello = ag.AgentHello(agent_id=self._agent_id, incarnation=RUN, hostname="h", slots=RANKS_PER_AGENT)
+        self._stream = await Attachment.open(address, token, hello, self._on_message, turns)
+        self._relay.attach(self._stream.send)
+        await self._relay.start(self.path)
+        self._beating = asyncio.create_task(self._beat())
+
+    def _on_message(self, message: ag.CoordinatorMessage) -> None:
+        if message.WhichOneof("message") == "ties":
+            self._relay.on_frames(message.ties)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            self._stream.send(ag.AgentMessage(beat=ag.AgentBeat(sequence=1)))
 
 
 class Load:
@@ -70,22 +150,18 @@ class Load:
         self._all_here.clear()
         self.payloads.clear()
 
-    def on_message(self, connection: Connection, payload: bytes) -> None:
+    def on_message(self, connection: Connection | None, payload: bytes) -> None:
         self.payloads.append(payload)
         self._due -= 1
         if self._due == 0:
             self._all_here.set()
-
-    def on_barrier_message(self, connection: Connection, payload: bytes) -> None:
-        if payload[0] == BARRIER_RESULT:
-            self.on_message(connection, payload)
 
     async def all_here(self) -> None:
         await asyncio.wait_for(self._all_here.wait(), 120)
 
     # --- preparation
 
-    async def register_all(self, number: int, task_id: str) -> None:
+    async def register_all(self, number: int, task_id: str, per_agent: int = 0) -> None:
         """Not measured: many at a time, over a few connections."""
         if self.floor:
             return
@@ -95,6 +171,8 @@ class Load:
             self.expect(len(batch))
             for connection, worker in zip(pool, batch, strict=False):
                 info = pb.WorkerInfo(worker_id=name(worker), task_id=task_id, incarnation=RUN)
+                if per_agent:
+                    info.agent_id = agent_name(worker // per_agent)
                 connection.call(REGISTER, info.SerializeToString())
             await self.all_here()
         for connection in pool:
@@ -126,70 +204,113 @@ class Load:
         elapsed = time.perf_counter() - start
         return {"messages_per_s": done / elapsed, "server_cpu_us": (cpu_s(self.pid) - before) / done * 1e6}
 
-    async def barrier(self, number: int, rounds: int = 100) -> dict[str, float]:
+    async def barrier(self, number: int) -> dict[str, float]:
         await self.register_all(number, f"{RUN}-task")
-        connections = await connect_all(self.address, number, self.on_barrier_message)
-        block = header_block("/strata.agents.Agents/Attach", self.token)
-        for connection in connections:
-            connection.open(block)
-            hello = ag.AgentHello(agent_id=name(connection.number), incarnation=RUN, hostname="h", slots=1)
-            connection.send(ag.AgentMessage(hello=hello).SerializeToString())
+        turns = LoopTurns()
+        return await self._meet([Tie(Member(rank), (self.address,), turns=turns) for rank in range(number)])
+
+    async def all_agents(self, number: int) -> dict[str, float]:
+        return await self.agents(number, number // RANKS_PER_AGENT)
+
+    async def agents(self, number: int, real: int = 1) -> dict[str, float]:
+        """On two cores the work that 125 hosts do at once would be done one after the other, so all but `real` of them
+        are messages that are ready: what an agent sends, and the count of what it gets."""
+        await self.register_all(number, f"{RUN}-task", RANKS_PER_AGENT)
+        turns = LoopTurns()
+        num_hosts = number // RANKS_PER_AGENT
+        ready = await connect_all(self.address, num_hosts - real, self._on_agent_message)
+        for connection in ready:
+            connection.open(header_block("/strata.agents.Agents/Attach", self.token))
+            for message in greetings(real + connection.number):
+                connection.send(message)
+        with tempfile.TemporaryDirectory() as folder:
+            hosts = [Host(host, Path(folder) / f"{host}.sock") for host in range(real)]
+            for host in hosts:
+                await host.start(self.address, self.token, turns)
+            members = [(rank, hosts[rank // RANKS_PER_AGENT]) for rank in range(real * RANKS_PER_AGENT)]
+            return await self._meet([Tie(Member(rank), (f"unix:{host.path}",)) for rank, host in members], ready)
+
+    def _on_agent_message(self, connection: Connection, payload: bytes) -> None:
+        if payload[0] == TIES and self._due > 0:  # not the welcomes of its ranks, nor what is to run there
+            self.on_message(connection, payload)
+
+    async def _meet(self, ties: list[Tie], ready: Sequence[Connection] = (), rounds: int = 100) -> dict[str, float]:
+        """`ready` are the connections of hosts that send a whole round of their ranks as one message, before ours."""
+        running = []
+        for start in range(0, len(ties), 50):
+            batch = ties[start : start + 50]
+            running += [asyncio.create_task(tie.run()) for tie in batch]
+            await asyncio.gather(*(tie.beat() for tie in batch))  # each has a stream, and was heard
+        places: list[int] = []
+
+        def on_result(result: pb.BarrierResponse | StrataError) -> None:
+            assert isinstance(result, pb.BarrierResponse), result
+            places.append(result.arrival_order)
+            self.on_message(None, b"")
 
         def prepare(step: int) -> Callable[[], None]:
-            ready = [
-                ag.AgentMessage(barrier=arrival(worker, step, f"{worker}-{step}")).SerializeToString()
-                for worker in range(number)
-            ]
-            return lambda: _send_all(connections, ready)
-
-        beaten_at = time.monotonic()
-
-        async def between() -> None:
-            """Agents that say nothing for five seconds are lost: they beat, but not while a barrier is timed."""
-            nonlocal beaten_at
-            if not self.floor and time.monotonic() - beaten_at > 2.0:
-                beaten_at = time.monotonic()
-                _send_all(connections, [ag.AgentMessage(beat=ag.AgentBeat(sequence=1)).SerializeToString()] * number)
-                await asyncio.sleep(0.3)
-
-        return await self._time_rounds(number, rounds, prepare, between)
-
-    async def held(self, number: int, rounds: int = 100) -> dict[str, float]:
-        await self.register_all(number, f"{RUN}-task")
-        connections = await connect_all(self.address, number, self.on_message)
-
-        def prepare(step: int) -> Callable[[], None]:
-            ready = [arrival(worker, step, f"{worker}-{step}").SerializeToString() for worker in range(number)]
+            places.clear()
+            requests = [arrival(rank, step, f"{rank}-{step}") for rank in range(len(ties))]
+            first = len(ties) // RANKS_PER_AGENT
+            messages = [arrivals_of(first + connection.number, step) for connection in ready]
 
             def send() -> None:
-                for connection, message in zip(connections, ready, strict=True):
-                    connection.call(WAIT, message)
+                _send_all(ready, messages)
+                for tie, request in zip(ties, requests, strict=True):
+                    tie.arrive(request, on_result)
 
             return send
 
-        return await self._time_rounds(number, rounds, prepare, lambda: asyncio.sleep(0))
+        def check() -> None:
+            """Everybody was released, each with a place of its own."""
+            others = [ag.CoordinatorMessage.FromString(payload).ties.frames for payload in self.payloads if payload]
+            told = [rk.RankNews.FromString(frame.payload).result.response for frames in others for frame in frames]
+            expected = len(ties) + len(ready) * RANKS_PER_AGENT
+            found = sorted([*places, *(response.arrival_order for response in told)])
+            assert self.floor or found == list(range(1, expected + 1)), f"{len(found)} of {expected}"
+
+        async def between() -> None:
+            _send_all(ready, [ag.AgentMessage(beat=ag.AgentBeat(sequence=1)).SerializeToString()] * len(ready))
+
+        taken = await self._time_rounds(len(ties) + len(ready), rounds, prepare, check, between)
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+        return taken
+
+    async def hosts(self, number: int, rounds: int = 100) -> dict[str, float]:
+        connections = await connect_all(self.address, number, self.on_message)
+        message = rk.RankWords(arrivals=[arrival(0, 0, "r")] * RANKS_PER_AGENT).SerializeToString()
+        for connection in connections:
+            connection.open(BEATS)
+        send = partial(_send_all, connections, [message] * number)
+        return await self._time_rounds(number, rounds, lambda step: send, lambda: None, lambda: asyncio.sleep(0))
 
     async def _time_rounds(
         self,
         number: int,
         rounds: int,
         prepare: Callable[[int], Callable[[], None]],
+        check: Callable[[], None],
         between: Callable[[], Awaitable[None]],
     ) -> dict[str, float]:
-        """From the last arrival that was sent to the last release that was received, all arriving at once."""
+        """From the last arrival that was sent to the last release that was received, all arriving at once. Hosts that
+        are ready-made messages beat between the rounds, one in a second."""
         taken: list[float] = []
-        before = cpu_s(self.pid)
+        before, beaten_at = cpu_s(self.pid), time.monotonic()
         for step in range(rounds + 3):
             send = prepare(step)
             self.expect(number)
             send()
+            await asyncio.sleep(0)  # what was said in this turn of the loop leaves now
             sent = time.perf_counter()
             await self.all_here()
             if step >= 3:
                 taken.append(time.perf_counter() - sent)
-            if not self.floor:
-                self._check(number)
-            await between()
+            check()
+            if time.monotonic() - beaten_at > 1.0:
+                beaten_at = time.monotonic()
+                await between()
         arrivals = number * (rounds + 3)
         return {
             "p50_s": statistics.median(taken),
@@ -197,14 +318,6 @@ class Load:
             "max_s": max(taken),
             "server_cpu_us": (cpu_s(self.pid) - before) / arrivals * 1e6,
         }
-
-    def _check(self, number: int) -> None:
-        """Everybody was released, each with a place of its own."""
-        if self.payloads[0][0] == BARRIER_RESULT:
-            responses = [ag.CoordinatorMessage.FromString(payload).barrier.response for payload in self.payloads]
-        else:
-            responses = [pb.BarrierResponse.FromString(payload) for payload in self.payloads]
-        assert sorted(item.arrival_order for item in responses) == list(range(1, number + 1)), responses[0]
 
     async def register(self, number: int, concurrent: int = 64) -> dict[str, float]:
         messages = [
@@ -250,7 +363,7 @@ class Load:
         return {"cores": used / seconds, "beats_per_s": len(self.payloads) / seconds}
 
 
-def _send_all(connections: list[Connection], messages: list[bytes]) -> None:
+def _send_all(connections: Sequence[Connection], messages: Sequence[bytes]) -> None:
     for connection, message in zip(connections, messages, strict=True):
         connection.send(message)
 

@@ -1,9 +1,8 @@
-"""One host's agent: keeps a stream to the coordinator, does what it says, and tells what happens here. It goes on while
-the coordinator is away, and its ranks go on while it is away itself.
+"""One host's agent: keeps a stream to the coordinator, does what it says, carries its ranks' ties, and tells what
+happens here. It goes on while the coordinator is away, and its ranks go on while it is away itself.
 """
 
 import asyncio
-import contextlib
 import logging
 import random
 import time
@@ -16,7 +15,8 @@ from strata.agent.host import HostSampler
 from strata.agent.journal import Journal, RankRecord
 from strata.agent.oom import OomWatch
 from strata.agent.ranks import Ranks, report, reports
-from strata.client.attach import attach
+from strata.agent.relay import Relay
+from strata.client.attach import Attachment
 from strata.errors import InvalidArgument, PermissionDenied, StrataError, Unauthenticated
 from strata.launchers.local import pid_of
 from strata.protocol.generated import agents_pb2 as ag
@@ -26,7 +26,6 @@ __all__ = ["Agent", "AgentConfig"]
 
 _log = logging.getLogger(__name__)
 
-_OUTBOX = 10_000
 _FOLLOW_S = 0.1
 _SAMPLE_S = 2.0
 _MAX_PAUSE_S = 0.3
@@ -54,15 +53,21 @@ class Agent:
     """Runs until `leave` is called. `on_attached` is told the first time that the coordinator welcomes it."""
 
     def __init__(
-        self, config: AgentConfig, ranks: Ranks, capture: Capture, sampler: HostSampler, journal: Journal
+        self,
+        config: AgentConfig,
+        ranks: Ranks,
+        capture: Capture,
+        sampler: HostSampler,
+        journal: Journal,
+        relay: Relay,
     ) -> None:
         self._config = config
         self._ranks = ranks
         self._capture = capture
         self._sampler = sampler
         self._journal = journal
-        self._outbox: asyncio.Queue[ag.AgentMessage] = asyncio.Queue(_OUTBOX)
-        self._attached = asyncio.Event()
+        self._relay = relay
+        self._stream: Attachment | None = None
         self._leaving = asyncio.Event()
         self._keep_ranks = False
         self._welcome = False
@@ -91,9 +96,8 @@ class Agent:
         self._say(ag.AgentMessage(process=report(record)))
 
     def _say(self, message: ag.AgentMessage) -> None:
-        if self._attached.is_set():
-            with contextlib.suppress(asyncio.QueueFull):  # the stream is dead; the next hello tells everything
-                self._outbox.put_nowait(message)
+        if self._stream is not None:  # else the next hello tells everything
+            self._stream.send(message)
 
     async def run(self, on_attached: Callable[[], None]) -> None:
         jobs = [asyncio.create_task(job) for job in (self._connect(on_attached), self._beat(), self._follow())]
@@ -115,9 +119,8 @@ class Agent:
         # First the goodbye: from now on nothing is placed here, while the ranks still get their grace.
         self._say(ag.AgentMessage(goodbye=ag.AgentGoodbye(reason="stopped")))
         await self._ranks.stop_all(_LEAVE_GRACE_S)
-        if self._attached.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._outbox.join(), _GOODBYE_S)
+        if self._stream is not None:
+            await self._stream.leave(_GOODBYE_S)
 
     # --- the stream
 
@@ -126,29 +129,40 @@ class Agent:
 
         def on_message(message: ag.CoordinatorMessage) -> None:
             nonlocal pause
-            if message.WhichOneof("message") == "welcome":
-                pause = 0.1
-                self._welcome = True
-                self._beat_s = message.welcome.heartbeat_interval_ms / 1e3
-                on_attached()
-            elif message.WhichOneof("message") == "desired" and not self._leaving.is_set():
-                self._ranks.reconcile(message.desired)
+            match message.WhichOneof("message"):
+                case "welcome":
+                    pause = 0.1
+                    self._welcome = True
+                    self._beat_s = message.welcome.heartbeat_interval_ms / 1e3
+                    self._relay.attach(self._say)
+                    on_attached()
+                case "desired" if not self._leaving.is_set():
+                    self._ranks.reconcile(message.desired)
+                case "ties":
+                    self._relay.on_frames(message.ties)
 
         while not self._leaving.is_set():
-            self._outbox = asyncio.Queue(_OUTBOX)
-            self._attached.set()
-            try:
-                await attach(self._config.coordinator, self._config.token, self._hello(), self._outbox, on_message)
-            except (Unauthenticated, PermissionDenied, InvalidArgument):
-                raise
-            except StrataError as error:
-                if not told:
-                    _log.warning("no stream to the coordinator: %s; trying again", error)
-                    told = True
-            self._attached.clear()
-            self._welcome = False
+            error = await self._attach(on_message)
+            if isinstance(error, Unauthenticated | PermissionDenied | InvalidArgument):
+                raise error
+            if not told:
+                _log.warning("no stream to the coordinator: %s; trying again", error)
+                told = True
             await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311  # jitter
             pause = min(pause * 2, _MAX_PAUSE_S)
+
+    async def _attach(self, on_message: Callable[[ag.CoordinatorMessage], None]) -> StrataError:
+        """One stream to its end; returns what ended it."""
+        config = self._config
+        try:
+            self._stream = await Attachment.open(config.coordinator, config.token, self._hello(), on_message)
+            return await self._stream.ended()
+        except StrataError as error:
+            return error
+        finally:
+            self._stream = None
+            self._welcome = False
+            self._relay.detach()
 
     def _hello(self) -> ag.AgentHello:
         config = self._config
@@ -178,6 +192,8 @@ class Agent:
                 self._capture.metrics(self._host)
             beat = ag.AgentBeat(sequence=sequence, workers=self._worker_beats(), host=self._host.usage)
             self._say(ag.AgentMessage(beat=beat))
+            if self._stream is not None:
+                self._stream.check_alive()
             self._leave_when_idle()
             await asyncio.sleep(self._beat_s)
 

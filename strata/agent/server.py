@@ -17,6 +17,7 @@ from strata.agent.host import HostSampler
 from strata.agent.journal import Journal
 from strata.agent.leftovers import Leftovers
 from strata.agent.ranks import Ranks
+from strata.agent.relay import Relay
 from strata.client.channel import known_token
 from strata.client.observatory import telemetry_address
 from strata.client.telemetry import Outbox, OutboxConfig
@@ -28,6 +29,7 @@ from strata.network import is_loopback, write_endpoint
 __all__ = ["Whereabouts", "run"]
 
 _STOP_TIMEOUT_S = 5.0
+_SOCKET = "ranks.sock"
 _KEEP_LOGS_S = 7 * 24 * 3600.0
 
 
@@ -67,15 +69,17 @@ async def _serve(settings: Settings, folder: Path, where: Whereabouts) -> None:
     sampler = HostSampler(folder)
     journal = Journal(folder / "ranks")
     config = _config(settings, folder, where, token)
-    ranks = Ranks(journal, folder, _environment(settings, config, told))
+    ranks = Ranks(journal, folder, _environment(settings, config, told, folder / _SOCKET))
     capture = Capture(ranks, outbox, config.hostname)
-    agent = Agent(config, ranks, capture, sampler, journal)
+    relay = Relay()
+    agent = Agent(config, ranks, capture, sampler, journal, relay)
     parent = os.getppid()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, lambda: agent.leave(keep_ranks=os.getppid() != parent))
     ready = settings.data_dir / "agent.json"
     ready.unlink(missing_ok=True)  # an agent that was killed left its own behind
+    await relay.start(folder / _SOCKET)
     ranks.adopt()
     ranks.tidy(_KEEP_LOGS_S)
     sweeping = asyncio.create_task(leftovers.run())
@@ -83,6 +87,7 @@ async def _serve(settings: Settings, folder: Path, where: Whereabouts) -> None:
         await agent.run(lambda: _write_ready(ready, config))
     finally:
         ready.unlink(missing_ok=True)
+        await relay.stop()
         sweeping.cancel()
         await asyncio.to_thread(leftovers.send)  # of ranks that ended just now
         await asyncio.to_thread(outbox.close, _STOP_TIMEOUT_S)
@@ -137,12 +142,13 @@ def _reachable_address(coordinator: str) -> str:
         return str(probe.getsockname()[0])
 
 
-def _environment(settings: Settings, config: AgentConfig, telemetry: str | None) -> dict[str, str]:
+def _environment(settings: Settings, config: AgentConfig, telemetry: str | None, relay: Path) -> dict[str, str]:
     """What every rank needs to find the cluster, whatever its working folder; also what `.env` and strata.toml of this
     folder say, except the token."""
     for_ranks = {
         **{name: value for name, value in environment().items() if name not in {*os.environ, "STRATA_TOKEN"}},
         "STRATA_AGENT_ID": config.agent_id,
+        "STRATA_AGENT_SOCKET": str(relay),
         "STRATA_COORDINATOR_ADDR": config.coordinator,
         "STRATA_DATA_DIR": str(settings.data_dir.resolve()),
     }

@@ -1,38 +1,60 @@
-"""The agent's stream to the coordinator: messages out of a queue, answers into a callback, until it breaks."""
+"""The agent's stream to the coordinator: what is said leaves in order, answers go to a callback, until it breaks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import Callable
 
-import grpc
-
-from strata.client.channel import aio_channel, token_metadata
+from strata.client.stream import open_stream
+from strata.errors import StrataError
+from strata.grpcserver.client_stream import ClientStream
+from strata.grpcserver.wire import Turns
 from strata.protocol.generated import agents_pb2 as ag
-from strata.protocol.generated.agents_pb2_grpc import AgentsStub
 from strata.protocol.status import from_rpc_error
 
-__all__ = ["attach"]
+__all__ = ["Attachment"]
+
+_PATH = "/strata.agents.Agents/Attach"
+_SILENCE_S = 10.0  # every beat is answered: a stream that was silent so long leads nowhere
 
 
-async def attach(
-    address: str,
-    token: str,
-    hello: ag.AgentHello,
-    outbox: "asyncio.Queue[ag.AgentMessage]",
-    on_message: Callable[[ag.CoordinatorMessage], None],
-) -> None:
-    """Runs one stream to its end. Raises the StrataError it broke with; what was not sent stays in the outbox."""
+class Attachment:
+    """One stream, from hello to its end."""
 
-    async def requests() -> AsyncIterator[ag.AgentMessage]:
-        yield ag.AgentMessage(hello=hello)
-        while True:
-            yield await outbox.get()
-            outbox.task_done()  # gRPC has taken it
+    def __init__(self, address: str, stream: ClientStream) -> None:
+        self._address = address
+        self._stream = stream
 
-    async with aio_channel(address) as channel:
-        stub = AgentsStub(channel)
-        stream = stub.Attach(requests(), metadata=token_metadata(token))  # type: ignore[call-overload,unused-ignore]  # aio stub
-        try:
-            async for message in stream:
-                on_message(message)
-        except grpc.RpcError as error:
-            raise from_rpc_error(error, address=address) from None
+    @classmethod
+    async def open(
+        cls,
+        address: str,
+        token: str,
+        hello: ag.AgentHello,
+        on_message: Callable[[ag.CoordinatorMessage], None],
+        turns: Turns | None = None,
+    ) -> "Attachment":
+        """Raises CoordinatorUnavailable when nobody is there."""
+        parse = ag.CoordinatorMessage.FromString
+        stream = await open_stream(address, _PATH, token, lambda payload: on_message(parse(payload)), turns)
+        opened = cls(address, stream)
+        opened.send(ag.AgentMessage(hello=hello))
+        return opened
+
+    def send(self, message: ag.AgentMessage) -> None:
+        """At the end of this turn of the loop. What is sent on a stream that has ended is lost."""
+        self._stream.send(message.SerializeToString())
+
+    def check_alive(self) -> None:
+        """Gives up a coordinator that has not answered for long."""
+        if time.monotonic() - self._stream.heard_at > _SILENCE_S:
+            self._stream.abort()
+
+    async def ended(self) -> StrataError:
+        """Returns the error with which the stream broke, when it has."""
+        end = await asyncio.shield(self._stream.ended)
+        self._stream.abort()
+        return from_rpc_error(end, address=self._address)
+
+    async def leave(self, timeout_s: float) -> None:
+        """After the coordinator has taken everything that was said."""
+        await self._stream.leave(timeout_s)

@@ -19,7 +19,7 @@ from strata.protocol.status import from_rpc_error
 from strata.token import read_token
 from strata.trust.proofs import SECRET_METADATA, SECRET_VARIABLE
 
-__all__ = ["Channel", "aio_channel", "dial", "known_token", "token_metadata"]
+__all__ = ["Channel", "dial", "known_token", "token_metadata"]
 
 _T = TypeVar("_T")
 
@@ -107,11 +107,6 @@ class Channel:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.close()
-
-
-def aio_channel(address: str) -> grpc.aio.Channel:
-    """For the agent's stream, which lives on an event loop."""
-    return grpc.aio.insecure_channel(dial(address), options=_OPTIONS)
 
 
 def token_metadata(token: str) -> tuple[tuple[str, str], ...]:

@@ -1,6 +1,5 @@
-"""A worker's calls: joining and leaving, heartbeats, barriers, shards, where to go on."""
+"""A worker's calls: joining and leaving, shards, where to go on. It beats and meets others on its tie."""
 
-import uuid
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +10,10 @@ from strata.protocol import convert
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.sharding import LaneLayout
-from strata.types.barriers import BarrierPolicy, BarrierResult
 from strata.types.datasets import ShardAssignment
 from strata.types.workers import WorkerSpec
 
 __all__ = ["Membership", "Recovery", "WorkersClient"]
-
-_POLICIES = {
-    BarrierPolicy.FAIL: pb.BarrierRequest.FAIL,
-    BarrierPolicy.SHRINK: pb.BarrierRequest.SHRINK,
-    BarrierPolicy.WAIT: pb.BarrierRequest.WAIT,
-}
-_BARRIER_TIMEOUT_S = 1800.0
-_MARGIN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,43 +68,6 @@ class WorkersClient:
             self._channel.call(self._stub.DeregisterWorker, info)
         except Fenced:
             return
-
-    def heartbeat(self, request: pb.HeartbeatRequest) -> pb.HeartbeatResponse:
-        """One try: the next beat comes soon, and a late one helps nobody."""
-        reply: pb.HeartbeatResponse = self._channel.call(self._stub.Heartbeat, request, timeout_s=5.0, patience_s=0.0)
-        return reply
-
-    def barrier(
-        self,
-        member: Membership,
-        barrier_id: str,
-        step: int = 0,
-        *,
-        expected: int = 0,
-        timeout_s: float | None = None,
-        policy: BarrierPolicy = BarrierPolicy.FAIL,
-    ) -> BarrierResult:
-        """Waits for all members. A coordinator that restarts meanwhile is asked again: the arrival counts once."""
-        request = pb.BarrierRequest(
-            worker_id=member.worker_id,
-            barrier_id=barrier_id,
-            step=step,
-            expected_participants=expected,
-            timeout_ms=int((timeout_s or 0) * 1e3),
-            generation=member.generation,
-            incarnation=member.incarnation,
-            request_id=uuid.uuid4().hex,
-            policy=_POLICIES[policy],
-        )
-        limit_s = (timeout_s or _BARRIER_TIMEOUT_S) + _MARGIN_S
-        reply: pb.BarrierResponse = self._channel.call(self._stub.WaitBarrier, request, timeout_s=limit_s)
-        return BarrierResult(
-            barrier_id=reply.barrier_id,
-            participants=reply.participants,
-            arrival_order=reply.arrival_order,
-            generation=reply.generation,
-            absent=tuple(reply.absent),
-        )
 
     def shards(self, member: Membership, dataset_id: str, epoch: int) -> list[ShardAssignment]:
         """All shards of this worker in the epoch's order."""

@@ -23,6 +23,7 @@ from strata.coordinator.engine.ticker import run_ticker
 from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
+from strata.coordinator.rpc.ties import Ties
 from strata.coordinator.rpc.vitals import VitalsBoard
 from strata.coordinator.rpc.workers import WorkersService
 from strata.coordinator.scheduling.launch import BUILTIN_ENTRYPOINTS
@@ -40,6 +41,8 @@ from strata.protocol.generated import (
     control_pb2_grpc,
     coordinator_pb2,
     coordinator_pb2_grpc,
+    ranks_pb2,
+    ranks_pb2_grpc,
 )
 from strata.token import ensure_token
 from strata.trust.proofs import Proofs
@@ -55,6 +58,7 @@ _SERVICES = (
     coordinator_pb2.DESCRIPTOR.services_by_name["Coordinator"].full_name,
     control_pb2.DESCRIPTOR.services_by_name["Control"].full_name,
     agents_pb2.DESCRIPTOR.services_by_name["Agents"].full_name,
+    ranks_pb2.DESCRIPTOR.services_by_name["Ranks"].full_name,
 )
 
 
@@ -98,8 +102,10 @@ class CoordinatorServer:
         stack.callback(lifecycle.flush)
         board = VitalsBoard(coordinator)
         scheduler = Scheduler(coordinator, entrypoints, proofs)
-        agents = AgentsService(coordinator, scheduler)
-        server = await self._build_server(coordinator, ControlService(coordinator, board), agents, Gate(proofs))
+        ties = Ties(coordinator, proofs)
+        agents = AgentsService(coordinator, scheduler, ties)
+        server = Server(Gate(proofs))
+        await _add_services(server, WorkersService(coordinator), ControlService(coordinator, board), agents, ties)
         port = await _bind(server, settings.host, settings.grpc_port)
         stack.push_async_callback(server.stop, 1.0)
         for job in (run_ticker(coordinator, lifecycle.flush), board.run(), scheduler.run()):
@@ -111,22 +117,22 @@ class CoordinatorServer:
         stack.callback(file.unlink, missing_ok=True)
         _log.info("coordinator at %s", self.address)
 
-    async def _build_server(
-        self, coordinator: Coordinator, control: ControlService, agents: AgentsService, gate: Gate
-    ) -> Server:
-        server = Server(gate)
-        registry = cast("grpc.aio.Server", server)  # generated code calls no more of it than ours has
-        coordinator_pb2_grpc.add_CoordinatorServicer_to_server(WorkersService(coordinator), registry)
-        control_pb2_grpc.add_ControlServicer_to_server(control, registry)
-        agents_pb2_grpc.add_AgentsServicer_to_server(agents, registry)
-        checks = health.aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(checks, registry)
-        serving = health_pb2.HealthCheckResponse.SERVING
-        for name in ("", *_SERVICES):
-            await checks.set(name, serving)
-        described = reflection.aio.ReflectionServicer((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME))
-        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(described, registry)  # type: ignore[no-untyped-call]  # its stubs have no types
-        return server
+
+async def _add_services(
+    server: Server, workers: WorkersService, control: ControlService, agents: AgentsService, ties: Ties
+) -> None:
+    registry = cast("grpc.aio.Server", server)  # generated code calls no more of it than ours has
+    coordinator_pb2_grpc.add_CoordinatorServicer_to_server(workers, registry)
+    control_pb2_grpc.add_ControlServicer_to_server(control, registry)
+    agents_pb2_grpc.add_AgentsServicer_to_server(agents, registry)
+    ranks_pb2_grpc.add_RanksServicer_to_server(ties, registry)
+    checks = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(checks, registry)
+    serving = health_pb2.HealthCheckResponse.SERVING
+    for name in ("", *_SERVICES):
+        await checks.set(name, serving)
+    described = reflection.aio.ReflectionServicer((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME))
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(described, registry)  # type: ignore[no-untyped-call]  # its stubs have no types
 
 
 def run(settings: Settings) -> None:

@@ -101,7 +101,7 @@ class Call:
         try:
             self._in.feed(data, start, end)
         except Unreadable as error:
-            self._end(error.code, error.details)
+            self.end(error.code, error.details)
         except Exception as error:
             if self._listening is None:
                 raise
@@ -115,7 +115,7 @@ class Call:
         try:
             self._in.feed_end()
         except Unreadable as error:
-            self._end(error.code, error.details)
+            self.end(error.code, error.details)
             return
         if self._listening is not None and not self._listening.done():
             self._listening.set_result(None)
@@ -123,7 +123,7 @@ class Call:
             if len(self._in) == 1:
                 self._start()
             else:
-                self._end(grpc.StatusCode.INTERNAL, f"one request was expected, {len(self._in)} came")
+                self.end(grpc.StatusCode.INTERNAL, f"one request was expected, {len(self._in)} came")
 
     def cancel(self) -> None:
         """The peer, or its connection, is gone."""
@@ -172,7 +172,7 @@ class Call:
         try:
             self.out.send(payload)
         except PeerTooSlow as error:
-            self._end(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+            self.end(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
 
     def set_code(self, code: grpc.StatusCode) -> None:
         self._status = (code, self._status[1] if self._status else "")
@@ -243,14 +243,14 @@ class Call:
             self._link.reset(self._stream, Fault.NO_ERROR)  # nobody reads the rest of the request
         self._link.ended(self._stream)
 
-    def _end(self, code: grpc.StatusCode, details: str) -> None:
+    def end(self, code: grpc.StatusCode, details: str, metadata: Iterable[tuple[str, str | bytes]] = ()) -> None:
         """Finishes the call from outside of its handler, which is cancelled."""
-        self.finish(code, details)
+        self.finish(code, details, metadata)
         if self._task is not None:
             self._task.cancel()
 
     def _expire(self) -> None:
-        self._end(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+        self.end(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
 
     def _close(self) -> None:
         self._closed = True

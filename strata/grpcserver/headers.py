@@ -22,7 +22,9 @@ __all__ = [
     "HeaderReader",
     "Metadata",
     "RequestHead",
+    "TrailerReader",
     "build_refusal",
+    "build_request",
     "build_trailers",
 ]
 
@@ -75,6 +77,23 @@ class HeaderReader:
         if same and len(block) <= _MAX_REMEMBERED_BYTES and len(fields) <= _MAX_REMEMBERED_FIELDS:
             self._known[block] = head
         return head
+
+
+class TrailerReader:
+    """The same for a client: what a server says at the head and at the end of its answer."""
+
+    def __init__(self) -> None:
+        self._decoder = Decoder(max_header_list_size=MAX_HEADER_BYTES)
+
+    def read(self, block: bytes) -> dict[str, str | bytes]:
+        """All fields by name; a status message as the text that it stands for."""
+        try:
+            fields = self._decoder.decode(block, raw=True)
+            found = dict(_read_metadata(bytes(name), bytes(value)) for name, value in fields)
+        except (HPACKError, UnicodeError, ValueError, IndexError) as error:
+            raise ConnectionFault(Fault.COMPRESSION_ERROR, f"headers that cannot be decoded: {error}") from error
+        found["grpc-message"] = urllib.parse.unquote(str(found.get("grpc-message", "")))
+        return found
 
 
 def _read_head(fields: list[tuple[bytes, bytes]]) -> RequestHead:
@@ -133,6 +152,14 @@ def _literal(name: bytes, value: bytes) -> bytes:
 NO_TABLE = b"\x20"
 RESPONSE_HEAD = b"\x88" + _literal(b"content-type", b"application/grpc")
 _OK_TRAILERS = _literal(b"grpc-status", b"0")
+
+
+def build_request(path: str, authority: str, metadata: Iterable[tuple[str, str]]) -> bytes:
+    """The head of a call that we make ourselves."""
+    fixed = b"\x83\x86"  # POST, http
+    block = fixed + _literal(b":path", path.encode()) + _literal(b":authority", authority.encode())
+    fields = (("te", "trailers"), ("content-type", "application/grpc"), *metadata)
+    return block + b"".join(_literal(name.encode("ascii"), value.encode()) for name, value in fields)
 
 
 def build_refusal(status: int) -> bytes:

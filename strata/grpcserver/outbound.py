@@ -31,12 +31,13 @@ class Link(Protocol):
 
 
 class Outbound:
-    """Counts what the peer allows. After `finish` nothing more is sent."""
+    """Counts what the peer allows. `head` goes out before the first message. After `finish` nothing more is sent."""
 
-    __slots__ = ("_begun", "_ended", "_held", "_link", "_queue", "_stream", "_trailers", "_waiters", "window")
+    __slots__ = ("_begun", "_ended", "_head", "_held", "_link", "_queue", "_stream", "_trailers", "_waiters", "window")
 
-    def __init__(self, link: Link, stream: int, window: int) -> None:
+    def __init__(self, link: Link, stream: int, window: int, head: bytes = RESPONSE_HEAD) -> None:
         self.window = window
+        self._head = head
         self._link = link
         self._stream = stream
         self._queue: deque[bytes] = deque()
@@ -129,7 +130,7 @@ class Outbound:
 
     def _begin(self) -> bytes:
         self._begun = True
-        return self._link.headers(self._stream, RESPONSE_HEAD, end=False)
+        return self._link.headers(self._stream, self._head, end=False)
 
     def _write_part(self, part: bytes) -> None:
         size = len(part)
@@ -141,7 +142,7 @@ class Outbound:
         self._link.write(frame if self._begun else self._begin() + frame)
 
     def _write_trailers(self, trailers: bytes) -> None:
-        block = trailers if self._begun else RESPONSE_HEAD + trailers
+        block = trailers if self._begun else self._head + trailers
         self._begun = True
         self._link.write(self._link.headers(self._stream, block, end=True))
 

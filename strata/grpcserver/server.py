@@ -6,7 +6,7 @@ control, metadata, gzip requests and keepalive. It has no TLS and no compression
 
 import asyncio
 import contextlib
-from collections import deque
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +14,7 @@ import grpc
 
 from strata.grpcserver.connection import Check, Connection, Gate, Service
 from strata.grpcserver.limits import Complaints, max_connections
-from strata.grpcserver.wire import Wire
+from strata.grpcserver.turns import LoopTurns
 
 __all__ = ["Server"]
 
@@ -34,8 +34,6 @@ class Server:
         self._methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         self._connections: dict[Connection, None] = {}  # oldest first
         self._emptied = asyncio.Event()
-        self._unsent: list[Wire] = []
-        self._behind: deque[Wire] = deque()
         self._max_connections = max_connections()
         self.complaints = Complaints()
         self._service = Service(
@@ -43,7 +41,7 @@ class Server:
             gate=gate,
             max_message=max_message,
             closed=self._on_closed,
-            turns=self,
+            turns=LoopTurns(),
             complaints=self.complaints,
         )
         self._listener: asyncio.Server | None = None
@@ -69,6 +67,12 @@ class Server:
         self._keepalive = loop.create_task(self._ask_the_silent())
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
+
+    async def start_unix(self, bound: socket.socket) -> None:
+        """Serves on a socket of this machine's own, which is bound already."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_unix_server(self._accept, sock=bound, backlog=_BACKLOG)
+        self._keepalive = loop.create_task(self._ask_the_silent())
 
     async def stop(self, grace: float) -> None:
         """No new connections and calls; those that run have `grace` seconds to end."""
@@ -110,30 +114,6 @@ class Server:
         self._connections.pop(connection, None)
         if not self._connections:
             self._emptied.set()
-
-    # --- turns
-
-    def flush_soon(self, wire: Wire) -> None:
-        if not self._unsent:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._unsent.append(wire)
-
-    def _flush(self) -> None:
-        unsent, self._unsent = self._unsent, []
-        for wire in unsent:
-            wire.flush()
-
-    def resume_soon(self, wire: Wire) -> None:
-        if not self._behind:
-            asyncio.get_running_loop().call_soon(self._resume)
-        self._behind.append(wire)
-
-    def _resume(self) -> None:
-        """One of those that sent more than fits into a turn, then the loop: what others sent comes first."""
-        wire = self._behind.popleft()
-        if self._behind:
-            asyncio.get_running_loop().call_soon(self._resume)
-        wire.turn()
 
     async def _ask_the_silent(self) -> None:
         while True:

@@ -205,6 +205,7 @@ class Wire(asyncio.Protocol):
 
     def abort(self) -> None:
         """Closes the connection at once, without what has not been sent."""
+        self._ended = True
         self._transport.abort()
 
     def _fail(self, fault: ConnectionFault) -> None:

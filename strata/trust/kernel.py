@@ -9,7 +9,7 @@ import socket
 import struct
 from pathlib import Path
 
-__all__ = ["is_owner", "user_of_peer"]
+__all__ = ["is_owner", "user_of_peer", "user_of_unix_peer"]
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
@@ -19,6 +19,7 @@ _NO_COOKIE = struct.pack("=II", 0xFFFFFFFF, 0xFFFFFFFF)
 _HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, type, flags, sequence, port
 _QUERY = struct.Struct("=BBBBI")  # inet_diag_req_v2 before its inet_diag_sockid
 _USER_AND_INODE = struct.Struct("=II")  # of inet_diag_msg, behind its sockid and three counters
+_CREDENTIALS = struct.Struct("=iII")  # ucred: pid, uid, gid
 _USER_AT = _HEADER.size + 4 + 48 + 12
 _ROOT = 0
 
@@ -37,6 +38,16 @@ def user_of_peer(local: Address, remote: Address) -> int | None:
     if sender[0] != 0:  # not the kernel
         return None
     return _read(answer)
+
+
+def user_of_unix_peer(connected: socket.socket) -> int | None:
+    """The uid that opened the other end of a Unix socket, as the kernel noted it then."""
+    try:
+        return int(
+            _CREDENTIALS.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
+        )
+    except (AttributeError, OSError):
+        return None
 
 
 def is_owner(user: int | None) -> bool:

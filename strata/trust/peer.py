@@ -2,10 +2,11 @@
 never kept longer: a port that is free again may be another user's.
 """
 
+import socket
 from asyncio import BaseTransport
 from ipaddress import IPv6Address, ip_address
 
-from strata.trust.kernel import Address, is_owner, user_of_peer
+from strata.trust.kernel import Address, is_owner, user_of_peer, user_of_unix_peer
 
 __all__ = ["Peer"]
 
@@ -22,7 +23,11 @@ class Peer:
 
     @classmethod
     def of(cls, transport: BaseTransport) -> "Peer":
-        return cls(_address(transport.get_extra_info("sockname")), _address(transport.get_extra_info("peername")))
+        peer = cls(_address(transport.get_extra_info("sockname")), _address(transport.get_extra_info("peername")))
+        connected = transport.get_extra_info("socket")
+        if connected is not None and connected.family == socket.AF_UNIX:
+            peer._owns = is_owner(user_of_unix_peer(connected))
+        return peer
 
     @property
     def owns(self) -> bool:

@@ -81,6 +81,7 @@ TABLE: Mapping[str, Rule] = {
         },
     ),
     **_methods("strata.agents.Agents", {"Attach": _OWNERS}),
+    **_methods("strata.ranks.Ranks", {"Tie": _own("worker_id")}),
     **_methods(
         "strata.telemetry.Telemetry", {"Report": _own("run_id", "task_id"), "ReportOnce": _own("run_id", "task_id")}
     ),

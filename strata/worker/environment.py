@@ -35,6 +35,13 @@ class Place:
     dataset_id: str = ""
     dataset: Mapping[str, Any] | None = None
     telemetry: str = ""
+    agent_socket: str = ""
+
+    @property
+    def roads(self) -> tuple[str, ...]:
+        """Where this rank's tie may lead, the preferred one first: by its agent, and straight to the coordinator."""
+        agent = (f"unix:{self.agent_socket}",) if self.agent_socket else ()
+        return (*agent, self.settings.coordinator_addr)
 
     @property
     def data_dir(self) -> Path:
@@ -65,6 +72,7 @@ def _in_task(env: Mapping[str, str], settings: Settings) -> Place:
         worker_id=env["STRATA_WORKER_ID"],
         incarnation=env["STRATA_INCARNATION"],
         agent_id=env.get("STRATA_AGENT_ID", ""),
+        agent_socket=env.get("STRATA_AGENT_SOCKET", ""),
         rank=_number(env, "STRATA_RANK"),
         world_size=_number(env, "STRATA_WORLD_SIZE", 1),
         local_rank=_number(env, "STRATA_LOCAL_RANK"),

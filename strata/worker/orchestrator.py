@@ -1,11 +1,13 @@
 """TrainingOrchestrator: the specification's face of a worker, for scripts that keep their own loop and processes."""
 
 import asyncio
-import threading
+import contextlib
 from types import TracebackType
 from typing import Self
 
-from strata.client.channel import Channel, dial, known_token
+from strata.client.channel import Channel, known_token
+from strata.client.plain_rank import PlainRank
+from strata.client.tie_thread import TieThread
 from strata.client.workers import Membership, Recovery, WorkersClient
 from strata.config import load_settings
 from strata.errors import Refused, StrataError
@@ -16,26 +18,29 @@ from strata.types.workers import WorkerSpec
 
 __all__ = ["TrainingOrchestrator"]
 
+_MAX_BEAT_S = 1.0
+_HEARD_S = 5.0
+
 
 class TrainingOrchestrator:
-    """One worker. After `register_worker` a thread keeps its lease alive; `heartbeat` tells how far it is."""
+    """One worker. After `register_worker` its tie keeps its lease alive; `heartbeat` tells how far it is."""
 
     def __init__(self, address: str | None = None, *, timeout_s: float = 10.0) -> None:
         settings = load_settings()
-        self._channel = Channel(
-            dial(address or settings.coordinator_addr), token=known_token(settings), patience_s=timeout_s
-        )
+        self._token = known_token(settings)
+        self._channel = Channel(address or settings.coordinator_addr, token=self._token, patience_s=timeout_s)
         self._workers = WorkersClient(self._channel)
-        self._member: Membership | None = None
-        self._status = pb.WorkerStatus(state=pb.WorkerStatus.IDLE)
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._tied: tuple[PlainRank, TieThread] | None = None
 
     @property
     def member(self) -> Membership:
-        if self._member is None:
+        return self._worker[0].member
+
+    @property
+    def _worker(self) -> tuple[PlainRank, TieThread]:
+        if self._tied is None:
             raise Refused("no worker is registered yet", hint="Call register_worker first.")
-        return self._member
+        return self._tied
 
     def register_worker(
         self, worker_id: str, hostname: str = "", port: int = 0, *, gpu_count: int = 0, memory_bytes: int = 0
@@ -44,15 +49,23 @@ class TrainingOrchestrator:
         spec = WorkerSpec(
             worker_id=worker_id, hostname=hostname, port=port, gpu_count=gpu_count, memory_bytes=memory_bytes
         )
-        self._member = self._workers.register(spec)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._beat_on, name="strata-heartbeat", daemon=True)
-            self._thread.start()
-        return self._member
+        rank = PlainRank(self._workers.register(spec))
+        if self._tied is not None:
+            self._tied[1].close()
+        tie = TieThread(
+            rank,
+            (self._channel.address,),
+            token=self._token,
+            beat_s=min(_MAX_BEAT_S, rank.member.heartbeat_interval_ms / 1e3),
+            patience_s=self._channel.patience_s,
+        )
+        self._tied = (rank, tie)
+        return rank.member
 
     def heartbeat(self, current_step: int = 0, current_epoch: int = 0, current_task: str = "") -> bool:
         """Tells the coordinator now how far this worker is. False when it did not take notice."""
-        self._status.MergeFrom(
+        rank, tie = self._worker
+        rank.status.MergeFrom(
             pb.WorkerStatus(
                 state=pb.WorkerStatus.TRAINING,
                 current_step=current_step,
@@ -60,7 +73,7 @@ class TrainingOrchestrator:
                 current_task=current_task,
             )
         )
-        return bool(self._beat().acknowledged)
+        return tie.beat(_HEARD_S)
 
     async def register_worker_async(
         self, worker_id: str, hostname: str = "", port: int = 0, *, gpu_count: int = 0
@@ -81,7 +94,8 @@ class TrainingOrchestrator:
         self, barrier_id: str, step: int = 0, *, expected: int = 0, timeout_s: float | None = None
     ) -> BarrierResult:
         """Waits for all workers of the group, or for `expected` of them."""
-        return self._workers.barrier(self.member, barrier_id, step, expected=expected, timeout_s=timeout_s)
+        rank, tie = self._worker
+        return tie.barrier(rank.member, barrier_id, step, expected=expected, timeout_s=timeout_s)
 
     async def barrier_async(self, barrier_id: str, step: int = 0, *, timeout_s: float | None = None) -> BarrierResult:
         return await asyncio.to_thread(self.barrier, barrier_id, step, timeout_s=timeout_s)
@@ -95,14 +109,10 @@ class TrainingOrchestrator:
 
     def close(self) -> None:
         """Leaves the group."""
-        self._closing.set()
-        if self._thread is not None:
-            self._thread.join(5.0)
-        if self._member is not None:
-            try:
-                self._workers.deregister(self._member)
-            except StrataError:
-                self._member = None  # the lease ends it
+        if self._tied is not None:
+            self._tied[1].close()
+            with contextlib.suppress(StrataError):  # the lease ends it
+                self._workers.deregister(self.member)
         self._channel.close()
 
     def __enter__(self) -> Self:
@@ -110,16 +120,3 @@ class TrainingOrchestrator:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.close()
-
-    def _beat(self) -> pb.HeartbeatResponse:
-        request = pb.HeartbeatRequest(
-            worker_id=self.member.worker_id, status=self._status, incarnation=self.member.incarnation
-        )
-        return self._workers.heartbeat(request)
-
-    def _beat_on(self) -> None:
-        while not self._closing.wait(self.member.heartbeat_interval_ms / 1e3):
-            try:
-                self._beat()
-            except StrataError:
-                continue  # the caller hears of it at its next call

@@ -126,7 +126,7 @@ class Run:
         with self.section(f"barrier {name}"[:100]):
             expected = 0 if self.place.task_id else self.world_size
             barrier_id = name if self.place.task_id else f"{self.place.group[:60]}.{name}"
-            return session.workers.barrier(
+            return session.tie.barrier(
                 session.member, barrier_id, step, expected=expected, timeout_s=timeout_s, policy=policy
             )
 
@@ -187,6 +187,8 @@ class Run:
         if self._reporter is not None:
             _of_parents.append(self._reporter)
         self._reporter = None
+        if self._session is not None:
+            self._session.tie.forget()
         self._session = None
 
     def __enter__(self) -> Self:

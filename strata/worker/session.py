@@ -1,5 +1,5 @@
-"""A worker's tie to its coordinator: it joins, beats on a thread of its own, hears of a stop, and knows when its place
-was given to somebody else. Progress (steps, sections) is told apart from being alive.
+"""A worker's membership: it joins, says what it does on its tie, hears there of a stop, and knows when its place was
+given to somebody else. Progress (steps, sections) is told apart from being alive.
 """
 
 import contextlib
@@ -15,9 +15,12 @@ from types import FrameType
 import psutil
 
 from strata.client.channel import Channel, known_token
+from strata.client.tie_thread import TieThread
 from strata.client.workers import Membership, WorkersClient
 from strata.errors import Fenced, StrataError, UnknownWorker
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
+from strata.trust.proofs import SECRET_VARIABLE
 from strata.types.workers import WorkerSpec
 from strata.worker.environment import Place
 
@@ -27,7 +30,6 @@ _log = logging.getLogger(__name__)
 
 FENCED_EXIT = 75
 _MAX_BEAT_S = 1.0
-_MIN_BEAT_S = 0.02  # however often the state changes
 _PATIENCE_S = 600.0
 _AGREE_S = 10.0
 
@@ -56,11 +58,14 @@ class Session:
         self._asked_at = 0.0
         self._stop_at: int | None = None
         self._closing = threading.Event()
-        self._news = threading.Event()
-        self._beat_s = min(_MAX_BEAT_S, self.member.heartbeat_interval_ms / 1e3)
         self._counted = (time.monotonic(), 0)
-        self._thread = threading.Thread(target=self._beat_on, name="strata-heartbeat", daemon=True)
-        self._thread.start()
+        self.tie = TieThread(
+            self,
+            place.roads,
+            token=known_token(place.settings),
+            beat_s=min(_MAX_BEAT_S, self.member.heartbeat_interval_ms / 1e3),
+            patience_s=_PATIENCE_S,
+        )
 
     # --- progress
 
@@ -93,10 +98,10 @@ class Session:
         """A new state is told at once: it may be over before the next beat is due."""
         if self.status.state != state:
             self.status.state = state
-            self._news.set()
+            self.tie.beat_soon()
 
     def on_rejoin(self, listener: Callable[[], None]) -> None:
-        """Calls `listener`, on the heartbeat's thread, when the coordinator had forgotten this process and knows it
+        """Calls `listener`, on another thread, when the coordinator had forgotten this process and knows it
         again."""
         self._rejoined.append(listener)
 
@@ -136,45 +141,43 @@ class Session:
         if self._closing.is_set():
             return
         self._closing.set()
-        self._news.set()
-        self._thread.join(5.0)
+        self.tie.close()
         if leave:
             with contextlib.suppress(StrataError):  # the lease ends it anyway
                 self.workers.deregister(self.member)
         self.channel.close()
 
-    # --- the heartbeat's thread
+    # --- for the tie
 
-    def _beat_on(self) -> None:
-        while not self._closing.wait(_MIN_BEAT_S):
-            self._news.wait(self._beat_s - _MIN_BEAT_S)
-            self._news.clear()
-            if self._closing.is_set():
-                return
-            try:
-                self._beat()
-            except Fenced as error:
-                self._on_fenced(error)
-            except UnknownWorker:
-                self._rejoin()
-            except StrataError:
-                continue  # the coordinator is away; training goes on
+    def hello(self) -> rk.RankHello:
+        proof = os.environ.get(SECRET_VARIABLE, "")
+        return rk.RankHello(worker_id=self.member.worker_id, incarnation=self.member.incarnation, proof=proof)
 
-    def _beat(self) -> None:
+    def beat(self) -> pb.HeartbeatRequest:
+        """What this process does. What it uses is measured by its agent, GPUs and children too, where there is one."""
         self._measure()
-        request = pb.HeartbeatRequest(
+        return pb.HeartbeatRequest(
             worker_id=self.member.worker_id,
             timestamp_ms=time.time_ns() // 1_000_000,
             status=self.status,
             incarnation=self.member.incarnation,
-            resources=self._resources(),
+            resources=None if self.place.agent_id else self._resources(),
         )
-        answer = self.workers.heartbeat(request)
-        self.generation = answer.generation
-        for command in answer.pending_commands:
-            name, _, value = command.partition(" ")
-            if name == "stop_at" and value.isdigit():
-                self._stop_at = int(value)
+
+    def hear(self, news: rk.RankNews) -> None:
+        self.generation = news.generation
+        if news.HasField("stop_at"):
+            self._stop_at = news.stop_at
+        for loss in news.lost:
+            _log.warning("%s is out: %s", loss.worker_id, loss.reason)
+
+    def refused(self, error: StrataError) -> None:
+        if isinstance(error, Fenced):
+            self._on_fenced(error)
+        elif isinstance(error, UnknownWorker):
+            self._rejoin()
+        else:
+            _log.warning("the coordinator refuses this worker's connection: %s", error)
 
     def _measure(self) -> None:
         """Seconds per step since the last beat, for scripts that do not say it themselves."""

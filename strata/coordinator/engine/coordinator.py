@@ -53,7 +53,6 @@ class Coordinator:
         self._released_at: dict[BarrierKey, float] = {}
         self._attempts: dict[str, list[asyncio.Future[None]]] = {}
         self._listeners: list[Callable[[e.Event], None]] = []
-        self.orders: dict[str, tuple[str, ...]] = {}  # worker → what its next heartbeats answer as pending commands
         self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     # --- start and stop

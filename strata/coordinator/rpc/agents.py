@@ -1,26 +1,27 @@
-"""The agents' stream: one per host, carrying batched heartbeats, process exits and barrier arrivals one way, desired
-state and barrier results the other.
+"""The agents' stream: one per host, carrying measurements, process exits and the ties of its ranks; desired state comes
+back on it, and what those ranks must hear.
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
-from strata.cluster.events import BarrierReleased
 from strata.coordinator.engine.coordinator import Coordinator
-from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.answer import Context, fail
-from strata.coordinator.rpc.releases import ReleaseWriter
+from strata.coordinator.rpc.beats import take_measurement
+from strata.coordinator.rpc.ties import RankTie, Ties
 from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.membership import Caller
-from strata.coordinator.state.outcomes import Outcome, outcome_for
-from strata.errors import BarrierFailed, Busy, InvalidArgument, StrataError
+from strata.errors import Busy, InvalidArgument, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import agents_pb2_grpc as ag_grpc
-from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
 
 __all__ = ["AgentsService"]
 
@@ -31,47 +32,47 @@ _UNHANDLED = 10_000  # of an agent's reports, while one waits for the disk
 class AgentsService(ag_grpc.AgentsServicer):
     """Implements `strata.agents.Agents`."""
 
-    def __init__(self, coordinator: Coordinator, scheduler: Scheduler) -> None:
+    def __init__(self, coordinator: Coordinator, scheduler: Scheduler, ties: Ties) -> None:
         self._coordinator = coordinator
         self._scheduler = scheduler
-        self._releases = ReleaseWriter()
+        self._ties = ties
 
     async def Attach(self, request_iterator: AsyncIterator[ag.AgentMessage], context: Context) -> None:
         try:
             first = await context.read()
             if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
                 raise InvalidArgument("an agent's first message must be its hello")
-            session = _Session(self._coordinator, self._scheduler, self._releases, first.hello)
+            session = _Session(self._coordinator, self._scheduler, self._ties, first.hello)
             await session.run(context)
         except StrataError as error:
             await fail(context, error)
 
 
 class _Session:
-    """One agent's stream from hello to goodbye. Beats and arrivals are handled as they come; what must wait for the
+    """One agent's stream from hello to goodbye. Beats and ties are handled as they come; what must wait for the
     disk before the next of its kind (reports of processes, the goodbye) queues up for the session's own task."""
 
     __slots__ = (
+        "_carried",
         "_context",
         "_coordinator",
         "_hello",
-        "_releases",
+        "_outgoing",
         "_reports",
         "_scheduler",
         "_state",
-        "_waiters",
+        "_ties",
     )
 
-    def __init__(
-        self, coordinator: Coordinator, scheduler: Scheduler, releases: ReleaseWriter, hello: ag.AgentHello
-    ) -> None:
+    def __init__(self, coordinator: Coordinator, scheduler: Scheduler, ties: Ties, hello: ag.AgentHello) -> None:
         self._coordinator = coordinator
         self._scheduler = scheduler
         self._state = coordinator.state
         self._hello = hello
         self._reports: asyncio.Queue[ag.AgentMessage] = asyncio.Queue(_UNHANDLED)
-        self._releases = releases
-        self._waiters: set[Waiter] = set()
+        self._ties = ties
+        self._carried: dict[int, RankTie] = {}
+        self._outgoing = ag.CoordinatorMessage()
 
     async def run(self, context: Context) -> None:
         await self._coordinator.ask(c.AttachAgent(spec=convert.from_agent_hello(self._hello)))
@@ -93,16 +94,17 @@ class _Session:
         finally:
             if self._scheduler.detach(self._hello.agent_id, self._push):
                 self._state.agents.suspect(self._hello.agent_id)
-            for waiter in self._waiters:
-                self._coordinator.give_up(waiter)
+            for tie in self._carried.values():
+                tie.close(broken=True)
 
     def _push(self, desired: ag.DesiredState) -> None:
         self._context.send(ag.CoordinatorMessage(desired=desired))
 
     def _on_message(self, message: ag.AgentMessage) -> None:
         match message.WhichOneof("message"):
-            case "barrier":
-                self._on_barrier(message.barrier)
+            case "ties":
+                for frame in message.ties.frames:
+                    self._on_frame(frame)
             case "beat":
                 self._on_beat(message.beat)
             case "process" | "goodbye":
@@ -130,54 +132,53 @@ class _Session:
         now = self._coordinator.now()
         self._coordinator.meter.count("Attach.beat", 1 + len(beat.workers))
         self._state.agents.beat(self._hello.agent_id, beat.host, now)
-        fenced = [request.worker_id for request in beat.workers if not self._beat_worker(request)]
-        ack = ag.CoordinatorMessage(beat=ag.BeatAck(sequence=beat.sequence, fenced=fenced))
+        for request in beat.workers:
+            with contextlib.suppress(StrataError):  # it is out, or not in yet: desired state says what is to be done
+                take_measurement(self._state, self._hello.agent_id, request, now)
+        ack = ag.CoordinatorMessage(beat=ag.BeatAck(sequence=beat.sequence))
         self._coordinator.when_settled(lambda error: None if error else self._context.send(ack))
-
-    def _beat_worker(self, request: pb.HeartbeatRequest) -> bool:
-        """False when the worker must be stopped: its place is taken, or it was never known."""
-        now = self._coordinator.now()
-        caller = Caller(worker_id=request.worker_id, incarnation=request.incarnation)
-        try:
-            worker = self._state.membership.authorize(caller, now)
-        except StrataError:
-            return False
-        known = self._state.membership.pulses.of(worker.worker_id).report
-        if isinstance(known, pb.HeartbeatRequest):
-            # The agent knows what the process uses; what it does, only the process itself says.
-            request.status.CopyFrom(known.status)
-        self._state.membership.pulses.beat(worker.worker_id, request, now)
-        return True
 
     async def _on_process(self, process: ag.ProcessReport) -> None:
         self._coordinator.meter.count("Attach.process")
         await self._scheduler.report(self._hello.agent_id, self._hello.hostname, process)
 
-    def _on_barrier(self, request: pb.BarrierRequest) -> None:
-        self._coordinator.meter.count("Attach.barrier")
-        try:
-            waiter = self._coordinator.arrive(convert.from_barrier_request(request), self._tell)
-        except StrataError as error:
-            self._answer(request.worker_id, request.request_id, error)
-        else:
-            self._waiters.add(waiter)
+    # --- the ties that it carries
 
-    def _tell(self, waiter: Waiter, outcome: Outcome | BaseException) -> None:
-        self._waiters.discard(waiter)
-        self._state.barriers.collected(waiter.key, waiter.worker_id)
-        self._answer(waiter.worker_id, waiter.request_id, outcome)
-
-    def _answer(self, worker_id: str, request_id: str, outcome: Outcome | BaseException) -> None:
-        if isinstance(outcome, BarrierReleased):
-            self._context.send_bytes(self._releases.write(outcome, worker_id, request_id))
+    def _on_frame(self, frame: ag.TieFrame) -> None:
+        number = frame.tie
+        tie = self._carried.get(number)
+        if tie is None and frame.payload:
+            send, end = partial(self._send_frame, number), partial(self._end_tie, number)
+            tie = self._carried[number] = self._ties.carried(self._hello.agent_id, send, end)
+        if tie is None:
             return
-        result = ag.BarrierResult(worker_id=worker_id, request_id=request_id)
         try:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            outcome_for(outcome, worker_id)
+            if frame.payload:
+                tie.hear(rk.RankWords.FromString(frame.payload))
         except StrataError as error:
-            result.error_code, result.error_message = error.code, error.message
-            if isinstance(error, BarrierFailed):
-                result.missing.extend(error.missing)
-        self._context.send(ag.CoordinatorMessage(barrier=result))
+            tie.close()
+            self._end_tie(number, error)
+        except DecodeError:
+            tie.close()
+            self._end_tie(number, InvalidArgument("a rank's words cannot be parsed"))
+        if frame.ended and self._carried.pop(number, None) is not None:
+            tie.close()
+
+    def _send_frame(self, number: int, payload: bytes) -> None:
+        self._frames().add(tie=number, payload=payload)
+
+    def _end_tie(self, number: int, error: StrataError) -> None:
+        self._carried.pop(number, None)
+        self._frames().add(
+            tie=number, ended=True, error_code=error.code, error_message=error.message, error_hint=error.hint
+        )
+
+    def _frames(self) -> Any:
+        """What goes to the ranks of this host in this turn of the loop leaves as one message."""
+        if not self._outgoing.ties.frames:
+            asyncio.get_running_loop().call_soon(self._flush)
+        return self._outgoing.ties.frames
+
+    def _flush(self) -> None:
+        self._context.send(self._outgoing)
+        self._outgoing = ag.CoordinatorMessage()

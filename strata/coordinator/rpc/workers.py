@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, answered, check_rank, fail
+from strata.coordinator.rpc.beats import take_beat
 from strata.coordinator.rpc.queues import QueueCalls
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Verdict, Vote
@@ -20,7 +21,6 @@ from strata.types.workers import check_metadata
 __all__ = ["WorkersService"]
 
 _DEFAULT_CHECKPOINT_DEADLINE_S = 600.0
-_STATES = frozenset(pb.WorkerStatus.State.values())
 _TYPES = frozenset(pb.CheckpointInfo.Type.values())
 _VERDICTS = {
     Verdict.UNDECIDED: pb.CheckpointDecision.UNDECIDED,
@@ -71,20 +71,13 @@ class WorkersService(QueueCalls):
         return response
 
     def _beat(self, request: pb.HeartbeatRequest) -> pb.HeartbeatResponse:
-        """A heartbeat is never journaled, and is not fenced by generation: it is how a worker hears of a new one."""
         now = self._coordinator.now()
-        _check_state(request.status.state)
-        caller = Caller(worker_id=request.worker_id, incarnation=request.incarnation)
-        worker = self._state.membership.authorize(caller, now)
-        known = self._state.membership.pulses.of(worker.worker_id).report
-        if worker.agent_id and isinstance(known, pb.HeartbeatRequest) and known.HasField("resources"):
-            # Its agent measures the whole of it, GPUs and children too: two who write would alternate on the page.
-            request.resources.CopyFrom(known.resources)
-        self._state.membership.pulses.beat(worker.worker_id, request, now)
+        worker = take_beat(self._state, request, now)
+        stop_at = self._state.tasks.stop_step(worker.task_id)
         return pb.HeartbeatResponse(
             acknowledged=True,
             server_timestamp_ms=int(now.wall * 1e3),
-            pending_commands=self._coordinator.orders.get(worker.worker_id, ()),
+            pending_commands=() if stop_at is None else (f"stop_at {stop_at}",),
             generation=self._state.membership.groups[worker.task_id].generation,
             term=self._state.term,
         )
@@ -305,8 +298,3 @@ def _caller(worker_id: str, incarnation: str, generation: int) -> Caller:
     if generation < 0:
         raise InvalidArgument(f"generation is {generation}, it must be 0 or more")
     return Caller(worker_id=worker_id, incarnation=incarnation, generation=generation)
-
-
-def _check_state(state: int) -> None:
-    if state not in _STATES:
-        raise InvalidArgument(f"worker state {state} is unknown", hint="Allowed: 0 (UNKNOWN) to 7 (ERROR).")

@@ -180,13 +180,9 @@ class Scheduler:
     def _watch(self, task: Task) -> None:
         """A running task that stands still says so; a stopping one is told at which step its ranks leave together."""
         members = self._state.membership.alive_in(task.task_id)
-        if task.status is TaskStatus.STOPPING and not any(
-            item.worker_id in self._coordinator.orders for item in members
-        ):
-            pulses = self._state.membership.pulses
-            step = task.course.stop_at if task.course.stop_at >= 0 else plan_stop_step(members, pulses)
+        if task.status is TaskStatus.STOPPING and task.course.stop_at < 0:
+            step = plan_stop_step(members, self._state.membership.pulses)
             if step is not None:
-                self._coordinator.orders.update({item.worker_id: (f"stop_at {step}",) for item in members})
                 self._say(task, task.reason, replace(task.course, stop_at=step))
         if task.status is TaskStatus.RUNNING and len(members) == task.spec.worker_count:
             given = task.spec.config.get("hang_timeout_s", HANG_S)
@@ -234,8 +230,6 @@ class Scheduler:
         """The members of a task that is over leave; its processes' reports are only needed for the slots they hold."""
         names = [worker_id_of(task.task_id, rank) for rank in range(task.spec.worker_count)]
         self._progress.forget(names)
-        for name in names:
-            self._coordinator.orders.pop(name, None)
         for worker in self._state.membership.alive_in(task.task_id):
             caller = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
             self._try(c.DeregisterWorker(caller=caller, reason=f"its task is {task.status}"))

@@ -50,6 +50,13 @@ class Tasks:
     def submitted_as(self, request_id: str) -> str | None:
         return self.requests.get(request_id) if request_id else None
 
+    def stop_step(self, task_id: str) -> int | None:
+        """The step at which the ranks of a stopping task save and leave together, when it is known."""
+        task = self.tasks.get(task_id)
+        if task is None or task.status is not TaskStatus.STOPPING or task.course.stop_at < 0:
+            return None
+        return task.course.stop_at
+
     def check_attempt(self, task_id: str, attempt: int) -> None:
         """Refuses a rank of an attempt that is over."""
         task = self.tasks.get(task_id)

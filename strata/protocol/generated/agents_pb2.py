@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from strata.protocol.generated import coordinator_pb2 as strata_dot_protocol_dot_generated_dot_coordinator__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&strata/protocol/generated/agents.proto\x12\rstrata.agents\x1a+strata/protocol/generated/coordinator.proto\"\x80\x02\n\x0c\x41gentMessage\x12*\n\x05hello\x18\x01 \x01(\x0b\x32\x19.strata.agents.AgentHelloH\x00\x12(\n\x04\x62\x65\x61t\x18\x02 \x01(\x0b\x32\x18.strata.agents.AgentBeatH\x00\x12/\n\x07process\x18\x03 \x01(\x0b\x32\x1c.strata.agents.ProcessReportH\x00\x12.\n\x07\x62\x61rrier\x18\x04 \x01(\x0b\x32\x1b.coordinator.BarrierRequestH\x00\x12.\n\x07goodbye\x18\x05 \x01(\x0b\x32\x1b.strata.agents.AgentGoodbyeH\x00\x42\t\n\x07message\"\xe3\x01\n\nAgentHello\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\x12\x10\n\x08hostname\x18\x03 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\r\n\x05slots\x18\x05 \x01(\x05\x12\x11\n\tgpu_count\x18\x06 \x01(\x05\x12\x14\n\x0cmemory_bytes\x18\x07 \x01(\x03\x12/\n\tprocesses\x18\x08 \x03(\x0b\x32\x1c.strata.agents.ProcessReport\x12\x0f\n\x07version\x18\t \x01(\t\x12\x11\n\tlaunchers\x18\n \x03(\t\"w\n\tAgentBeat\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12.\n\x07workers\x18\x02 \x03(\x0b\x32\x1d.coordinator.HeartbeatRequest\x12(\n\x04host\x18\x03 \x01(\x0b\x32\x1a.coordinator.ResourceUsage\"\x1e\n\x0c\x41gentGoodbye\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x9e\x02\n\rProcessReport\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x0c\n\x04rank\x18\x03 \x01(\x05\x12\x0b\n\x03pid\x18\x04 \x01(\x05\x12\x12\n\nstarted_at\x18\x05 \x01(\x01\x12\x0f\n\x07running\x18\x06 \x01(\x08\x12\x11\n\texit_code\x18\x07 \x01(\x05\x12\x11\n\tworker_id\x18\x08 \x01(\t\x12\x0f\n\x07message\x18\t \x01(\t\x12\x0f\n\x07stopped\x18\n \x01(\x08\x12\x11\n\tunstarted\x18\x0b \x01(\x08\x12\x14\n\x0c\x65xit_unknown\x18\x0c \x01(\x08\x12\x11\n\texception\x18\r \x01(\t\x12\x10\n\x08hindered\x18\x0e \x01(\x08\x12\x15\n\rout_of_memory\x18\x0f \x01(\x08\"\xd8\x01\n\x12\x43oordinatorMessage\x12.\n\x07welcome\x18\x01 \x01(\x0b\x32\x1b.strata.agents.AgentWelcomeH\x00\x12&\n\x04\x62\x65\x61t\x18\x02 \x01(\x0b\x32\x16.strata.agents.BeatAckH\x00\x12.\n\x07\x64\x65sired\x18\x03 \x01(\x0b\x32\x1b.strata.agents.DesiredStateH\x00\x12/\n\x07\x62\x61rrier\x18\x04 \x01(\x0b\x32\x1c.strata.agents.BarrierResultH\x00\x42\t\n\x07message\"M\n\x0c\x41gentWelcome\x12\x0c\n\x04term\x18\x01 \x01(\x03\x12\x1d\n\x15heartbeat_interval_ms\x18\x02 \x01(\x03\x12\x10\n\x08lease_ms\x18\x03 \x01(\x03\"+\n\x07\x42\x65\x61tAck\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x0e\n\x06\x66\x65nced\x18\x02 \x03(\t\"Q\n\x0c\x44\x65siredState\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x30\n\tprocesses\x18\x02 \x03(\x0b\x32\x1d.strata.agents.DesiredProcess\"\xb2\x02\n\x0e\x44\x65siredProcess\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x0c\n\x04rank\x18\x03 \x01(\x05\x12\x12\n\nworld_size\x18\x04 \x01(\x05\x12\x12\n\nlocal_rank\x18\x05 \x01(\x05\x12\x12\n\ngeneration\x18\x06 \x01(\x03\x12\x0c\n\x04\x61rgv\x18\x07 \x03(\t\x12\x33\n\x03\x65nv\x18\x08 \x03(\x0b\x32&.strata.agents.DesiredProcess.EnvEntry\x12\x13\n\x0bworking_dir\x18\t \x01(\t\x12\x0f\n\x07grace_s\x18\n \x01(\x01\x12\x0c\n\x04stop\x18\x0b \x01(\x08\x12\x11\n\tworker_id\x18\x0c \x01(\t\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xa2\x01\n\rBarrierResult\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12.\n\x08response\x18\x03 \x01(\x0b\x32\x1c.coordinator.BarrierResponse\x12\x12\n\nerror_code\x18\x04 \x01(\t\x12\x15\n\rerror_message\x18\x05 \x01(\t\x12\x0f\n\x07missing\x18\x06 \x03(\t2V\n\x06\x41gents\x12L\n\x06\x41ttach\x12\x1b.strata.agents.AgentMessage\x1a!.strata.agents.CoordinatorMessage(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&strata/protocol/generated/agents.proto\x12\rstrata.agents\x1a+strata/protocol/generated/coordinator.proto\"\xfa\x01\n\x0c\x41gentMessage\x12*\n\x05hello\x18\x01 \x01(\x0b\x32\x19.strata.agents.AgentHelloH\x00\x12(\n\x04\x62\x65\x61t\x18\x02 \x01(\x0b\x32\x18.strata.agents.AgentBeatH\x00\x12/\n\x07process\x18\x03 \x01(\x0b\x32\x1c.strata.agents.ProcessReportH\x00\x12.\n\x07goodbye\x18\x05 \x01(\x0b\x32\x1b.strata.agents.AgentGoodbyeH\x00\x12(\n\x04ties\x18\x06 \x01(\x0b\x32\x18.strata.agents.TieFramesH\x00\x42\t\n\x07message\"\xe3\x01\n\nAgentHello\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\x12\x10\n\x08hostname\x18\x03 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\r\n\x05slots\x18\x05 \x01(\x05\x12\x11\n\tgpu_count\x18\x06 \x01(\x05\x12\x14\n\x0cmemory_bytes\x18\x07 \x01(\x03\x12/\n\tprocesses\x18\x08 \x03(\x0b\x32\x1c.strata.agents.ProcessReport\x12\x0f\n\x07version\x18\t \x01(\t\x12\x11\n\tlaunchers\x18\n \x03(\t\"w\n\tAgentBeat\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12.\n\x07workers\x18\x02 \x03(\x0b\x32\x1d.coordinator.HeartbeatRequest\x12(\n\x04host\x18\x03 \x01(\x0b\x32\x1a.coordinator.ResourceUsage\"\x1e\n\x0c\x41gentGoodbye\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x9e\x02\n\rProcessReport\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x0c\n\x04rank\x18\x03 \x01(\x05\x12\x0b\n\x03pid\x18\x04 \x01(\x05\x12\x12\n\nstarted_at\x18\x05 \x01(\x01\x12\x0f\n\x07running\x18\x06 \x01(\x08\x12\x11\n\texit_code\x18\x07 \x01(\x05\x12\x11\n\tworker_id\x18\x08 \x01(\t\x12\x0f\n\x07message\x18\t \x01(\t\x12\x0f\n\x07stopped\x18\n \x01(\x08\x12\x11\n\tunstarted\x18\x0b \x01(\x08\x12\x14\n\x0c\x65xit_unknown\x18\x0c \x01(\x08\x12\x11\n\texception\x18\r \x01(\t\x12\x10\n\x08hindered\x18\x0e \x01(\x08\x12\x15\n\rout_of_memory\x18\x0f \x01(\x08\"\xd1\x01\n\x12\x43oordinatorMessage\x12.\n\x07welcome\x18\x01 \x01(\x0b\x32\x1b.strata.agents.AgentWelcomeH\x00\x12&\n\x04\x62\x65\x61t\x18\x02 \x01(\x0b\x32\x16.strata.agents.BeatAckH\x00\x12.\n\x07\x64\x65sired\x18\x03 \x01(\x0b\x32\x1b.strata.agents.DesiredStateH\x00\x12(\n\x04ties\x18\x05 \x01(\x0b\x32\x18.strata.agents.TieFramesH\x00\x42\t\n\x07message\"M\n\x0c\x41gentWelcome\x12\x0c\n\x04term\x18\x01 \x01(\x03\x12\x1d\n\x15heartbeat_interval_ms\x18\x02 \x01(\x03\x12\x10\n\x08lease_ms\x18\x03 \x01(\x03\"\x1b\n\x07\x42\x65\x61tAck\x12\x10\n\x08sequence\x18\x01 \x01(\x03\"4\n\tTieFrames\x12\'\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x17.strata.agents.TieFrame\"v\n\x08TieFrame\x12\x0b\n\x03tie\x18\x01 \x01(\x03\x12\x0f\n\x07payload\x18\x02 \x01(\x0c\x12\r\n\x05\x65nded\x18\x03 \x01(\x08\x12\x12\n\nerror_code\x18\x04 \x01(\t\x12\x15\n\rerror_message\x18\x05 \x01(\t\x12\x12\n\nerror_hint\x18\x06 \x01(\t\"Q\n\x0c\x44\x65siredState\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x30\n\tprocesses\x18\x02 \x03(\x0b\x32\x1d.strata.agents.DesiredProcess\"\x9e\x02\n\x0e\x44\x65siredProcess\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x0c\n\x04rank\x18\x03 \x01(\x05\x12\x12\n\nworld_size\x18\x04 \x01(\x05\x12\x12\n\nlocal_rank\x18\x05 \x01(\x05\x12\x0c\n\x04\x61rgv\x18\x07 \x03(\t\x12\x33\n\x03\x65nv\x18\x08 \x03(\x0b\x32&.strata.agents.DesiredProcess.EnvEntry\x12\x13\n\x0bworking_dir\x18\t \x01(\t\x12\x0f\n\x07grace_s\x18\n \x01(\x01\x12\x0c\n\x04stop\x18\x0b \x01(\x08\x12\x11\n\tworker_id\x18\x0c \x01(\t\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x32V\n\x06\x41gents\x12L\n\x06\x41ttach\x12\x1b.strata.agents.AgentMessage\x1a!.strata.agents.CoordinatorMessage(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,29 +35,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DESIREDPROCESS_ENVENTRY']._loaded_options = None
   _globals['_DESIREDPROCESS_ENVENTRY']._serialized_options = b'8\001'
   _globals['_AGENTMESSAGE']._serialized_start=103
-  _globals['_AGENTMESSAGE']._serialized_end=359
-  _globals['_AGENTHELLO']._serialized_start=362
-  _globals['_AGENTHELLO']._serialized_end=589
-  _globals['_AGENTBEAT']._serialized_start=591
-  _globals['_AGENTBEAT']._serialized_end=710
-  _globals['_AGENTGOODBYE']._serialized_start=712
-  _globals['_AGENTGOODBYE']._serialized_end=742
-  _globals['_PROCESSREPORT']._serialized_start=745
-  _globals['_PROCESSREPORT']._serialized_end=1031
-  _globals['_COORDINATORMESSAGE']._serialized_start=1034
-  _globals['_COORDINATORMESSAGE']._serialized_end=1250
-  _globals['_AGENTWELCOME']._serialized_start=1252
-  _globals['_AGENTWELCOME']._serialized_end=1329
-  _globals['_BEATACK']._serialized_start=1331
-  _globals['_BEATACK']._serialized_end=1374
-  _globals['_DESIREDSTATE']._serialized_start=1376
-  _globals['_DESIREDSTATE']._serialized_end=1457
-  _globals['_DESIREDPROCESS']._serialized_start=1460
-  _globals['_DESIREDPROCESS']._serialized_end=1766
-  _globals['_DESIREDPROCESS_ENVENTRY']._serialized_start=1724
-  _globals['_DESIREDPROCESS_ENVENTRY']._serialized_end=1766
-  _globals['_BARRIERRESULT']._serialized_start=1769
-  _globals['_BARRIERRESULT']._serialized_end=1931
-  _globals['_AGENTS']._serialized_start=1933
-  _globals['_AGENTS']._serialized_end=2019
+  _globals['_AGENTMESSAGE']._serialized_end=353
+  _globals['_AGENTHELLO']._serialized_start=356
+  _globals['_AGENTHELLO']._serialized_end=583
+  _globals['_AGENTBEAT']._serialized_start=585
+  _globals['_AGENTBEAT']._serialized_end=704
+  _globals['_AGENTGOODBYE']._serialized_start=706
+  _globals['_AGENTGOODBYE']._serialized_end=736
+  _globals['_PROCESSREPORT']._serialized_start=739
+  _globals['_PROCESSREPORT']._serialized_end=1025
+  _globals['_COORDINATORMESSAGE']._serialized_start=1028
+  _globals['_COORDINATORMESSAGE']._serialized_end=1237
+  _globals['_AGENTWELCOME']._serialized_start=1239
+  _globals['_AGENTWELCOME']._serialized_end=1316
+  _globals['_BEATACK']._serialized_start=1318
+  _globals['_BEATACK']._serialized_end=1345
+  _globals['_TIEFRAMES']._serialized_start=1347
+  _globals['_TIEFRAMES']._serialized_end=1399
+  _globals['_TIEFRAME']._serialized_start=1401
+  _globals['_TIEFRAME']._serialized_end=1519
+  _globals['_DESIREDSTATE']._serialized_start=1521
+  _globals['_DESIREDSTATE']._serialized_end=1602
+  _globals['_DESIREDPROCESS']._serialized_start=1605
+  _globals['_DESIREDPROCESS']._serialized_end=1891
+  _globals['_DESIREDPROCESS_ENVENTRY']._serialized_start=1849
+  _globals['_DESIREDPROCESS_ENVENTRY']._serialized_end=1891
+  _globals['_AGENTS']._serialized_start=1893
+  _globals['_AGENTS']._serialized_end=1979
 # @@protoc_insertion_point(module_scope)

@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -66,9 +65,9 @@ def _joined(rank: int, options: argparse.Namespace) -> Any:
     """A worker of a real coordinator, which beats until it dies; nobody else tells of its death."""
     from strata.client.channel import Channel
     from strata.client.checkpoints import CheckpointsClient
+    from strata.client.plain_rank import PlainRank
+    from strata.client.tie_thread import TieThread
     from strata.client.workers import WorkersClient
-    from strata.errors import StrataError
-    from strata.protocol.generated import coordinator_pb2 as pb
     from strata.types.workers import WorkerSpec
     from strata.worker.commit import CoordinatorCommit
 
@@ -78,14 +77,7 @@ def _joined(rank: int, options: argparse.Namespace) -> Any:
     task = Path(options.folder).parent.name  # a group of its own: who takes over places of another run is fenced
     spec = WorkerSpec(worker_id=f"{task}-{rank}", task_id=task, incarnation=incarnation, rank=rank)
     member = workers.register(spec)
-
-    def beat() -> None:
-        while True:
-            with contextlib.suppress(StrataError):
-                workers.heartbeat(pb.HeartbeatRequest(worker_id=member.worker_id, incarnation=member.incarnation))
-            time.sleep(0.2)
-
-    threading.Thread(target=beat, daemon=True).start()
+    TieThread(PlainRank(member), (options.coordinator,), token="", beat_s=0.2, patience_s=60)
     return CoordinatorCommit(CheckpointsClient(channel, member), options.folder, options.deadline)
 
 

@@ -15,6 +15,9 @@ from typing import TypeVar
 import grpc
 import pytest
 
+from strata.client.plain_rank import PlainRank
+from strata.client.tie_thread import TieThread
+from strata.client.workers import Membership
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.control_pb2_grpc import ControlStub
@@ -52,11 +55,26 @@ class Worker(threading.Thread):
         self._workers = CoordinatorStub(self._channel)
         self._control = ControlStub(self._channel)
         self._incarnation = f"start-{number}"
+        self._address = coordinator.address
+        self._by_tie = number % 2 == 0  # the others hold a plain call: both roads lead to one barrier
+        self._tie: TieThread | None = None
 
     def register(self) -> None:
         info = pb.WorkerInfo(worker_id=self.name, incarnation=self._incarnation)
         config = self._until_answered(lambda: self._workers.RegisterWorker(info, timeout=5))
         self._hear(config.generation, config.term)
+        self._member = Membership(
+            worker_id=self.name,
+            rank=config.rank,
+            world_size=NUM_WORKERS,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+            generation=0,
+            incarnation=self._incarnation,
+            term=config.term,
+        )
+        if self._by_tie:
+            rank = PlainRank(self._member)
+            self._tie = TieThread(rank, (self._address,), token="", beat_s=0.2, patience_s=60)
 
     def run(self) -> None:
         try:
@@ -68,6 +86,8 @@ class Worker(threading.Thread):
             self.told.errors.append(f"{error.code()}: {error.details()}")
         finally:
             self._channel.close()
+            if self._tie is not None:
+                self._tie.close()
 
     def _one_round(self, number: int) -> None:
         self._submit(number)
@@ -75,6 +95,11 @@ class Worker(threading.Thread):
         beat = pb.HeartbeatRequest(worker_id=self.name, incarnation=self._incarnation)
         answer = self._until_answered(lambda: self._workers.Heartbeat(beat, timeout=5))
         self._hear(answer.generation, answer.term)
+        if self._tie is not None:
+            met = self._tie.barrier(self._member, "round", timeout_s=60)
+            assert met.participants == NUM_WORKERS
+            self.told.orders.append(met.arrival_order)
+            return
         arrival = pb.BarrierRequest(
             worker_id=self.name,
             barrier_id="round",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from strata.grpcserver.connection import Connection, Service
 from strata.grpcserver.frames import PREFACE, build_frame
 from strata.grpcserver.server import Server
+from strata.grpcserver.turns import LoopTurns
 from tests.support.hostile_peer import head
 from tests.unit.grpcserver.conftest import Desk, register
 
@@ -82,7 +83,7 @@ async def _feed(noise: bytes, portion: int) -> None:
         gate=lambda transport: lambda path, metadata: None,
         max_message=1000,
         closed=lambda connection: None,
-        turns=server,
+        turns=LoopTurns(),
         complaints=server.complaints,
     )
     connection, sink = Connection(service), Sink()

@@ -16,6 +16,7 @@ from strata.protocol.generated import (
     agents_pb2_grpc,
     control_pb2_grpc,
     coordinator_pb2_grpc,
+    ranks_pb2_grpc,
     telemetry_pb2,
     telemetry_pb2_grpc,
 )
@@ -48,6 +49,7 @@ def _methods() -> set[str]:
     coordinator_pb2_grpc.add_CoordinatorServicer_to_server(servicer, registry)
     control_pb2_grpc.add_ControlServicer_to_server(servicer, registry)
     agents_pb2_grpc.add_AgentsServicer_to_server(servicer, registry)
+    ranks_pb2_grpc.add_RanksServicer_to_server(servicer, registry)
     telemetry_pb2_grpc.add_TelemetryServicer_to_server(servicer, registry)
     health_pb2_grpc.add_HealthServicer_to_server(servicer, registry)
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, registry)  # type: ignore[no-untyped-call]  # its stubs have no types

@@ -14,6 +14,7 @@ from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import agents_pb2_grpc as ag_grpc
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
+from strata.protocol.generated import ranks_pb2 as rk
 from strata.token import ensure_token
 from strata.types.workers import MemberState
 
@@ -36,6 +37,16 @@ class Cluster:
         assert (await stream.read()).WhichOneof("message") == "welcome"
         return stream
 
+    async def register(self, worker_id: str, agent_id: str) -> None:
+        info = pb.WorkerInfo(worker_id=worker_id, task_id="t", incarnation="i", agent_id=agent_id)
+        await self.workers.RegisterWorker(info)
+
+    def report(self, worker_id: str) -> pb.HeartbeatRequest:
+        assert self._server.coordinator is not None
+        report = self._server.coordinator.state.membership.pulses.of(worker_id).report
+        assert isinstance(report, pb.HeartbeatRequest)
+        return report
+
     def agent_state(self, agent_id: str) -> MemberState:
         assert self._server.coordinator is not None
         agents = self._server.coordinator.state.agents
@@ -57,11 +68,23 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     await server.stop()
 
 
-async def next_barrier(stream: Any) -> Any:
-    """Desired state comes on the same stream, whenever it changes."""
-    while (message := await asyncio.wait_for(stream.read(), 5)).WhichOneof("message") != "barrier":
+async def next_frame(stream: Any) -> Any:
+    """The next frame of a tie. Desired state comes on the same stream, whenever it changes."""
+    while (message := await asyncio.wait_for(stream.read(), 5)).WhichOneof("message") != "ties":
         pass
-    return message.barrier
+    (frame,) = message.ties.frames
+    return frame
+
+
+def words(tie: int, hello: str = "", proof: str = "", arrival: str = "") -> ag.AgentMessage:
+    """One rank's words as its agent passes them on."""
+    said = rk.RankWords()
+    if hello:
+        said.hello.worker_id, said.hello.proof = hello, proof
+        said.hello.incarnation = "i"
+    if arrival:
+        said.arrivals.add(worker_id=arrival, barrier_id="b", step=1, request_id=f"r-{arrival}")
+    return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(tie=tie, payload=said.SerializeToString())]))
 
 
 async def test_a_broken_stream_makes_a_suspect_until_it_is_back(cluster: Cluster) -> None:
@@ -85,41 +108,83 @@ async def test_the_end_of_an_old_stream_says_nothing_of_a_newer_one(cluster: Clu
 
 
 async def test_every_member_is_told_its_own_place(cluster: Cluster) -> None:
-    """Two members behind one agent, one behind another."""
-    for worker_id in ("w0", "w1", "w2"):
-        await cluster.workers.RegisterWorker(pb.WorkerInfo(worker_id=worker_id, task_id="t"))
+    """Two members behind one agent, one behind another; those of one agent hear it in one message."""
+    for worker_id, agent_id in (("w0", "a"), ("w1", "b"), ("w2", "a")):
+        await cluster.register(worker_id, agent_id)
     first, second = await cluster.attach("a"), await cluster.attach("b")
-    for stream, worker_id in ((first, "w0"), (second, "w1"), (first, "w2")):
-        request = pb.BarrierRequest(worker_id=worker_id, barrier_id="b", step=1, request_id=f"r-{worker_id}")
-        await stream.write(ag.AgentMessage(barrier=request))
-    results = [await next_barrier(stream) for stream in (first, first, second)]
-    assert sorted((item.worker_id, item.request_id) for item in results) == [(w, f"r-{w}") for w in ("w0", "w1", "w2")]
-    assert sorted(item.response.arrival_order for item in results) == [1, 2, 3]
-    assert {(item.response.participants, item.response.released, item.error_code) for item in results} == {
-        (3, True, "")
-    }
+    for stream, tie, worker_id in ((first, 1, "w0"), (second, 1, "w1"), (first, 2, "w2")):
+        await stream.write(words(tie, hello=worker_id))
+        assert (await next_frame(stream)).tie == tie
+    for stream, tie, worker_id in ((first, 1, "w0"), (second, 1, "w1"), (first, 2, "w2")):
+        await stream.write(words(tie, arrival=worker_id))
+    places = {}
+    for stream, worker_ids in ((first, {1: "w0", 2: "w2"}), (second, {1: "w1"})):
+        while (message := await asyncio.wait_for(stream.read(), 5)).WhichOneof("message") != "ties":
+            pass
+        assert [frame.tie for frame in message.ties.frames] == list(worker_ids)
+        for frame in message.ties.frames:
+            result = rk.RankNews.FromString(frame.payload).result
+            assert (result.request_id, result.error_code) == (f"r-{worker_ids[frame.tie]}", "")
+            assert (result.response.released, result.response.participants) == (True, 3)
+            places[worker_ids[frame.tie]] = result.response.arrival_order
+    assert sorted(places.values()) == [1, 2, 3]
 
 
-async def test_a_refused_arrival_is_told_to_its_member_alone(cluster: Cluster) -> None:
-    stream = await cluster.attach("a")
-    await stream.write(ag.AgentMessage(barrier=pb.BarrierRequest(worker_id="ghost", barrier_id="b", request_id="r")))
-    result = await next_barrier(stream)
-    assert (result.worker_id, result.request_id) == ("ghost", "r")
-    assert (result.error_code, result.error_message) == ("unknown_worker", "worker 'ghost' is not registered")
+async def test_an_agent_speaks_only_for_ranks_of_its_own_host(cluster: Cluster) -> None:
+    await cluster.register("w0", "a")
+    stream = await cluster.attach("b")
+    for tie, hello, code in (
+        (1, "w0", "permission_denied"),
+        (2, "ghost", "unknown_worker"),
+        (3, "", "invalid_argument"),
+    ):
+        await stream.write(words(tie, hello=hello, arrival="w0"))
+        frame = await next_frame(stream)
+        assert (frame.tie, frame.ended, frame.error_code) == (tie, True, code)
 
 
 async def test_a_stream_that_breaks_takes_its_arrivals_back(cluster: Cluster) -> None:
-    for worker_id in ("w0", "w1"):
-        await cluster.workers.RegisterWorker(pb.WorkerInfo(worker_id=worker_id, task_id="t"))
+    await cluster.register("w0", "a")
+    await cluster.register("w1", "b")
     first, second = await cluster.attach("a"), await cluster.attach("b")
-    arrival = pb.BarrierRequest(worker_id="w0", barrier_id="b", step=1, request_id="r0")
-    await first.write(ag.AgentMessage(barrier=arrival))
+    await first.write(words(1, hello="w0", arrival="w0"))
+    await next_frame(first)
     first.cancel()
     await cluster.eventually("a", MemberState.SUSPECT)
-    await second.write(
-        ag.AgentMessage(barrier=pb.BarrierRequest(worker_id="w1", barrier_id="b", step=1, request_id="r1"))
-    )
+    await second.write(words(1, hello="w1", arrival="w1"))
+    await next_frame(second)
     again = await cluster.attach("a")
-    await again.write(ag.AgentMessage(barrier=arrival))
-    assert (await next_barrier(again)).response.arrival_order == 2
-    assert (await next_barrier(second)).response.arrival_order == 1
+    await again.write(words(7, hello="w0", arrival="w0"))
+    for stream, place in ((again, 2), (second, 1)):
+        if stream is again:
+            await next_frame(stream)  # the welcome
+        news = rk.RankNews.FromString((await next_frame(stream)).payload)
+        assert news.result.response.arrival_order == place
+
+
+async def test_what_a_rank_uses_is_its_agent_s_to_say(cluster: Cluster) -> None:
+    """A rank that measured itself, without GPUs, in turn with its agent made the figures on the page flicker."""
+    await cluster.register("w0", "a")
+    stream = await cluster.attach("a")
+    gpu = pb.GpuUsage(gpu_id=0, utilization_percent=97.0)
+    measured = pb.HeartbeatRequest(worker_id="w0", resources=pb.ResourceUsage(cpu_percent=50, gpu_usage=[gpu]))
+    own = pb.HeartbeatRequest(worker_id="w0", resources=pb.ResourceUsage(cpu_percent=3))
+    own.status.current_step = 7
+    seen = []
+    for _ in range(2):
+        await cluster.workers.Heartbeat(own)
+        seen.append(cluster.report("w0"))
+        await stream.write(ag.AgentMessage(beat=ag.AgentBeat(sequence=1, workers=[measured])))
+        while (await asyncio.wait_for(stream.read(), 5)).WhichOneof("message") != "beat":
+            pass
+        seen.append(cluster.report("w0"))
+    assert [item.status.current_step for item in seen] == [7] * 4
+    assert not seen[0].HasField("resources")
+    assert [item.resources for item in seen[1:]] == [measured.resources] * 3
+
+
+async def test_a_rank_without_an_agent_says_itself_what_it_uses(cluster: Cluster) -> None:
+    await cluster.register("w0", "")
+    own = pb.HeartbeatRequest(worker_id="w0", resources=pb.ResourceUsage(cpu_percent=3))
+    await cluster.workers.Heartbeat(own)
+    assert cluster.report("w0").resources == own.resources

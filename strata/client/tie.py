@@ -1,0 +1,263 @@
+"""A rank's tie to its coordinator: one stream, opened anew whenever it breaks, at the rank's agent where there is one,
+straight to the coordinator otherwise. What was not answered is said again on the next stream, and counts once.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from strata.client.stream import open_stream
+from strata.error_codes import rebuild_error
+from strata.errors import (
+    CoordinatorUnavailable,
+    DeadlineExceeded,
+    Fenced,
+    Internal,
+    StrataError,
+    Unavailable,
+    UnknownWorker,
+)
+from strata.grpcserver.client_stream import ClientStream
+from strata.grpcserver.wire import Turns
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
+from strata.protocol.status import from_rpc_error
+
+__all__ = ["OnResult", "Rank", "Tie"]
+
+_PATH = "/strata.ranks.Ranks/Tie"
+_WELCOME_S = 5.0  # within which an agent or a coordinator that is there answers the hello
+_SILENCE_S = 10.0  # every beat is answered: a stream that was silent so long leads nowhere
+_BACK_S = 1.0  # how often a rank whose agent was away looks whether it is back
+_LEAVE_S = 1.0
+_STEADY_S = 1.0  # a stream that held so long is opened again at once
+_MIN_BEAT_S = 0.02  # however often the state changes
+_FIRST_PAUSE_S = 0.05
+_MAX_PAUSE_S = 0.3
+
+OnResult = Callable[[pb.BarrierResponse | StrataError], None]
+
+
+class Rank(Protocol):
+    """Whose tie it is. `refused` is called on a thread of its own and may take its time; the others may not."""
+
+    def hello(self) -> rk.RankHello: ...
+    def beat(self) -> pb.HeartbeatRequest: ...
+    def hear(self, news: rk.RankNews) -> None: ...
+    def refused(self, error: StrataError) -> None: ...
+
+
+class Tie:
+    """Lives on one event loop. `roads` are addresses, the preferred one first. `patience_s` is how long arrivals wait
+    while nobody answers on any of them."""
+
+    def __init__(
+        self,
+        rank: Rank,
+        roads: Sequence[str],
+        *,
+        token: str = "",
+        beat_s: float = 1.0,
+        patience_s: float = 600.0,
+        turns: Turns | None = None,
+    ) -> None:
+        self._rank = rank
+        self._roads = roads
+        self._token = token
+        self._beat_s = beat_s
+        self._patience_s = patience_s
+        self._turns = turns
+        self._stream: ClientStream | None = None
+        self._road = ""
+        self._arrivals: dict[str, tuple[pb.BarrierRequest, OnResult]] = {}
+        self._unheard: dict[int, asyncio.Future[bool]] = {}
+        self._sequence = 0
+        self._due = asyncio.Event()
+        self._error: StrataError = CoordinatorUnavailable("the coordinator was not reached yet")
+        self._over: StrataError | None = None  # after which nothing more is said
+
+    # --- what a rank says
+
+    def arrive(self, request: pb.BarrierRequest, on_result: OnResult) -> None:
+        """Arrives at a barrier; `on_result` hears once how it ended."""
+        if self._over is not None:
+            on_result(self._over)
+            return
+        self._arrivals[request.request_id] = (request, on_result)
+        if self._stream is not None:
+            self._stream.send(rk.RankWords(arrivals=(request,)).SerializeToString())
+
+    def withdraw(self, request_id: str) -> None:
+        """Nobody waits for this barrier any more."""
+        if self._arrivals.pop(request_id, None) is not None and self._stream is not None:
+            self._stream.send(rk.RankWords(withdrawn=(request_id,)).SerializeToString())
+
+    def beat_soon(self) -> None:
+        """Something changed that must not wait for the next beat."""
+        self._due.set()
+
+    async def beat(self) -> bool:
+        """Beats now, or as soon as there is a stream. False when it broke before anybody took notice."""
+        if self._over is not None:
+            raise self._over
+        if self._stream is not None:
+            self._stream.send(self._words().SerializeToString())
+        number = self._sequence if self._stream is not None else self._sequence + 1
+        heard: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._unheard[number] = heard
+        return await heard
+
+    @property
+    def fileno(self) -> int | None:
+        """Of the open stream's socket."""
+        return None if self._stream is None else self._stream.fileno()
+
+    def _words(self) -> rk.RankWords:
+        self._sequence += 1
+        return rk.RankWords(beat=self._rank.beat(), sequence=self._sequence)
+
+    # --- the stream
+
+    async def run(self) -> None:
+        """Until it is cancelled, or the rank's place was given to somebody else."""
+        beating = asyncio.create_task(self._beat_on())
+        try:
+            await self._keep()
+        finally:
+            beating.cancel()
+            self._over = self._over or Unavailable("this worker's connection to its coordinator is closed")
+            self._fail(self._over)
+            if self._stream is not None:
+                await self._stream.leave(_LEAVE_S)
+
+    async def _keep(self) -> None:
+        away_since, pause = time.monotonic(), _FIRST_PAUSE_S
+        while self._over is None:
+            began = time.monotonic()
+            stream = await self._open_any()
+            if stream is None and began - away_since > self._patience_s:
+                self._fail(self._error)
+            while stream is not None:
+                self._stream = stream
+                stream = await self._stay(stream)
+                away_since = time.monotonic()
+            self._stream = None
+            if time.monotonic() - began > _STEADY_S:
+                pause = _FIRST_PAUSE_S
+                continue
+            await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311  # jitter
+            pause = min(pause * 2, _MAX_PAUSE_S)
+
+    async def _open_any(self) -> ClientStream | None:
+        for road in self._roads:
+            stream = await self._open(road)
+            if stream is not None or self._over is not None:
+                return stream
+        return None
+
+    async def _open(self, road: str) -> ClientStream | None:
+        """A stream on which the rank was welcomed. What it still waits for has been said there."""
+        welcome = asyncio.get_running_loop().create_future()
+        on_message = partial(self._on_message, welcome)
+        try:
+            stream = await open_stream(road, _PATH, self._token, on_message, self._turns)
+        except CoordinatorUnavailable as error:
+            self._error = error
+            return None
+        words = self._words()
+        words.hello.CopyFrom(self._rank.hello())
+        words.arrivals.extend(request for request, _ in self._arrivals.values())
+        said = set(self._arrivals)
+        stream.send(words.SerializeToString())
+        await asyncio.wait([welcome, stream.ended], timeout=_WELCOME_S, return_when=asyncio.FIRST_COMPLETED)
+        if welcome.done():
+            later = [request for key, (request, _) in self._arrivals.items() if key not in said]
+            if later:
+                stream.send(rk.RankWords(arrivals=later).SerializeToString())
+            self._road = road
+            return stream
+        stream.abort()
+        if stream.ended.done():
+            await self._on_end(stream, road)
+        else:
+            self._error = CoordinatorUnavailable(f"{road} does not answer")
+        return None
+
+    async def _stay(self, stream: ClientStream) -> ClientStream | None:
+        """Returns when the stream has ended; or with a better one, when it does not lead by the preferred road."""
+        preferred = self._road == self._roads[0]
+        while not stream.ended.done():
+            await asyncio.wait([stream.ended], timeout=None if preferred else _BACK_S)
+            if not stream.ended.done() and (better := await self._open(self._roads[0])) is not None:
+                await stream.leave(_LEAVE_S)
+                return better
+        stream.abort()
+        for heard in self._unheard.values():
+            heard.set_result(False)
+        self._unheard.clear()
+        await self._on_end(stream, self._road)
+        return None
+
+    async def _on_end(self, stream: ClientStream, road: str) -> None:
+        error = from_rpc_error(stream.ended.result(), address=road)
+        self._error = error
+        if isinstance(error, Unavailable | DeadlineExceeded | Internal):
+            return
+        if isinstance(error, Fenced):
+            self._over = error
+        elif not isinstance(error, UnknownWorker):
+            self._fail(error)
+        await asyncio.to_thread(self._rank.refused, error)
+
+    def _fail(self, error: StrataError) -> None:
+        arrivals, self._arrivals = self._arrivals, {}
+        for _, on_result in arrivals.values():
+            on_result(error)
+        unheard, self._unheard = self._unheard, {}
+        for heard in unheard.values():
+            heard.set_exception(error)
+
+    # --- the pulse
+
+    async def _beat_on(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._beat_s):
+                    await self._due.wait()
+            self._due.clear()
+            stream = self._stream
+            if stream is None:
+                continue
+            stream.send(self._words().SerializeToString())
+            if time.monotonic() - stream.heard_at > _SILENCE_S:
+                stream.abort()
+            await asyncio.sleep(_MIN_BEAT_S)
+
+    # --- what a rank hears
+
+    def _on_message(self, welcome: "asyncio.Future[None]", payload: bytes) -> None:
+        news = rk.RankNews.FromString(payload)
+        if news.HasField("result"):
+            self._on_result(news.result)
+            return
+        if not welcome.done():
+            welcome.set_result(None)
+        for sequence in [sequence for sequence in self._unheard if sequence <= news.heard]:
+            self._unheard.pop(sequence).set_result(True)
+        self._rank.hear(news)
+
+    def _on_result(self, result: rk.BarrierResult) -> None:
+        _, on_result = self._arrivals.pop(result.request_id, (None, None))
+        if on_result is None:  # answered on an earlier stream, or given up
+            return
+        if not result.error_code:
+            on_result(result.response)
+            return
+        error = rebuild_error(
+            result.error_code, result.error_message, hint=result.error_hint, missing=tuple(result.missing)
+        )
+        on_result(error or Internal(result.error_message))

@@ -1,0 +1,235 @@
+"""The ranks' streams: heartbeats and arrivals at barriers come up; releases, losses of members and the step to stop at
+go down as soon as they are durable. A tie is the same whether the rank opened it here or its agent carries it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from strata.cluster import events as e
+from strata.cluster.members import Worker
+from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.engine.waiters import Waiter
+from strata.coordinator.rpc.answer import Context, check_rank, fail
+from strata.coordinator.rpc.beats import take_beat
+from strata.coordinator.rpc.releases import ReleaseWriter
+from strata.coordinator.state.membership import Caller
+from strata.coordinator.state.outcomes import Outcome, outcome_for
+from strata.errors import BarrierFailed, Fenced, InvalidArgument, PermissionDenied, StrataError
+from strata.protocol import convert
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
+from strata.protocol.generated import ranks_pb2_grpc as rk_grpc
+from strata.protocol.status import to_status, to_text, to_trailers
+from strata.trust.proofs import Proofs
+
+__all__ = ["RankTie", "Ties"]
+
+_NAMED = 100  # losses of one event that members are told by name
+
+Admit = Callable[[rk.RankHello, Worker], None]
+Send = Callable[[bytes], None]
+End = Callable[[StrataError], None]
+
+
+class Ties(rk_grpc.RanksServicer):
+    """All ties, the newest of each worker. Implements `strata.ranks.Ranks`."""
+
+    def __init__(self, coordinator: Coordinator, proofs: Proofs) -> None:
+        self.coordinator = coordinator
+        self.state = coordinator.state
+        self.releases = ReleaseWriter()
+        self._proofs = proofs
+        self._ties: dict[str, dict[str, RankTie]] = {}  # group → worker → tie
+        coordinator.listen(self._on_event)
+
+    async def Tie(self, request_iterator: AsyncIterator[rk.RankWords], context: Context) -> None:
+        def admit(hello: rk.RankHello, worker: Worker) -> None:
+            check_rank(context, hello, self.state.tasks)
+
+        def end(error: StrataError) -> None:
+            context.end(to_status(error), to_text(error), to_trailers(error))
+
+        tie = RankTie(self, admit, context.send_bytes, end)
+        try:
+            await context.listen(tie.hear)
+            tie.close()
+        except StrataError as error:
+            tie.close()
+            await fail(context, error)
+        except asyncio.CancelledError:
+            tie.close(broken=True)
+            raise
+
+    def carried(self, agent_id: str, send: Send, end: End) -> "RankTie":
+        """A tie that comes over an agent's stream: an agent speaks for the ranks of its own host, and one that was
+        started for a task must have shown it the secret of its attempt."""
+
+        def admit(hello: rk.RankHello, worker: Worker) -> None:
+            if worker.agent_id != agent_id:
+                raise PermissionDenied(f"worker {worker.worker_id} is not of agent {agent_id}")
+            if worker.is_started_rank:
+                self._check_proof(hello)
+
+        return RankTie(self, admit, send, end)
+
+    def _check_proof(self, hello: rk.RankHello) -> None:
+        visitor = self._proofs.read_secret(hello.proof)
+        if visitor is None or not visitor.owns_worker(hello.worker_id):
+            raise PermissionDenied(f"the proof of worker {hello.worker_id} is not that of its attempt")
+        self.state.tasks.check_attempt(visitor.task_id, visitor.attempt)
+
+    # --- the newest tie of each worker
+
+    def add(self, tie: "RankTie", task_id: str) -> None:
+        self._ties.setdefault(task_id, {})[tie.worker_id] = tie
+
+    def remove(self, tie: "RankTie", task_id: str) -> bool:
+        """False when a newer one has taken its place."""
+        group = self._ties.get(task_id, {})
+        if group.get(tie.worker_id) is not tie:
+            return False
+        del group[tie.worker_id]
+        if not group:
+            del self._ties[task_id]
+        return True
+
+    # --- what groups are told
+
+    def _on_event(self, event: e.Event) -> None:
+        if isinstance(event, e.MembersLost):
+            self._on_lost(event)
+        elif isinstance(event, e.TaskChanged) and event.task_id in self._ties:
+            stop_at = self.state.tasks.stop_step(event.task_id)
+            if stop_at is not None:
+                self._tell(event.task_id, rk.RankNews(stop_at=stop_at))
+
+    def _on_lost(self, event: e.MembersLost) -> None:
+        group = self._ties.get(event.task_id, {})
+        named = list(zip(event.worker_ids, event.reasons, strict=True))
+        for worker_id, reason in named:
+            tie = group.get(worker_id)
+            if tie is not None:
+                tie.fence(Fenced(f"fenced: worker {worker_id} is out: {reason}"))
+        lost = [rk.Loss(worker_id=worker_id, reason=reason) for worker_id, reason in named[:_NAMED]]
+        self._tell(event.task_id, rk.RankNews(lost=lost))
+
+    def _tell(self, task_id: str, news: rk.RankNews) -> None:
+        self.date(news, task_id)
+        payload = news.SerializeToString()
+        for tie in self._ties.get(task_id, {}).values():
+            tie.send(payload)
+
+    def date(self, news: rk.RankNews, task_id: str) -> None:
+        news.generation = self.state.membership.groups[task_id].generation
+        news.term = self.state.term
+
+
+class RankTie:
+    """One rank's stream. `admit` refuses a hello, `send` takes a serialised RankNews, `end` ends the stream."""
+
+    __slots__ = ("_admit", "_coordinator", "_end", "_state", "_task_id", "_ties", "_waiters", "_worker", "send")
+
+    def __init__(self, ties: Ties, admit: Admit, send: Send, end: End) -> None:
+        self._ties = ties
+        self._coordinator = ties.coordinator
+        self._state = ties.state
+        self._admit = admit
+        self._end = end
+        self._worker = Caller("")
+        self._task_id = ""
+        self._waiters: dict[str, Waiter] = {}
+        self.send = send
+
+    @property
+    def worker_id(self) -> str:
+        return self._worker.worker_id
+
+    def hear(self, words: rk.RankWords) -> None:
+        """Raises the StrataError with which the stream must end."""
+        if not self._worker.worker_id:
+            self._greet(words)
+        if words.HasField("beat"):
+            self._on_beat(words)
+        for request in words.arrivals:
+            self._on_arrival(request)
+        for request_id in words.withdrawn:
+            waiter = self._waiters.pop(request_id, None)
+            if waiter is not None:
+                self._coordinator.give_up(waiter)
+
+    def close(self, *, broken: bool = False) -> None:
+        """The rank says no more here. If it did not say so, it is suspect until it is heard of again."""
+        waiters, self._waiters = self._waiters, {}
+        for waiter in waiters.values():
+            self._coordinator.give_up(waiter)
+        if self._worker.worker_id and self._ties.remove(self, self._task_id) and broken:
+            self._state.membership.suspect(self._worker.worker_id, self._worker.incarnation)
+
+    def fence(self, error: Fenced) -> None:
+        self._ties.remove(self, self._task_id)
+        self._end(error)
+
+    def _greet(self, words: rk.RankWords) -> None:
+        self._coordinator.meter.count("Tie")
+        hello = words.hello
+        if not hello.worker_id:
+            raise InvalidArgument("a rank's first message must have its hello")
+        caller = Caller(worker_id=hello.worker_id, incarnation=hello.incarnation)
+        worker = self._state.membership.authorize(caller, self._coordinator.now())
+        self._admit(hello, worker)
+        self._worker = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
+        self._task_id = worker.task_id
+        self._ties.add(self, self._task_id)
+        if not words.HasField("beat"):
+            self._acknowledge(0)
+
+    def _on_beat(self, words: rk.RankWords) -> None:
+        self._coordinator.meter.count("Tie.beat")
+        beat = words.beat
+        beat.worker_id, beat.incarnation = self._worker.worker_id, self._worker.incarnation
+        take_beat(self._state, beat, self._coordinator.now())
+        self._acknowledge(words.sequence)
+
+    def _acknowledge(self, sequence: int) -> None:
+        news = rk.RankNews(heard=sequence, stop_at=self._state.tasks.stop_step(self._task_id))
+        self._ties.date(news, self._task_id)
+        payload = news.SerializeToString()
+        self._coordinator.when_settled(lambda error: None if error else self.send(payload))
+
+    # --- barriers
+
+    def _on_arrival(self, request: pb.BarrierRequest) -> None:
+        self._coordinator.meter.count("Tie.barrier")
+        if request.worker_id != self._worker.worker_id:
+            raise PermissionDenied(f"worker {self._worker.worker_id} cannot arrive as {request.worker_id[:80]!r}")
+        if request.request_id in self._waiters:
+            return
+        try:
+            if not request.request_id:
+                raise InvalidArgument("an arrival on a rank's stream needs a request_id")
+            waiter = self._coordinator.arrive(convert.from_barrier_request(request), self._on_outcome)
+        except StrataError as error:
+            self._answer(request.request_id, error)
+        else:
+            self._waiters[request.request_id] = waiter
+
+    def _on_outcome(self, waiter: Waiter, outcome: Outcome | BaseException) -> None:
+        self._waiters.pop(waiter.request_id, None)
+        self._state.barriers.collected(waiter.key, waiter.worker_id)
+        if isinstance(outcome, e.BarrierReleased):
+            self.send(self._ties.releases.write(outcome, waiter.worker_id, waiter.request_id))
+            return
+        try:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            outcome_for(outcome, waiter.worker_id)
+        except StrataError as error:
+            self._answer(waiter.request_id, error)
+
+    def _answer(self, request_id: str, error: StrataError) -> None:
+        result = rk.BarrierResult(
+            request_id=request_id, error_code=error.code, error_message=error.message, error_hint=error.hint
+        )
+        if isinstance(error, BarrierFailed):
+            result.missing.extend(str(name) for name in error.missing)
+        self.send(rk.RankNews(result=result).SerializeToString())
