@@ -42,6 +42,7 @@ check: $(VENV)/.installed $(MODULES) ## lint, format, types, layers, generated s
 	@$(BIN)/mypy
 	@$(BIN)/python scripts/proto.py --check
 	@$(BIN)/python scripts/reference.py --check
+	@$(BIN)/python scripts/wire.py --check
 	@cd dashboard && npm run lint
 	@$(BIN)/pytest -q tests/test_architecture.py tests/test_dashboard_layers.py
 
@@ -58,6 +59,10 @@ rights: $(VENV)/.installed ## bring the table of rights in SECURITY.md up to dat
 .PHONY: reference
 reference: $(VENV)/.installed ## write docs/reference, the contract as the code has it
 	@$(BIN)/python scripts/reference.py
+
+.PHONY: wire
+wire: $(VENV)/.installed ## write dashboard/src/api/wire.gen.ts, the page's types of the REST API and the stream
+	@$(BIN)/python scripts/wire.py
 
 bench: setup ## benchmarks beside their peers, into benchmarks/results (NAME=sharding for one)
 	@$(BIN)/python -m benchmarks $(NAME) $(ARGS)

@@ -60,8 +60,8 @@ def test_phone_menu(page: Page, site: Site) -> None:
 
 def test_demo_mode_needs_no_server(page: Page, static_site: str) -> None:
     page.goto(f"{static_site}/?demo=1")
-    expect(page.get_by_test_id("connection")).to_have_text("Simulated")
-    expect(page.get_by_role("status").filter(has_text="Nothing here is real")).to_be_visible()
+    expect(page.get_by_test_id("connection")).to_have_text("Recorded")
+    expect(page.get_by_role("status").filter(has_text="recorded and played back")).to_be_visible()
     expect(page.locator("main [data-status]").first).to_be_visible()
     before = page.evaluate("window.__strata.counters().received")
     page.wait_for_function("before => window.__strata.counters().received > before", arg=before)

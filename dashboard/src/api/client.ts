@@ -1,5 +1,6 @@
 /** fetch with typed errors. The only file that knows the base URL. A token travels as the cookie that
  * signing in sets. */
+import type { ErrorAnswer } from "./wire";
 
 export class ApiError extends Error {
   constructor(
@@ -28,7 +29,7 @@ export function toQuery(params: object): string {
   return text ? `?${text}` : "";
 }
 
-export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+export async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
   const headers: Record<string, string> = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
@@ -49,26 +50,16 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
   if (!type.includes("json")) {
     throw new ApiError(response.status, "not_json", `The server has no ${path.split("?")[0]} yet.`, null);
   }
-  return (await response.json()) as T;
-}
-
-export function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return call<T>("GET", path, undefined, signal);
+  return response.json();
 }
 
 async function toError(response: Response): Promise<ApiError> {
   const fallback = `The server answered ${response.status} ${response.statusText}`.trim();
   try {
-    const body = (await response.json()) as {
-      error?: { code?: string; message?: string; hint?: string };
-      detail?: unknown;
-    };
-    const { error } = body;
+    const { error } = (await response.json()) as Partial<ErrorAnswer>;
     if (response.status === 405)
       return new ApiError(405, "unsupported", "This server cannot do that yet.", "A newer version may.");
-    if (error)
-      return new ApiError(response.status, error.code ?? "error", error.message ?? fallback, error.hint ?? null);
-    if (typeof body.detail === "string") return new ApiError(response.status, "error", body.detail, null);
+    if (error) return new ApiError(response.status, error.code, error.message, error.hint || null);
   } catch {
     // Not JSON: the status line is all there is to say.
   }

@@ -6,7 +6,7 @@ import { useCluster } from "@/stores/cluster";
 import { useLink } from "@/stores/link";
 import { useView } from "@/stores/view";
 
-/** One line above every page when what is shown is not simply the present: simulated, old, or without coordinator. */
+/** One line above every page when what is shown is not simply the present: recorded, old, or without coordinator. */
 export function Banner() {
   const demo = useView((view) => view.demo);
   const { state, detail, retryAt, lastEventAt } = useLink();
@@ -15,8 +15,8 @@ export function Banner() {
   if (demo) {
     return (
       <Line tone="accent">
-        <strong className="font-semibold">DEMO</strong> A simulated cluster in this browser. Nothing here is real and
-        nothing is sent.{" "}
+        <strong className="font-semibold">DEMO</strong> A real training job, recorded and played back in this browser.
+        Nothing happens now and nothing is sent.{" "}
         <button
           type="button"
           className="font-medium underline"

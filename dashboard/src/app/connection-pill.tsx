@@ -18,7 +18,7 @@ export function ConnectionPill() {
   const now = useNow();
   const age = lastEventAt === null ? "No event yet." : `Last event ${formatAge(lastEventAt, now)}.`;
   const retryIn = retryAt === null || state === "live" ? null : Math.max(0, Math.ceil((retryAt - now) / 1000));
-  const title = `${demo ? "Simulated source. " : ""}${detail} ${age}${retryIn === null ? "" : ` Next try in ${retryIn} s.`}`;
+  const title = `${demo ? "Recorded source. " : ""}${detail} ${age}${retryIn === null ? "" : ` Next try in ${retryIn} s.`}`;
   return (
     <span
       data-testid="connection"
@@ -37,7 +37,7 @@ export function ConnectionPill() {
           state === "connecting" && "animate-[pulse-dot_1.2s_infinite]",
         )}
       />
-      <span role="status">{demo ? "Simulated" : WORDS[state]}</span>
+      <span role="status">{demo ? "Recorded" : WORDS[state]}</span>
       {retryIn !== null && retryIn > 0 && <span className="opacity-80 max-md:hidden">retry {retryIn} s</span>}
     </span>
   );

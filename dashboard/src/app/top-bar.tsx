@@ -11,7 +11,7 @@ import { RunPicker } from "./run-picker";
 const RANGE_OPTIONS = RANGES.map((value) => ({ value, label: value === "all" ? "All" : value }));
 const SOURCES = [
   { value: "live", label: "Live", title: "Data of the connected cluster" },
-  { value: "demo", label: "Demo", title: "Simulated in this browser; nothing is sent to a server" },
+  { value: "demo", label: "Demo", title: "A recorded job, played back in this browser; nothing is sent to a server" },
 ] as const;
 
 export function TopBar() {

@@ -1,6 +1,5 @@
 /** Finer points for a zoomed chart, asked for once per window; the coarse line stays until they are here. */
 import type { RunSeries } from "@/api/wire";
-import type { Columns } from "@/lib/buckets";
 import type { XKind } from "@/lib/view-codec";
 import { requests, sourceKind } from "./source";
 
@@ -42,11 +41,6 @@ function limits({ x, zoom: [from, to], start }: Window) {
   if (x === "step") return { from_step: Math.max(0, Math.floor(from)), to_step: Math.ceil(to) };
   const offset = x === "rel" ? start : 0;
   return { from_time: (from + offset) / 1000, to_time: (to + offset) / 1000 };
-}
-
-/** Columns of a REST answer; `bad` is not in every answer, then a null stands for one. */
-export function toColumns(series: RunSeries): Columns {
-  return { ...series, bad: series.bad ?? series.values.map((value) => (value === null ? 1 : 0)) };
 }
 
 export const details: DetailCache = new DetailCache();

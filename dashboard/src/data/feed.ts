@@ -34,7 +34,6 @@ class Feed {
 
   start(): void {
     setSource(this.source);
-    for (const { time, metrics } of this.source.pastMetrics?.() ?? []) systemHistory.sample(time, metrics);
     this.#sampler = setInterval(this.#sample, 1000);
     this.#late = setTimeout(() => void this.#refresh(), SNAPSHOT_LATE_MS);
     this.#stopSource = this.source.open({ link: (link) => this.#linked(link), event: (event) => this.#receive(event) });
@@ -72,7 +71,7 @@ class Feed {
         break;
       case "runs_meta":
         setRuns(event.data.runs);
-        if (event.data.deleted?.length) seriesStore.drop(event.data.deleted);
+        if (event.data.deleted.length > 0) seriesStore.drop(event.data.deleted);
         break;
       case "state":
         this.#queue(event.data);
@@ -142,7 +141,7 @@ function forget(): void {
   useLink.setState({ state: "connecting", detail: "Opening the live stream.", lastEventAt: null, lostAt: null });
   pointLoader.clear();
   outlineLoader.clear();
-  seriesStore.reset({ series: [] });
+  seriesStore.reset({ series: [], outline: null });
   logRing.clear();
   systemHistory.clear();
 }
@@ -157,8 +156,8 @@ export function startFeed(demo: boolean): () => void {
     feed = new Feed(source);
     feed.start();
   };
-  // The simulator is a chunk of its own: people with a cluster never load it.
-  if (demo) void import("@/api/demo/source").then((module) => begin(module.createDemoSource()));
+  // The player is a chunk of its own: people with a cluster never load it.
+  if (demo) void import("@/api/demo").then(({ openDemo }) => openDemo()).then(begin);
   else begin(liveSource);
   return () => {
     stopped = true;

@@ -36,6 +36,9 @@ function points(id: number, values: readonly Value[]): SeriesPoints {
     steps: values.map((_, i) => i + 1),
     times: values.map((_, i) => (i + 1) * 10),
     values: [...values],
+    min: null,
+    max: null,
+    bad: null,
   };
 }
 
@@ -79,7 +82,7 @@ test("whenever points are asked for and read, the series ends as one fetch would
       await settled();
       const early = arrives % 2 === 0 ? seen : arrives;
       send(seen, early);
-      desk.asked[0]?.answer({ epoch: "e", series: [points(0, values.slice(0, reads))] });
+      desk.asked[0]?.answer({ epoch: "e", series: [points(0, values.slice(0, reads))], missing: [] });
       await settled();
       send(early, values.length);
       expect(series.values).toEqual(values);
@@ -107,7 +110,7 @@ test("charts of one frame share requests, and the first ones come first", async 
   expect(desk.asked[0]?.ids[0]).toBe(0);
   const drawn = vi.fn();
   store.subscribe("m0", drawn);
-  desk.asked[0]?.answer({ epoch: "e", series: Array.from({ length: 32 }, (_, i) => points(i, [1, 2])) });
+  desk.asked[0]?.answer({ epoch: "e", series: Array.from({ length: 32 }, (_, i) => points(i, [1, 2])), missing: [] });
   await settled();
   expect(drawn).toHaveBeenCalledTimes(1);
   expect(desk.asked.map((one) => one.ids.length)).toEqual([32, 32, 16]);
@@ -125,10 +128,10 @@ test("a failed request and one of another epoch are tried again when the chart i
   await vi.advanceTimersByTimeAsync(0);
   desk.asked[0]?.fail();
   await vi.advanceTimersByTimeAsync(5_000);
-  desk.asked[1]?.answer({ epoch: "older", series: [points(0, [9])] });
+  desk.asked[1]?.answer({ epoch: "older", series: [points(0, [9])], missing: [] });
   await vi.advanceTimersByTimeAsync(5_000);
   expect(desk.asked).toHaveLength(3);
-  desk.asked[2]?.answer({ epoch: "e", series: [points(0, [1, 2])] });
+  desk.asked[2]?.answer({ epoch: "e", series: [points(0, [1, 2])], missing: [] });
   await vi.advanceTimersByTimeAsync(5_000);
   expect(store.of("m0")[0]?.values).toEqual([1, 2]);
   expect(desk.asked).toHaveLength(3);
@@ -142,14 +145,14 @@ test("a reconnect keeps the old points on show until the new ones are here", asy
   store.reset({ epoch: "e", series: [], outline: outline([2], [[1, 2]]) });
   for (const one of store.of("m0")) loader.want(one, 512);
   await settled();
-  desk.asked[0]?.answer({ epoch: "e", series: [points(0, [1, 2])] });
+  desk.asked[0]?.answer({ epoch: "e", series: [points(0, [1, 2])], missing: [] });
   await settled();
   store.reset({ epoch: "f", series: [], outline: outline([3], [[1, 2, 3]]) });
   const series = store.of("m0")[0];
   expect(series?.values).toEqual([1, 2]);
   expect(series && loader.want(series, 512)).toBe(true);
   await settled();
-  desk.asked[1]?.answer({ epoch: "f", series: [points(0, [1, 2, 3])] });
+  desk.asked[1]?.answer({ epoch: "f", series: [points(0, [1, 2, 3])], missing: [] });
   await settled();
   expect(series?.values).toEqual([1, 2, 3]);
 });
@@ -164,7 +167,7 @@ test("more detail is asked for once, and only where points stand for several", a
   for (const one of [coarse, exact]) loader.want(one, 512);
   await settled();
   const thin = { ...points(0, [1, 2]), total_points: 100, min: [0, 1], max: [2, 3], bad: [0, 0] };
-  desk.asked[0]?.answer({ epoch: "e", series: [thin, points(1, [1, 2])] });
+  desk.asked[0]?.answer({ epoch: "e", series: [thin, points(1, [1, 2])], missing: [] });
   await settled();
   expect([coarse.exact, exact.exact]).toEqual([false, true]);
   for (const one of [coarse, exact, coarse]) loader.want(one, 512);
@@ -186,7 +189,7 @@ test("a series that the server no longer has shows its newest point and is not a
   const want = () => store.of("m0").map((one) => loader.want(one, 512));
   want();
   await settled();
-  desk.asked[0]?.answer({ epoch: "e", series: [] });
+  desk.asked[0]?.answer({ epoch: "e", series: [], missing: [] });
   await settled();
   expect(want()).toEqual([true]);
   expect(store.of("m0")[0]?.values).toEqual([7]);

@@ -1,16 +1,15 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import type { LogEntry } from "@/api/wire";
+import { LINE } from "@/testing/records";
 import { LogRing } from "./log-ring";
 
 const line = (n: number): LogEntry => ({
+  ...LINE,
   id: `log_${n}`,
   timestamp: n,
-  level: "info",
+  timestamp_ms: n * 1000,
   message: `line ${n}`,
-  source: "worker",
-  task_id: null,
-  worker_id: null,
 });
 
 function all(ring: LogRing): string[] {

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { Cursor } from "@/api/cursor";
-import type { Delta, SeriesHead, Snapshot, SnapshotSeries, StreamEvent } from "@/api/wire";
+import type { Delta, NewSeries, Snapshot, SnapshotSeries, StreamEvent } from "@/api/wire";
 import { SeriesStore } from "./series-store";
 
-const head = (id: number): SeriesHead => ({
+const head = (id: number): NewSeries => ({
   id,
   run_id: "r",
   metric: `m${id}`,
@@ -12,6 +12,7 @@ const head = (id: number): SeriesHead => ({
   rank: 0,
   device: 65_535,
   unit: "",
+  total_points: 0,
 });
 
 type Point = readonly [step: number, value: number | null];
@@ -37,7 +38,8 @@ class FakeServer {
 
   snapshot(upto: number): Snapshot {
     const seen = this.points.slice(0, upto);
-    return { epoch: "e", runs: [], reduced: false, series: seen.length > 0 ? [wire(1, seen)] : [] };
+    const series = seen.length > 0 ? [wire(1, seen)] : [];
+    return { epoch: "e", runs: [], reduced: false, series, omitted_series: 0, outline: null, omitted_runs: [] };
   }
 
   delta(from: number, to: number): Delta {
@@ -102,7 +104,7 @@ test("any split, replayed overlap or resync gives the same series as one fetch",
 
 test("listeners hear of their metric only, and of the catalogue when a name appears", () => {
   const store = new SeriesStore();
-  store.reset({ series: [wire(1, [[1, 1]]), wire(2, [[1, 1]])] });
+  store.reset({ series: [wire(1, [[1, 1]]), wire(2, [[1, 1]])], outline: null });
   const [one, two, names] = [vi.fn(), vi.fn(), vi.fn()];
   store.subscribe("m1", one);
   const stop = store.subscribe("m2", two);
@@ -126,6 +128,7 @@ test("points of a series that nobody announced are counted, not lost in silence"
 test("folding keeps extremes and NaN counts, and never folds over a restart", () => {
   const store = new SeriesStore();
   store.reset({
+    outline: null,
     series: [
       wire(1, [
         [1, 5],
@@ -149,7 +152,7 @@ test("folding keeps extremes and NaN counts, and never folds over a restart", ()
 
 test("a series holds no more than the server's own ceiling, and folds what comes live", () => {
   const store = new SeriesStore();
-  store.reset({ series: [wire(1, [[0, 0]])] });
+  store.reset({ series: [wire(1, [[0, 0]])], outline: null });
   const series = store.of("m1")[0];
   if (!series) throw new Error("no series");
   for (let step = 1; step <= 5000; step += 1) series.append([step], [step], [step % 7 === 0 ? -1 : 1]);
@@ -161,9 +164,8 @@ test("a series holds no more than the server's own ceiling, and folds what comes
 
 test("what comes live is held once while every point stands for itself", () => {
   const store = new SeriesStore();
-  const { id, run_id, metric, host, rank, device, unit } = wire(1, []);
   store.apply({
-    new_series: [{ id, run_id, metric, host, rank, device, unit }],
+    new_series: [head(1)],
     points: [[1, [1, 2], [1, 2], [3, 4]]],
   });
   const series = store.of("m1")[0];
@@ -176,7 +178,7 @@ test("a deleted run leaves nothing behind, and its late points find nobody", () 
   const store = new SeriesStore();
   const other = { ...wire(2, [[1, 5]]), run_id: "kept", metric: "m1" };
   const alone = { ...wire(3, [[1, 5]]), run_id: "r", metric: "only here" };
-  store.reset({ series: [wire(1, [[1, 4]]), other, alone] });
+  store.reset({ series: [wire(1, [[1, 4]]), other, alone], outline: null });
   const [changed, catalog] = [vi.fn(), vi.fn()];
   store.subscribe("m1", changed);
   store.subscribeCatalog(catalog);
@@ -224,7 +226,7 @@ test("names are those of the runs asked for, also of a run that the snapshot lef
 
 test("a series that is new to the stream only has a past to ask for", () => {
   const store = new SeriesStore();
-  store.reset({ epoch: "e", series: [] });
+  store.reset({ epoch: "e", series: [], outline: null });
   store.apply({ new_series: [{ ...head(1), total_points: 40 }, head(2)], points: [[1, [40], [400], [7]]] });
   const [old] = store.of("m1");
   expect([old?.held, old?.totalPoints, old?.values]).toEqual([false, 41, [7]]);

@@ -1,6 +1,7 @@
 /** The source in use, for pages that ask for more than the stream tells. */
 import { liveSource } from "@/api/live";
-import type { DataSource, Requests } from "@/api/source";
+import type { Requests } from "@/api/requests";
+import type { DataSource } from "@/api/source";
 
 let current: DataSource = liveSource;
 

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import type { Requests } from "@/api/source";
+import type { Requests } from "@/api/requests";
 import { requests, sourceKind } from "@/data/source";
 
 interface Options {

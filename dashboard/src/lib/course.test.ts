@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Attempt, CourseShares } from "@/api/course";
+import type { AttemptRow, TimeShares } from "@/api/wire";
 import { lanesOf, segmentsOf } from "./course";
 
-const SHARES: CourseShares = {
+const SHARES: TimeShares = {
   wall_s: 100,
   starting_s: 5,
   recovering_s: 10,
@@ -14,7 +14,7 @@ const SHARES: CourseShares = {
   unmeasured_s: 0,
 };
 
-function attempt(change: Partial<Attempt>): Attempt {
+function attempt(change: Partial<AttemptRow>): AttemptRow {
   return {
     attempt: 1,
     status: "running",

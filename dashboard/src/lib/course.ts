@@ -1,5 +1,5 @@
 /** Where a task's wall time went, as segments of one bar, and its attempts as lanes of one timeline. Pure. */
-import type { Attempt, CourseShares } from "@/api/course";
+import type { AttemptRow, TimeShares } from "@/api/wire";
 
 export interface Segment {
   key: string;
@@ -12,7 +12,7 @@ export interface Segment {
   fill: string;
 }
 
-type Part = Exclude<keyof CourseShares, "wall_s">;
+type Part = Exclude<keyof TimeShares, "wall_s">;
 
 const PARTS: readonly { key: Part; label: string; hint: string; fill: string }[] = [
   { key: "training_s", label: "Training", hint: "ranks at work on steps that count", fill: "bg-ok" },
@@ -26,7 +26,7 @@ const PARTS: readonly { key: Part; label: string; hint: string; fill: string }[]
 ];
 
 /** Only what took time; the percentages add up to 100. */
-export function segmentsOf(shares: CourseShares): Segment[] {
+export function segmentsOf(shares: TimeShares): Segment[] {
   const wall = shares.wall_s > 0 ? shares.wall_s : 1;
   return PARTS.flatMap(({ key, ...rest }) => {
     const seconds = shares[key] ?? 0;
@@ -35,7 +35,7 @@ export function segmentsOf(shares: CourseShares): Segment[] {
 }
 
 export interface Lane {
-  attempt: Attempt;
+  attempt: AttemptRow;
   /** Percent of the timeline: where it starts, where work begins, where the part begins that was lost, where it ends. */
   start: number;
   working: number;
@@ -44,7 +44,7 @@ export interface Lane {
   seconds: number;
 }
 
-export function lanesOf(attempts: readonly Attempt[], now: number): Lane[] {
+export function lanesOf(attempts: readonly AttemptRow[], now: number): Lane[] {
   const from = Math.min(...attempts.map((one) => one.started_at_ms));
   const to = Math.max(...attempts.map((one) => one.ended_at_ms ?? now), from + 1);
   const place = (ms: number) => Math.min(100, Math.max(0, ((ms - from) / (to - from)) * 100));

@@ -9,7 +9,6 @@ import {
   formatPercent,
   formatUnit,
   formatValue,
-  toMs,
 } from "./format";
 
 test.each([
@@ -60,12 +59,6 @@ test("ages: the future of a clock that is ahead reads as now", () => {
   expect(formatAge(0, 12_000)).toBe("12 s ago");
   expect(formatAge(0, 7_200_000)).toBe("2 h ago");
   expect(formatAge(null, 5)).toBe("–");
-});
-
-test("milliseconds win over seconds, unknown stays unknown", () => {
-  expect(toMs(5, 5123)).toBe(5123);
-  expect(toMs(5)).toBe(5000);
-  expect(toMs(null)).toBeNull();
 });
 
 test("no number is ever shown as an empty text", () => {

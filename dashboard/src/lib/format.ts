@@ -123,9 +123,3 @@ export function formatDateTime(ms: Maybe): string {
 function pad(value: number): string {
   return String(value).padStart(2, "0");
 }
-
-/** Records carry seconds and, mostly, the same time in ms under `<name>_ms`. */
-export function toMs(seconds: Maybe, ms?: Maybe): number | null {
-  if (known(ms)) return ms;
-  return known(seconds) ? seconds * 1000 : null;
-}

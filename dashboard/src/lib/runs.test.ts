@@ -1,15 +1,8 @@
 import { expect, test } from "vitest";
-import type { RunInfo, Task } from "@/api/wire";
+import type { Task } from "@/api/wire";
+import { RUN } from "@/testing/records";
 import { isRunning, leadOf, stateText } from "./runs";
 
-const RUN: RunInfo = {
-  run_id: "r",
-  start_time: 1,
-  last_event_time: 2,
-  latest_step: 3,
-  is_active: true,
-  state: "running",
-};
 const task = (status: Task["status"]) => [{ id: "t", status } as Task];
 
 test("a run stands as the observatory says", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Shard } from "@/api/shards";
-import { describeMode, downReaders, isReadBy, readersOf, readersOfAll, samplesReadBy } from "./shards";
+import type { Shard } from "@/api/wire";
+import { describeMode, downReaders, isReadBy, readersOfAll, samplesReadBy } from "./shards";
 
 const reader = (worker_id: string, start_index: number, end_index: number, alive = true) => ({
   worker_id,
@@ -12,6 +12,9 @@ const reader = (worker_id: string, start_index: number, end_index: number, alive
 
 const shards: Shard[] = [
   {
+    rank: 0,
+    alive: true,
+    epoch: 0,
     shard_id: 0,
     worker_id: "w-10",
     start_index: 0,
@@ -21,7 +24,19 @@ const shards: Shard[] = [
     task_id: "t",
     readers: [reader("w-10", 0, 20), reader("w-2", 20, 30, false)],
   },
-  { shard_id: 1, worker_id: null, start_index: 30, end_index: 60, progress: null, mode: "lanes", readers: [] },
+  {
+    rank: null,
+    alive: null,
+    epoch: 0,
+    shard_id: 1,
+    worker_id: null,
+    start_index: 30,
+    end_index: 60,
+    progress: null,
+    mode: "lanes",
+    task_id: null,
+    readers: [],
+  },
 ];
 
 describe("shards", () => {
@@ -30,11 +45,6 @@ describe("shards", () => {
     expect(shards.filter((one) => isReadBy(one, "w-2"))).toHaveLength(1);
     expect(samplesReadBy(shards, "w-2")).toBe(10);
     expect([...downReaders(shards)]).toEqual(["w-2"]);
-  });
-  it("takes the one worker for the only reader where no others are named", () => {
-    const plain: Shard = { shard_id: 5, worker_id: "a", start_index: 7, end_index: 9, progress: 0 };
-    expect(readersOf(plain)).toEqual([{ worker_id: "a", rank: null, alive: true, start_index: 7, end_index: 9 }]);
-    expect(readersOf({ ...plain, worker_id: null })).toEqual([]);
   });
   it("says how a dataset is read", () => {
     expect(describeMode(shards)).toContain("task t");

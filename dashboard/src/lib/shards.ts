@@ -1,31 +1,23 @@
-import type { Shard, ShardReader } from "@/api/shards";
-
-/** Who reads a shard; of sources that name only one worker, that one reads all of it. */
-export function readersOf(shard: Shard): readonly ShardReader[] {
-  if (shard.readers) return shard.readers;
-  if (shard.worker_id === null) return [];
-  const { worker_id, start_index, end_index } = shard;
-  return [{ worker_id, rank: shard.rank ?? null, alive: true, start_index, end_index }];
-}
+import type { Shard } from "@/api/wire";
 
 export function isReadBy(shard: Shard, worker: string): boolean {
-  return readersOf(shard).some((one) => one.worker_id === worker);
+  return shard.readers.some((one) => one.worker_id === worker);
 }
 
 /** Everybody who reads any of these shards, in the order of their names. */
 export function readersOfAll(shards: readonly Shard[]): string[] {
-  const names = new Set(shards.flatMap((shard) => readersOf(shard).map((one) => one.worker_id)));
+  const names = new Set(shards.flatMap((shard) => shard.readers.map((one) => one.worker_id)));
   return [...names].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 }
 
 /** Readers whose process is down now: their successors will go on with the same samples. */
 export function downReaders(shards: readonly Shard[]): Set<string> {
-  const readers = shards.flatMap((shard) => readersOf(shard));
+  const readers = shards.flatMap((shard) => shard.readers);
   return new Set(readers.filter((one) => !one.alive).map((one) => one.worker_id));
 }
 
 export function samplesReadBy(shards: readonly Shard[], worker: string): number {
-  const parts = shards.flatMap((shard) => readersOf(shard).filter((one) => one.worker_id === worker));
+  const parts = shards.flatMap((shard) => shard.readers.filter((one) => one.worker_id === worker));
   return parts.reduce((sum, one) => sum + one.end_index - one.start_index, 0);
 }
 

@@ -1,16 +1,12 @@
 /** Facts about a worker that several pages state in the same words. */
 import type { Barrier, Worker } from "@/api/wire";
-import { formatAge, toMs } from "./format";
+import { formatAge } from "./format";
 
 /** Late is worth a look, not yet a failure: the coordinator gives a worker up at 30 s and then says so itself. */
 export const LATE_MS = 10_000;
 
-export function heartbeatAt(worker: Worker): number | null {
-  return toMs(worker.last_heartbeat, worker.last_heartbeat_ms);
-}
-
 export function isLate(worker: Worker, now: number): boolean {
-  const at = heartbeatAt(worker);
+  const at = worker.last_heartbeat_ms;
   return at !== null && now - at > LATE_MS;
 }
 
@@ -32,31 +28,29 @@ export function loadOf(worker: Worker): { percent: number; kind: "GPU" | "CPU" }
   return resources.cpu_percent === null ? null : { percent: resources.cpu_percent, kind: "CPU" };
 }
 
-export function shardCount(worker: Worker): number | null {
-  const shards: unknown = worker.assigned_shards;
-  return Array.isArray(shards) ? shards.length : typeof shards === "number" ? shards : null;
-}
-
-function nameOf(entry: Barrier["missing"][number], workers: readonly Worker[]): string {
-  const id = typeof entry === "string" ? entry : entry.worker_id;
-  const rank = (typeof entry === "string" ? null : entry.rank) ?? workers.find((one) => one.id === id)?.rank ?? null;
-  return rank === null ? id : `rank ${rank} (${id})`;
+function nameOf(id: string, worker: Worker | undefined): string {
+  return worker ? `rank ${worker.rank} (${id})` : id;
 }
 
 /** "rank 7 (job-r7)": three workers may be rank 7, each of its own task. */
 export function missingNames(barrier: Barrier, workers: readonly Worker[]): string {
-  return barrier.missing.map((entry) => nameOf(entry, workers)).join(", ");
+  return barrier.missing
+    .map((id) =>
+      nameOf(
+        id,
+        workers.find((one) => one.id === id),
+      ),
+    )
+    .join(", ");
 }
 
 /** The same with when each was last heard of. */
 export function missingText(barrier: Barrier, workers: readonly Worker[], now: number): string {
   return barrier.missing
-    .map((entry) => {
-      const id = typeof entry === "string" ? entry : entry.worker_id;
+    .map((id) => {
       const worker = workers.find((one) => one.id === id);
-      const beat =
-        (typeof entry === "string" ? null : entry.last_heartbeat_ms) ?? (worker ? heartbeatAt(worker) : null);
-      const name = nameOf(entry, workers);
+      const beat = worker ? worker.last_heartbeat_ms : null;
+      const name = nameOf(id, worker);
       return beat === null ? name : `${name}, last heartbeat ${formatAge(beat, now)}`;
     })
     .join("; ");

@@ -2,7 +2,6 @@
 import { create } from "zustand";
 import type { RunInfo } from "@/api/wire";
 import { runStyles } from "@/lib/colors";
-import { toMs } from "@/lib/format";
 import { useView } from "./view";
 
 interface Catalog {
@@ -30,7 +29,7 @@ export function setRuns(runs: readonly RunInfo[]): void {
 }
 
 function startOf(run: RunInfo): number {
-  return toMs(run.start_time, run.start_time_ms) ?? 0;
+  return run.start_time_ms ?? 0;
 }
 
 /** All runs, as far as a page can draw them: live ones first, then the newest. */

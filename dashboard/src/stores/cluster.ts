@@ -1,7 +1,6 @@
 /** The coordinator's state as last told: whole collections, replaced when they change. */
 import { create } from "zustand";
 import type { Barrier, Checkpoint, ClusterState, Dataset, Status, SystemMetrics, Task, Worker } from "@/api/wire";
-import { toMs } from "@/lib/format";
 
 export interface Cluster {
   /** False until the first answer. */
@@ -43,7 +42,7 @@ export function applyState(state: ClusterState, except: ReadonlySet<string> = ne
 
 /** In seconds. The record is sent when something changes, so the time since then is ours to add. */
 export function upFor(coordinator: Status, now: number): number | null {
-  const start = toMs(coordinator.started_at, coordinator.started_at_ms);
+  const start = coordinator.started_at_ms;
   return start === null || !coordinator.connected ? coordinator.uptime : Math.max(0, (now - start) / 1000);
 }
 

@@ -1,12 +1,11 @@
 /** Collects what one metric's chart shows now: series on show, finer points when zoomed, marks of what happened. */
 import type { ChartInput } from "@/components/chart/input";
 import type { Mark } from "@/components/chart/marks";
-import { details, toColumns } from "@/data/detail";
+import { details } from "@/data/detail";
 import { pointLoader } from "@/data/loader";
 import { buildPlot, type Line, type PlotSeries } from "@/data/plot";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
-import { toMs } from "@/lib/format";
 import type { Range, View, XKind } from "@/lib/view-codec";
 import { useAlerts } from "@/stores/alerts";
 import { displayName, shownRuns, useCatalog } from "@/stores/catalog";
@@ -53,7 +52,7 @@ export function readMetric({ metric, width, only, onDetail }: ReadOptions): Char
   const view = useView.getState();
   const { runs } = useCatalog.getState();
   const shown = new Set(only ? [only.run] : shownRuns(runs, view.runs));
-  const starts = new Map(runs.map((run) => [run.run_id, toMs(run.start_time, run.start_time_ms) ?? 0]));
+  const starts = new Map(runs.map((run) => [run.run_id, run.start_time_ms ?? 0]));
   const names = new Map(runs.map((run) => [run.run_id, displayName(run)]));
   const maxBuckets = Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, width * BUCKETS_PER_PX));
   const detail = DETAILS.find((points) => points >= 2 * maxBuckets * NEARLY) ?? WHOLE;
@@ -91,7 +90,7 @@ function fine(series: Series, view: View, start: number, onDetail: () => void) {
   const { run_id: run, metric, rank, device, host } = series.head;
   const found = details.get({ run, metric, x: view.x, zoom: view.zoom, start }, onDetail);
   const match = found?.find((one) => one.rank === rank && one.device === device && one.host === host);
-  return match && match.steps.length > 0 ? toColumns(match) : series;
+  return match && match.steps.length > 0 ? match : series;
 }
 
 function marksOf(shown: ReadonlySet<string>, x: XKind, starts: ReadonlyMap<string, number>): Mark[] {
@@ -109,7 +108,7 @@ function marksOf(shown: ReadonlySet<string>, x: XKind, starts: ReadonlyMap<strin
   for (const checkpoint of useCluster.getState().checkpoints) {
     const run = runOf.get(checkpoint.task_id ?? "");
     if (run === undefined || !shown.has(run) || checkpoint.status !== "completed") continue;
-    const at = place(run, checkpoint.step, toMs(checkpoint.created_at, checkpoint.created_at_ms));
+    const at = place(run, checkpoint.step, checkpoint.created_at_ms);
     if (at !== null) marks.push({ x: at, kind: "checkpoint" });
   }
   return marks;

@@ -1,10 +1,10 @@
-import type { CourseShares } from "@/api/course";
+import type { TimeShares } from "@/api/wire";
 import { segmentsOf } from "@/lib/course";
 import { cx } from "@/lib/cx";
 import { formatDuration, formatPercent } from "@/lib/format";
 
 interface Props {
-  shares: CourseShares;
+  shares: TimeShares;
   /** With names and times below; without it the bar alone. */
   legend?: boolean;
 }

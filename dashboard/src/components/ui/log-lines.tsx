@@ -1,6 +1,6 @@
 import type { LogEntry } from "@/api/wire";
 import { cx } from "@/lib/cx";
-import { formatClock, toMs } from "@/lib/format";
+import { formatClock } from "@/lib/format";
 import { messageOf, shortId } from "@/lib/logs";
 import { PageLink } from "./page-link";
 
@@ -29,7 +29,7 @@ export function LogLines({ lines, showWorker = true }: { lines: readonly LogEntr
             view={{ at: line.id, level: "", task: "", worker: "", logSearch: "" }}
             className="shrink-0 text-faint hover:underline"
           >
-            {formatClock(toMs(line.timestamp, line.timestamp_ms))}
+            {formatClock(line.timestamp_ms)}
           </PageLink>
           <span className={cx("w-9 shrink-0 uppercase", LEVEL_COLORS[line.level])}>{line.level}</span>
           {showWorker && (

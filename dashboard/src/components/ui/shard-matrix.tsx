@@ -1,7 +1,6 @@
-import type { Shard, ShardReader } from "@/api/shards";
+import type { Shard, ShardReader } from "@/api/wire";
 import { styleAt } from "@/lib/colors";
 import { formatCount, formatPercent } from "@/lib/format";
-import { readersOf } from "@/lib/shards";
 import { useTheme } from "@/stores/theme";
 
 interface Props {
@@ -23,7 +22,7 @@ export function ShardMatrix({ shards, workers, selected, onSelect }: Props) {
   return (
     <div className="flex flex-wrap gap-1">
       {shards.map((shard) => {
-        const readers = readersOf(shard);
+        const readers = shard.readers;
         const says = describeShard(shard, readers);
         return (
           <button

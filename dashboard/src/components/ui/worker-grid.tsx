@@ -2,7 +2,7 @@ import type { Worker } from "@/api/wire";
 import { useNow } from "@/hooks/now";
 import { cx } from "@/lib/cx";
 import { formatAge, formatPercent } from "@/lib/format";
-import { heartbeatAt, isLate, loadOf } from "@/lib/workers";
+import { isLate, loadOf } from "@/lib/workers";
 import { PageLink } from "./page-link";
 import { toneOf } from "./status";
 
@@ -28,7 +28,7 @@ export function WorkerGrid({ workers }: { workers: readonly Worker[] }) {
         const tone = toneOf(worker.status);
         const says = `${worker.id}, ${worker.rank === null ? "no rank" : `rank ${worker.rank}`}, ${worker.status}${
           use ? `, ${use.kind} ${formatPercent(use.percent)}` : ""
-        }, heartbeat ${formatAge(heartbeatAt(worker), now)}`;
+        }, heartbeat ${formatAge(worker.last_heartbeat_ms, now)}`;
         return (
           <li key={worker.id}>
             <PageLink
@@ -60,7 +60,7 @@ export function WorkerGrid({ workers }: { workers: readonly Worker[] }) {
                   </span>
                   <span className="truncate text-muted">
                     {worker.id.length <= SHORT_ID && `${worker.id} · `}
-                    {late ? `silent ${formatAge(heartbeatAt(worker), now)}` : worker.status}
+                    {late ? `silent ${formatAge(worker.last_heartbeat_ms, now)}` : worker.status}
                   </span>
                 </span>
               )}

@@ -7,16 +7,7 @@ import { PageLink } from "@/components/ui/page-link";
 import { StatusLabel, Tag } from "@/components/ui/status";
 import type { Column } from "@/components/ui/table";
 import { requests } from "@/data/source";
-import {
-  formatAge,
-  formatBytes,
-  formatCount,
-  formatDateTime,
-  formatDuration,
-  formatRate,
-  toMs,
-  UNKNOWN,
-} from "@/lib/format";
+import { formatAge, formatBytes, formatCount, formatDateTime, formatDuration, formatRate, UNKNOWN } from "@/lib/format";
 import { toast } from "@/stores/overlay";
 
 /** A pin is an object in the checkpoint's store; the state comes back on the stream once it is durable there. */
@@ -106,7 +97,7 @@ export function checkpointColumns(now: number): Column<Checkpoint>[] {
       title: "Created",
       right: true,
       cell: (row) => {
-        const at = toMs(row.created_at, row.created_at_ms);
+        const at = row.created_at_ms;
         return <time title={formatDateTime(at)}>{formatAge(at, now)}</time>;
       },
     },

@@ -8,7 +8,7 @@ import { Panel } from "@/components/ui/panel";
 import { Stat } from "@/components/ui/stat";
 import { Table } from "@/components/ui/table";
 import { useNow } from "@/hooks/now";
-import { formatAge, formatBytes, formatCount, formatDuration, formatRate, toMs } from "@/lib/format";
+import { formatAge, formatBytes, formatCount, formatDuration, formatRate } from "@/lib/format";
 import { useCluster } from "@/stores/cluster";
 import { checkpointColumns } from "./checkpoint-columns";
 
@@ -26,17 +26,13 @@ function Summary({ rows, now }: { rows: readonly Checkpoint[]; now: number }) {
       <div className="grid grid-cols-5 gap-4 max-md:grid-cols-2">
         <Stat
           label="Newest"
-          value={formatAge(toMs(newest?.created_at, newest?.created_at_ms), now)}
+          value={formatAge(newest?.created_at_ms, now)}
           note={newest ? `step ${formatCount(newest.step)}` : "none yet"}
         />
         <Stat
           label="In progress"
           value={saving ? `step ${formatCount(saving.step)}` : "none"}
-          note={
-            saving
-              ? `for ${formatDuration((now - (toMs(saving.created_at, saving.created_at_ms) ?? now)) / 1000)}`
-              : undefined
-          }
+          note={saving ? `for ${formatDuration((now - (saving.created_at_ms ?? now)) / 1000)}` : undefined}
         />
         <Stat label="On disk" value={done.length} note={`${kept} kept by hand, ${failed} failed`} />
         <Stat label="Median speed" value={formatRate(rates[rates.length >> 1])} unit="MB/s" />
@@ -58,7 +54,7 @@ export default function CheckpointsPage() {
   const ids = [...new Set(checkpoints.flatMap((row) => row.task_id ?? []))];
   const mine = checkpoints
     .filter((row) => !task || row.task_id === task)
-    .sort((a, b) => (toMs(b.created_at, b.created_at_ms) ?? 0) - (toMs(a.created_at, a.created_at_ms) ?? 0));
+    .sort((a, b) => (b.created_at_ms ?? 0) - (a.created_at_ms ?? 0));
   const removed = mine.filter((row) => row.status === "removed").length;
   const rows = mine.filter((row) => withRemoved || row.status !== "removed");
   const filter = (

@@ -6,7 +6,7 @@ import { ProgressBar } from "@/components/ui/progress";
 import { StatusLabel } from "@/components/ui/status";
 import { type Column, Table } from "@/components/ui/table";
 import { useNow } from "@/hooks/now";
-import { formatAge, formatCount, formatDuration, toMs } from "@/lib/format";
+import { formatAge, formatCount, formatDuration } from "@/lib/format";
 import { missingNames, missingText } from "@/lib/workers";
 import { useCluster } from "@/stores/cluster";
 
@@ -21,7 +21,7 @@ function TaskName({ id }: { id: string | null | undefined }) {
 }
 
 function created(barrier: Barrier): number | null {
-  return toMs(barrier.created_at, barrier.created_at_ms);
+  return barrier.created_at_ms;
 }
 
 export function BarriersTab() {

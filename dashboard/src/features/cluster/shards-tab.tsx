@@ -1,5 +1,4 @@
-import type { Shard } from "@/api/shards";
-import type { Worker } from "@/api/wire";
+import type { Shard, Worker } from "@/api/wire";
 import { describe } from "@/components/ui/confirm";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { Select } from "@/components/ui/input";
@@ -10,7 +9,7 @@ import { ShardMatrix } from "@/components/ui/shard-matrix";
 import { useResource } from "@/hooks/resource";
 import { styleAt } from "@/lib/colors";
 import { formatCount, formatPercent } from "@/lib/format";
-import { downReaders, isReadBy, readersOf, readersOfAll, samplesReadBy } from "@/lib/shards";
+import { downReaders, isReadBy, readersOfAll, samplesReadBy } from "@/lib/shards";
 import { useCluster } from "@/stores/cluster";
 import { useTheme } from "@/stores/theme";
 import { useView } from "@/stores/view";
@@ -73,7 +72,7 @@ export function ShardsTab() {
 
   const owners = readersOfAll(shards.data ?? []);
   const down = downReaders(shards.data ?? []);
-  const orphans = (shards.data ?? []).filter((shard) => readersOf(shard).length === 0).length;
+  const orphans = (shards.data ?? []).filter((shard) => shard.readers.length === 0).length;
   const counts = owners.map((owner) => (shards.data ?? []).filter((shard) => isReadBy(shard, owner)).length);
   const spread = counts.length > 0 ? Math.max(...counts) - Math.min(...counts) : null;
   return (

@@ -5,7 +5,7 @@ import { Meter } from "@/components/ui/meter";
 import { PageLink } from "@/components/ui/page-link";
 import { StatusLabel } from "@/components/ui/status";
 import { formatAge, formatBytes, formatCount, formatDuration, UNKNOWN } from "@/lib/format";
-import { heartbeatAt, isLate, shardCount, whereIs } from "@/lib/workers";
+import { isLate, whereIs } from "@/lib/workers";
 
 export function WorkerResources({ worker }: { worker: Worker }) {
   const { resources } = worker;
@@ -46,7 +46,7 @@ export function WorkerState({ worker, now }: { worker: Worker; now: number }) {
         [
           "Heartbeat",
           <span key="h" className={late ? "font-medium text-warn" : ""}>
-            {formatAge(heartbeatAt(worker), now)}
+            {formatAge(worker.last_heartbeat_ms, now)}
           </span>,
         ],
         ["Rank", worker.rank ?? UNKNOWN],
@@ -57,7 +57,7 @@ export function WorkerState({ worker, now }: { worker: Worker; now: number }) {
         [
           "Shards",
           <PageLink key="d" page="cluster" view={{ clusterTab: "shards" }} className="text-accent hover:underline">
-            {formatCount(shardCount(worker))}
+            {formatCount(worker.assigned_shards)}
           </PageLink>,
         ],
         [

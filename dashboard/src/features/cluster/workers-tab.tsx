@@ -10,7 +10,7 @@ import { type Column, Table } from "@/components/ui/table";
 import { WorkerGrid } from "@/components/ui/worker-grid";
 import { useNow } from "@/hooks/now";
 import { formatAge, formatBytes, formatCount, UNKNOWN } from "@/lib/format";
-import { countText, heartbeatAt, isLate, loadOf, shardCount, whereIs } from "@/lib/workers";
+import { countText, isLate, loadOf, whereIs } from "@/lib/workers";
 import { useCluster } from "@/stores/cluster";
 
 function columns(now: number): Column<Worker>[] {
@@ -32,7 +32,7 @@ function columns(now: number): Column<Worker>[] {
       title: "Heartbeat",
       right: true,
       cell: (row) => (
-        <span className={isLate(row, now) ? "font-medium text-warn" : ""}>{formatAge(heartbeatAt(row), now)}</span>
+        <span className={isLate(row, now) ? "font-medium text-warn" : ""}>{formatAge(row.last_heartbeat_ms, now)}</span>
       ),
     },
     {
@@ -53,7 +53,7 @@ function columns(now: number): Column<Worker>[] {
     },
     { key: "epoch", title: "Epoch", right: true, from: "md", cell: (row) => formatCount(row.current_epoch) },
     { key: "step", title: "Step", right: true, cell: (row) => formatCount(row.current_step) },
-    { key: "shards", title: "Shards", right: true, from: "md", cell: (row) => formatCount(shardCount(row)) },
+    { key: "shards", title: "Shards", right: true, from: "md", cell: (row) => formatCount(row.assigned_shards) },
     {
       key: "task",
       title: "Task",

@@ -1,4 +1,4 @@
-import type { Preview } from "@/api/shards";
+import type { Preview } from "@/api/wire";
 import { Cell, isImage } from "./preview-cell";
 
 /** Samples with a picture: the picture large, the other columns below it. */
@@ -19,7 +19,7 @@ export function Gallery({ preview }: { preview: Preview }) {
           )}
           <dl className="grid grid-cols-[max-content_minmax(0,1fr)] gap-x-2 text-2xs leading-4">
             <dt className="text-faint">sample</dt>
-            <dd className="truncate font-mono">{preview.origins?.[i]?.index ?? i}</dd>
+            <dd className="truncate font-mono">{preview.origins[i]?.index ?? i}</dd>
             {names.map(
               (name) =>
                 !isImage(row[name]) && (

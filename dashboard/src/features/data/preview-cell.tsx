@@ -1,12 +1,17 @@
-import type { PreviewCell, PreviewImage } from "@/api/shards";
+import type { ImageCell, MarkedCell, PreviewCell } from "@/api/wire";
 import { formatBytes, formatValue, UNKNOWN } from "@/lib/format";
 
 const LONG = 60;
 const SERIES_FROM = 4;
 const LISTED = 16;
 
-export function isImage(cell: PreviewCell | undefined): cell is PreviewImage {
-  return typeof cell === "object" && cell !== null && cell.kind === "image";
+export function isImage(cell: PreviewCell | undefined): cell is ImageCell {
+  return isMarked(cell) && cell.kind === "image";
+}
+
+/** A value that says what it is; a nested record does not, unless it has such a field of its own. */
+function isMarked(cell: PreviewCell | undefined): cell is MarkedCell {
+  return typeof cell === "object" && cell !== null && typeof cell.kind === "string";
 }
 
 /** Pictures as pictures, numbers in a row as a line, long text wrapped, the rest as it is. */
@@ -16,9 +21,10 @@ export function Cell({ cell }: { cell: PreviewCell | undefined }) {
     return <span className="font-mono">{Number.isInteger(cell) ? cell : formatValue(cell)}</span>;
   if (typeof cell === "string") return <TextCell text={cell} />;
   if (typeof cell === "boolean") return <span className="font-mono">{String(cell)}</span>;
+  if (!isMarked(cell)) return <span className="font-mono">{JSON.stringify(cell)}</span>;
   switch (cell.kind) {
     case "image":
-      return <ImageCell image={cell} />;
+      return <Picture image={cell} />;
     case "text":
       return <TextCell text={cell.text} />;
     case "bytes":
@@ -43,7 +49,7 @@ export function Cell({ cell }: { cell: PreviewCell | undefined }) {
   }
 }
 
-function ImageCell({ image }: { image: PreviewImage }) {
+function Picture({ image }: { image: ImageCell }) {
   if (!image.thumbnail) return <span className="text-xs text-warn">{image.error ?? "no picture"}</span>;
   const alt = image.width ? `${image.width} × ${image.height} pixels` : "sample";
   return (
@@ -62,7 +68,7 @@ function TextCell({ text }: { text: string }) {
 }
 
 /** `total` is how many values a series has; of a long one the lowest and highest of each stretch are given. */
-function ValuesCell({ values, note, total }: { values: readonly PreviewCell[]; note: string; total: number }) {
+function ValuesCell({ values, note, total }: { values: readonly unknown[]; note: string; total: number }) {
   const numbers = values.filter((value): value is number => typeof value === "number");
   const isSeries = numbers.length >= SERIES_FROM && (numbers.length === values.length || values.length > LISTED);
   if (!isSeries) {

@@ -1,6 +1,5 @@
 import { useState } from "react";
-import type { Preview } from "@/api/shards";
-import type { Dataset } from "@/api/wire";
+import type { Dataset, Preview } from "@/api/wire";
 import { describe } from "@/components/ui/confirm";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { Select } from "@/components/ui/input";
@@ -74,8 +73,8 @@ function Rows({ preview }: { preview: Preview }) {
           {preview.rows.map((row, i) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: samples have no identity; the whole list is replaced at once
             <tr key={i} className="border-b border-line align-middle last:border-0">
-              <td className="px-3 py-1.5 font-mono text-faint" title={preview.origins?.[i]?.file}>
-                {preview.origins?.[i]?.index ?? i}
+              <td className="px-3 py-1.5 font-mono text-faint" title={preview.origins[i]?.file ?? undefined}>
+                {preview.origins[i]?.index ?? i}
               </td>
               {names.map((name) => (
                 <td key={name} className="px-3 py-1.5">

@@ -1,6 +1,5 @@
 import { useState } from "react";
-import type { Shard } from "@/api/shards";
-import type { Dataset } from "@/api/wire";
+import type { Dataset, Shard } from "@/api/wire";
 import { describe } from "@/components/ui/confirm";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { PageLink } from "@/components/ui/page-link";
@@ -9,7 +8,7 @@ import { ShardMatrix } from "@/components/ui/shard-matrix";
 import { useResource } from "@/hooks/resource";
 import { styleAt } from "@/lib/colors";
 import { formatCount, formatPercent } from "@/lib/format";
-import { describeMode, downReaders, isReadBy, readersOf, readersOfAll } from "@/lib/shards";
+import { describeMode, downReaders, isReadBy, readersOfAll } from "@/lib/shards";
 import { useTheme } from "@/stores/theme";
 
 export function ShardPanel({ dataset }: { dataset: Dataset }) {
@@ -67,14 +66,13 @@ function progressOf(shard: Shard): string {
 }
 
 function ShardFacts({ shard }: { shard: Shard }) {
-  const readers = readersOf(shard);
+  const readers = shard.readers;
   return (
     <div className="rounded-md bg-sunken px-3 py-2 text-xs">
       <p>
         Shard <span className="font-mono">{shard.shard_id}</span>: samples {formatCount(shard.start_index)} to{" "}
         {formatCount(shard.end_index)}
         {readers.length === 0 ? ", read by nobody" : `, ${progressOf(shard)}`}
-        {shard.file_paths?.length ? ` · ${shard.file_paths.join(", ")}` : ""}
       </p>
       <ul>
         {readers.map((one) => (

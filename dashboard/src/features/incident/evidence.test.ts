@@ -14,6 +14,13 @@ const saved = (step: number, change: Partial<Checkpoint> = {}): Checkpoint => ({
   worker_id: "w0",
   status: "completed",
   task_id: "t",
+  duration_s: null,
+  throughput: null,
+  verified: null,
+  verified_at: null,
+  verified_at_ms: null,
+  pinned: null,
+  reason: null,
   ...change,
 });
 
@@ -66,6 +73,8 @@ test("barriers are of the same task, near in time or at the step", () => {
     total: 4,
     status: "complete",
     created_at,
+    created_at_ms: created_at * 1000,
+    wait_ms: null,
     missing: [],
     reason: null,
     step,

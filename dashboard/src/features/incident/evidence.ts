@@ -1,7 +1,6 @@
 /** What was true at one step or moment of a run, gathered from what the page already holds. */
 import type { Barrier, Checkpoint } from "@/api/wire";
 import { seriesStore } from "@/data/series-store";
-import { toMs } from "@/lib/format";
 import type { Incident } from "@/stores/overlay";
 
 export interface RankValue {
@@ -118,7 +117,7 @@ export function barriersNear(
   return barriers
     .filter((barrier) => {
       if ((barrier.task_id ?? null) !== task) return false;
-      const opened = toMs(barrier.created_at, barrier.created_at_ms);
+      const opened = barrier.created_at_ms;
       const close = at.time !== null && opened !== null && Math.abs(opened - at.time) < NEAR_MS;
       return close || (at.step !== null && barrier.step === at.step);
     })
@@ -132,7 +131,7 @@ export function goodCheckpoint(
   at: { step: number | null; time: number | null },
 ): Checkpoint | null {
   const before = checkpoints.filter((one) => {
-    const saved = toMs(one.created_at, one.created_at_ms);
+    const saved = one.created_at_ms;
     return (
       (one.status === "completed" || one.status === "removed") &&
       (one.task_id ?? null) === task &&

@@ -1,4 +1,4 @@
-import type { SeriesQuery } from "@/api/source";
+import type { SeriesQuery } from "@/api/requests";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { LogLines } from "@/components/ui/log-lines";
@@ -6,9 +6,9 @@ import { PageLink } from "@/components/ui/page-link";
 import { StatusLabel } from "@/components/ui/status";
 import { useNow } from "@/hooks/now";
 import { useResource } from "@/hooks/resource";
-import { formatAge, formatBytes, formatCount, formatDateTime, toMs } from "@/lib/format";
+import { formatAge, formatBytes, formatCount, formatDateTime } from "@/lib/format";
 import { weightOf } from "@/lib/logs";
-import { missingText, shardCount } from "@/lib/workers";
+import { missingText } from "@/lib/workers";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { type Incident, toast, useOverlay } from "@/stores/overlay";
@@ -102,7 +102,7 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
                 : checkpoint.verified
                   ? "verified"
                   : "not verified"}{" "}
-              · {formatAge(toMs(checkpoint.created_at, checkpoint.created_at_ms), now)}
+              · {formatAge(checkpoint.created_at_ms, now)}
               <span className="block font-mono break-all text-muted">{checkpoint.path}</span>
             </p>
           ) : (
@@ -141,7 +141,7 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
               ) : (
                 "No dataset"
               )}
-              : {mine.map((worker) => `rank ${worker.rank ?? "–"} ${formatCount(shardCount(worker))}`).join(" · ")}
+              : {mine.map((worker) => `rank ${worker.rank ?? "–"} ${formatCount(worker.assigned_shards)}`).join(" · ")}
             </p>
           )}
         </Section>

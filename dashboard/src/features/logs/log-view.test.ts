@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { LogEntry } from "@/api/wire";
 import { LogRing } from "@/data/log-ring";
+import { LINE } from "@/testing/records";
 import { type LogFilter, LogView, predicate } from "./log-view";
 
 const FILTER: LogFilter = { level: "", task: "", worker: "", search: "" };
@@ -9,11 +10,12 @@ const LEVELS = ["debug", "info", "warn", "error"] as const;
 
 function line(n: number): LogEntry {
   return {
+    ...LINE,
     id: `${n}`,
     timestamp: n,
+    timestamp_ms: n * 1000,
     level: LEVELS[n % 4] ?? "info",
     message: `line ${n}`,
-    source: "worker",
     task_id: `t${n % 2}`,
     worker_id: `w${n % 3}`,
   };

@@ -1,22 +1,17 @@
 import { expect, test } from "vitest";
-import type { CheckpointRow, RunInfo } from "@/api/wire";
+import type { CheckpointRow } from "@/api/wire";
+import { RUN } from "@/testing/records";
 import { loggedRow } from "./checkpoint-rows";
 
-const RUN: RunInfo = {
-  run_id: "r",
-  start_time: 1,
-  last_event_time: 2,
-  latest_step: 3,
-  is_active: true,
-  state: "running",
-};
 const POINT: CheckpointRow = {
   metric: "checkpoint_save",
   host: "",
   rank: 0,
+  device: 65_535,
   step: 500,
   value: 12.5,
   unit: "",
+  event_time: 0,
   event_time_ms: 7,
   tags: { path: "s3://models/500", size_bytes: 2_000_000, shards: [1, 2] },
 };

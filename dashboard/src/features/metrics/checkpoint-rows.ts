@@ -1,6 +1,6 @@
 /** Checkpoints of the runs on show as rows of one table: Strata's own, and what others logged about theirs. */
 import type { Checkpoint, CheckpointRow, RunInfo } from "@/api/wire";
-import { formatUnit, toMs } from "@/lib/format";
+import { formatUnit } from "@/lib/format";
 import { unitOf } from "@/lib/metric-tabs";
 
 export interface Row {
@@ -26,7 +26,7 @@ export function ownRow(one: Checkpoint, run: RunInfo): Row {
     size: one.size,
     seconds: one.duration_s ?? null,
     rate: one.throughput ?? null,
-    created: toMs(one.created_at, one.created_at_ms),
+    created: one.created_at_ms,
     detail: one.path,
   };
 }

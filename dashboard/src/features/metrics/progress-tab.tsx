@@ -6,7 +6,7 @@ import { RunSwatch } from "@/components/ui/run-swatch";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
 import { useShownRuns } from "@/hooks/runs";
-import { formatCompact, formatCount, formatDuration, formatPercent, toMs } from "@/lib/format";
+import { formatCompact, formatCount, formatDuration, formatPercent } from "@/lib/format";
 import { isRunning } from "@/lib/runs";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
@@ -44,8 +44,8 @@ export function ProgressTab({ metrics }: { metrics: readonly MetricEntry[] }) {
       {runs.map((run) => {
         const task = tasks.find((one) => one.id === run.task_id);
         const running = isRunning(run);
-        const end = running ? now : (toMs(run.last_event_time, run.last_event_time_ms) ?? now);
-        const spent = (end - (toMs(run.start_time, run.start_time_ms) ?? end)) / 1000;
+        const end = running ? now : (run.last_event_time_ms ?? now);
+        const spent = (end - (run.start_time_ms ?? end)) / 1000;
         const done = task?.progress ?? null;
         const left = running && done !== null && done > 0.5 ? (spent * (100 - done)) / done : null;
         const milestones = metrics.flatMap(({ name }) => {

@@ -13,7 +13,7 @@ import { pointLoader } from "@/data/loader";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
 import { cx } from "@/lib/cx";
-import { formatAge, formatCount, formatDuration, formatPercent, toMs } from "@/lib/format";
+import { formatAge, formatCount, formatDuration, formatPercent } from "@/lib/format";
 import { isRunning } from "@/lib/runs";
 import { displayName } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
@@ -39,17 +39,16 @@ function newestPoint(run: string, metric: string | null): { step: number; time: 
 }
 
 function remaining(task: Task | undefined, run: RunInfo, now: number): number | null {
-  const start = toMs(task?.started_at, task?.started_at_ms) ?? toMs(run.start_time, run.start_time_ms);
+  const start = task?.started_at_ms ?? run.start_time_ms;
   const progress = task?.progress;
   if (!isRunning(run) || start === null || !progress || progress < 0.5) return null;
   return ((now - start) / 1000) * ((100 - progress) / progress);
 }
 
 function spent(task: Task | undefined, run: RunInfo, now: number): string {
-  const start = toMs(run.start_time, run.start_time_ms) ?? now;
+  const start = run.start_time_ms ?? now;
   if (isRunning(run)) return `running for ${formatDuration((now - start) / 1000)}`;
-  const end =
-    toMs(task?.completed_at, task?.completed_at_ms) ?? toMs(run.last_event_time, run.last_event_time_ms) ?? now;
+  const end = task?.completed_at_ms ?? run.last_event_time_ms ?? now;
   return `ran for ${formatDuration((end - start) / 1000)}`;
 }
 
@@ -92,7 +91,7 @@ export function RunHeader({ run }: { run: RunInfo | null }) {
         <Stat
           label="Step"
           value={formatCount(newest?.step ?? run.latest_step)}
-          note={`last point ${formatAge(newest?.time ?? toMs(run.last_event_time, run.last_event_time_ms), now)}`}
+          note={`last point ${formatAge(newest?.time ?? run.last_event_time_ms, now)}`}
         />
         <Stat
           label="Progress"

@@ -4,7 +4,6 @@ import { meanOfNewest } from "@/components/metric/latest";
 import { pointLoader } from "@/data/loader";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
-import { toMs } from "@/lib/format";
 import { isRunning } from "@/lib/runs";
 import { displayName } from "@/stores/catalog";
 
@@ -24,8 +23,8 @@ export interface RunRow {
 }
 
 export function toRow(run: RunInfo, now: number): RunRow {
-  const start = toMs(run.start_time, run.start_time_ms);
-  const end = isRunning(run) ? now : toMs(run.last_event_time, run.last_event_time_ms);
+  const start = run.start_time_ms;
+  const end = isRunning(run) ? now : run.last_event_time_ms;
   const ranks = lossSeries(run.run_id);
   const here = ranks.map((series) => pointLoader.want(series, BEST_POINTS)).every(Boolean);
   let best: number | null = null;

@@ -1,5 +1,5 @@
 import { type FormEvent, useState } from "react";
-import { call } from "@/api/client";
+import { send } from "@/api/client";
 import { Button } from "@/components/ui/button";
 import { Facts } from "@/components/ui/facts";
 import { Field, Input } from "@/components/ui/input";
@@ -9,7 +9,7 @@ import { SetAsidePanel } from "@/components/ui/set-aside";
 import { logRing } from "@/data/log-ring";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
-import { formatBytes, formatCount, formatDateTime, formatDuration, toMs, UNKNOWN } from "@/lib/format";
+import { formatBytes, formatCount, formatDateTime, formatDuration, UNKNOWN } from "@/lib/format";
 import { upFor, useCluster } from "@/stores/cluster";
 import { useLink } from "@/stores/link";
 import { useTheme } from "@/stores/theme";
@@ -26,7 +26,7 @@ function ServerPanel() {
             ["Coordinator", `${coordinator.address} · ${coordinator.connected ? "connected" : "not reachable"}`],
             ["Version", coordinator.version],
             ["Up for", formatDuration(upFor(coordinator, now))],
-            ["Started", formatDateTime(toMs(coordinator.started_at, coordinator.started_at_ms))],
+            ["Started", formatDateTime(coordinator.started_at_ms)],
             ["Checkpoint storage", coordinator.storage_backend ?? UNKNOWN],
             [
               "Metric store",
@@ -76,7 +76,7 @@ function TokenPanel() {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (!token.trim()) return;
-    call("POST", "/session", { token: token.trim() }).then(
+    send("POST", "/session", { token: token.trim() }).then(
       () => location.assign("/"),
       (cause: unknown) => setError(cause instanceof Error ? cause.message : String(cause)),
     );

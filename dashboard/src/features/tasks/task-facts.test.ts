@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { Budget } from "@/api/task";
-import type { Task } from "@/api/wire";
+import type { Budget, Task } from "@/api/wire";
 import { budgetFacts, canResume, canStop } from "./task-facts";
 
 const fresh: Budget = {

@@ -1,5 +1,5 @@
 import type { Task } from "@/api/wire";
-import { formatCount, toMs } from "@/lib/format";
+import { formatCount } from "@/lib/format";
 
 const STOPPABLE: readonly Task["status"][] = ["queued", "running", "recovering"];
 
@@ -35,7 +35,7 @@ export function budgetFacts({ budget }: Task): [name: string, value: string][] {
 
 /** Seconds from start to end, or to now. */
 export function elapsed(task: Task, now: number): number | null {
-  const start = toMs(task.started_at, task.started_at_ms);
+  const start = task.started_at_ms;
   if (start === null) return null;
-  return ((toMs(task.completed_at, task.completed_at_ms) ?? now) - start) / 1000;
+  return ((task.completed_at_ms ?? now) - start) / 1000;
 }

@@ -1,5 +1,5 @@
 /** The CreateTaskRequest form: text fields in, a request or a list of complaints out. */
-import type { CreateTask } from "@/api/task";
+import type { CreateTask } from "@/api/wire";
 
 export interface TaskForm {
   name: string;

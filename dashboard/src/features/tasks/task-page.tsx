@@ -11,7 +11,7 @@ import { StatusLabel } from "@/components/ui/status";
 import { WorkerGrid } from "@/components/ui/worker-grid";
 import { useNow } from "@/hooks/now";
 import { useResource } from "@/hooks/resource";
-import { formatDateTime, formatDuration, formatPercent, toMs, UNKNOWN } from "@/lib/format";
+import { formatDateTime, formatDuration, formatPercent, UNKNOWN } from "@/lib/format";
 import { newestFirst } from "@/lib/logs";
 import { useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
@@ -92,7 +92,7 @@ export function TaskPage({ id }: { id: string }) {
                   UNKNOWN
                 ),
               ],
-              ["Started", formatDateTime(toMs(task.started_at, task.started_at_ms))],
+              ["Started", formatDateTime(task.started_at_ms)],
               ["Time", formatDuration(elapsed(task, now))],
             ]}
           />

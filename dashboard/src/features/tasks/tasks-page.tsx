@@ -10,7 +10,7 @@ import { ProgressBar } from "@/components/ui/progress";
 import { StatusLabel, toneOf } from "@/components/ui/status";
 import { type Column, Table } from "@/components/ui/table";
 import { useNow } from "@/hooks/now";
-import { formatAge, formatDuration, formatPercent, toMs, UNKNOWN } from "@/lib/format";
+import { formatAge, formatDuration, formatPercent, UNKNOWN } from "@/lib/format";
 import { useCluster } from "@/stores/cluster";
 import { CreateDialog } from "./create-dialog";
 import { ResumeDialog } from "./resume-dialog";
@@ -60,7 +60,7 @@ function columns(now: number, onAsk: (task: Task) => void): Column<Task>[] {
       title: "Started",
       right: true,
       from: "md",
-      cell: (row) => formatAge(toMs(row.started_at, row.started_at_ms), now),
+      cell: (row) => formatAge(row.started_at_ms, now),
     },
     { key: "took", title: "Time", right: true, from: "sm", cell: (row) => formatDuration(elapsed(row, now)) },
     {

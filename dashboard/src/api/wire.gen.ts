@@ -1,0 +1,743 @@
+/** Generated from the observatory's answers by `make wire`: never edited by hand. */
+
+/** An alert, and the place it is about as far as it is known. */
+export interface Alert {
+  id: string;
+  timestamp: number;
+  timestamp_ms: number;
+  kind: string;
+  severity: "info" | "warning" | "critical";
+  message: string;
+  run_id: string | null;
+  task_id: string | null;
+  worker_id: string | null;
+  rank: number | null;
+  step: number | null;
+}
+
+/** New alerts. */
+export interface AlertNews {
+  alerts: Alert[];
+}
+
+/** An array; of a long one the lowest and highest value of each stretch. */
+export interface ArrayCell {
+  kind: "array";
+  dtype: string;
+  shape: number[];
+  values: unknown[];
+}
+
+/** One try. `status` is how it ended, or the task's while it lasts; `working_at_ms` is its first point's time; `lost_steps` are done again by the next one. */
+export interface AttemptRow {
+  attempt: number;
+  status: TaskStatus;
+  reason: string | null;
+  started_at_ms: number;
+  working_at_ms: number | null;
+  ended_at_ms: number | null;
+  resume_step: number | null;
+  top_step: number | null;
+  lost_steps: number | null;
+  lost_s: number | null;
+}
+
+/** A barrier that waits, or how it ended; `missing` are worker ids. */
+export interface Barrier {
+  id: string;
+  name: string;
+  arrived: number;
+  total: number;
+  status: "waiting" | "complete" | "broken";
+  created_at: number | null;
+  created_at_ms: number | null;
+  missing: string[];
+  reason: string | null;
+  step: number;
+  task_id: string | null;
+  wait_ms: number | null;
+}
+
+/** How much of a task's restarts is used: failures of its own, and losses (kills from outside, lost hosts). */
+export interface Budget {
+  failures: number;
+  max_failures: number;
+  failures_in_a_row: number;
+  max_failures_in_a_row: number;
+  losses: number;
+  max_losses: number;
+  losses_in_all: number;
+  window_s: number;
+}
+
+/** The first bytes of many. */
+export interface BytesCell {
+  kind: "bytes";
+  hex: string;
+  size: number;
+}
+
+/** What people may write about a run; what is left out stays as it is. */
+export interface ChangeRun {
+  name?: string | null;
+  notes?: string | null;
+}
+
+/** A checkpoint; `throughput` is in MB/s, `verified` null until somebody has read every byte (`reason`: damage), `pinned` null while its store cannot be read. */
+export interface Checkpoint {
+  id: string;
+  step: number;
+  epoch: number;
+  size: number;
+  path: string;
+  created_at: number | null;
+  created_at_ms: number | null;
+  worker_id: string | null;
+  status: CheckpointStatus;
+  task_id: string | null;
+  duration_s: number | null;
+  throughput: number | null;
+  verified: boolean | null;
+  verified_at: number | null;
+  verified_at_ms: number | null;
+  pinned: boolean | null;
+  reason: string | null;
+}
+
+/** A point of a `checkpoint*` metric as its writer left it. */
+export interface CheckpointRow {
+  metric: string;
+  host: string;
+  rank: number;
+  device: number;
+  step: number;
+  value: number | null;
+  unit: string;
+  event_time: number;
+  event_time_ms: number;
+  tags: Record<string, unknown>;
+}
+
+/** Where a checkpoint stands. Only COMPLETED ones can be loaded; FAILED and REMOVED ones say why in `reason`. */
+export type CheckpointStatus = "in_progress" | "completed" | "failed" | "removed";
+
+/** Collections that changed, each whole; what is left out is as it was. */
+export interface ClusterState {
+  workers?: Worker[];
+  tasks?: Task[];
+  datasets?: Dataset[];
+  checkpoints?: Checkpoint[];
+  barriers?: Barrier[];
+  metrics?: SystemMetrics;
+  coordinator?: Status;
+}
+
+/** The spec's CreateTaskRequest; the optional part is ours. */
+export interface CreateTask {
+  name: string;
+  type?: string;
+  dataset_id?: string | null;
+  worker_count?: number;
+  config?: Record<string, unknown>;
+  entrypoint?: string[];
+  env?: Record<string, string>;
+  launcher?: string;
+  max_restarts?: number;
+  working_dir?: string;
+}
+
+/** Every collection, and the newest log lines. */
+export interface Dashboard {
+  coordinator: Status;
+  workers: Worker[];
+  datasets: Dataset[];
+  checkpoints: Checkpoint[];
+  barriers: Barrier[];
+  metrics: SystemMetrics;
+  tasks: Task[];
+  logs: LogEntry[];
+}
+
+/** A registered dataset; `epoch` and `progress` (percent) are of those who read it now. */
+export interface Dataset {
+  id: string;
+  name: string;
+  total_samples: number;
+  shard_size: number;
+  shard_count: number;
+  format: string;
+  shuffle: boolean;
+  seed: number;
+  path: string;
+  registered_at: number | null;
+  registered_at_ms: number | null;
+  epoch: number | null;
+  progress: number | null;
+  queues: DatasetQueue[];
+  metadata: Record<string, string>;
+}
+
+/** A dataset that one task reads in queue mode; `workers` counts open leases by worker. */
+export interface DatasetQueue {
+  task_id: string | null;
+  epoch: number;
+  num_samples: number;
+  num_shards: number;
+  committed_samples: number;
+  leased_samples: number;
+  remaining_samples: number;
+  leased_shards: number;
+  read_shards: number;
+  workers: Record<string, number>;
+  finished: boolean;
+}
+
+/** A registration, with the counts that were read from the files. */
+export interface DatasetRegistered {
+  success: boolean;
+  id: string;
+  dataset_id: string;
+  total_shards: number;
+  total_samples: number;
+  shard_size: number;
+}
+
+/** New points: the number of a series, then columns of steps, times and values. */
+export interface Delta {
+  new_series: NewSeries[];
+  points: ([number, number[], number[], (number | null)[]])[];
+}
+
+/** What was wrong. */
+export interface ErrorAnswer {
+  error: ErrorBody;
+}
+
+/** `code` is stable and made for programs, `hint` says what to do. */
+export interface ErrorBody {
+  code: string;
+  message: string;
+  hint: string;
+}
+
+/** What one GPU does. */
+export interface GpuMetrics {
+  gpu_id: number;
+  utilization_percent: number;
+  memory_used_bytes: number;
+  memory_total_bytes: number;
+  temperature_celsius: number | null;
+}
+
+/** The server answers. */
+export interface Health {
+  status: string;
+}
+
+/** A picture as a data URL; one that is broken or too large has an error in its place. */
+export interface ImageCell {
+  kind: "image";
+  size: number;
+  thumbnail?: string;
+  error?: string;
+  format?: string;
+  width?: number;
+  height?: number;
+}
+
+/** A list; of a long one the lowest and highest value of each stretch, or the first few. */
+export interface ListCell {
+  kind: "list";
+  size: number;
+  values: unknown[];
+}
+
+/** `id` grows with time, so it is also the cursor for the next page. */
+export interface LogEntry {
+  id: string;
+  timestamp: number;
+  timestamp_ms: number;
+  level: LogLevel;
+  message: string;
+  source: string;
+  task_id: string | null;
+  worker_id: string | null;
+  rank: number | null;
+  host: string;
+  stream: string;
+  attempt: number;
+}
+
+/** The four levels of a log line. */
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** New log lines. */
+export interface LogNews {
+  logs: LogEntry[];
+}
+
+/** A series that the stream speaks of for the first time; `total_points` is how many it had before. */
+export interface NewSeries {
+  id: number;
+  run_id: string;
+  metric: string;
+  host: string;
+  rank: number;
+  device: number;
+  unit: string;
+  total_points: number;
+}
+
+/** Where a row comes from. */
+export interface Origin {
+  index: number | null;
+  file: string | null;
+  row: number | null;
+}
+
+/** Many series as columns, with the newest point of each: `run`, `metric`, `host` and `unit` are places in the lists of words. */
+export interface Outline {
+  runs: string[];
+  metrics: string[];
+  hosts: string[];
+  units: string[];
+  id: number[];
+  run: number[];
+  metric: number[];
+  host: number[];
+  rank: number[];
+  device: number[];
+  unit: number[];
+  total_points: number[];
+  nan_count: number[];
+  step: number[];
+  time: number[];
+  value: (number | null)[];
+}
+
+/** Who the series of some runs are, by their numbers in the stream's epoch. */
+export interface OutlineAnswer {
+  epoch: string;
+  outline: Outline;
+}
+
+/** Without a body, a pin is set. */
+export interface Pin {
+  pinned?: boolean;
+}
+
+/** A pin that is durable. */
+export interface Pinned {
+  success: boolean;
+  id: string;
+  pinned: boolean;
+}
+
+/** How many points were taken. */
+export interface PointsAccepted {
+  accepted: number;
+}
+
+/** Points by number; `missing` are numbers that could not be read now. */
+export interface PointsAnswer {
+  epoch: string;
+  series: SeriesPoints[];
+  missing: number[];
+}
+
+/** Rows as a worker is reading them, or from the files when none has reported any; `note` says so. */
+export interface Preview {
+  dataset_id: string;
+  worker_id: string | null;
+  epoch: number | null;
+  position: number | null;
+  columns: PreviewColumn[];
+  rows: (Record<string, ImageCell | TextCell | BytesCell | ArrayCell | ListCell | string | number | boolean | Record<string, unknown> | null>)[];
+  origins: Origin[];
+  note: string | null;
+}
+
+/** A column; the type is empty when nobody said it. */
+export interface PreviewColumn {
+  name: string;
+  type: string;
+}
+
+/** Counts that are missing are read from the files. */
+export interface RegisterDataset {
+  id: string;
+  path: string;
+  format?: string;
+  name?: string | null;
+  total_samples?: number | null;
+  shard_size?: number | null;
+  shuffle?: boolean;
+  seed?: number;
+  metadata?: Record<string, string>;
+}
+
+/** What a worker uses; null is what it did not measure. */
+export interface Resources {
+  cpu_percent: number | null;
+  memory_used_bytes: number | null;
+  gpu_metrics: GpuMetrics[];
+  disk_read_bytes: number | null;
+  disk_write_bytes: number | null;
+  network_rx_bytes: number | null;
+  network_tx_bytes: number | null;
+}
+
+/** What the client has is out of date; a snapshot follows. */
+export interface Resync {
+  reason: string;
+}
+
+/** The checkpoints of a run, and what it logged about them, newest first. */
+export interface RunCheckpoints {
+  run_id: string;
+  checkpoints: Checkpoint[];
+  series: RunSeries[];
+  rows: CheckpointRow[];
+}
+
+/** A run is gone; its rows follow by themselves when the store is slow or away. */
+export interface RunDeleted {
+  success: boolean;
+  rows_removed: boolean;
+}
+
+/** A run; what nobody said is null. `state` is decided by the observatory, `reason` says why, and `status` is the last word of the run's owner. */
+export interface RunInfo {
+  run_id: string;
+  start_time: number | null;
+  start_time_ms: number | null;
+  last_event_time: number | null;
+  last_event_time_ms: number | null;
+  latest_step: number | null;
+  is_active: boolean;
+  num_series: number;
+  num_points: number;
+  task_id: string | null;
+  name: string | null;
+  project: string | null;
+  status: string | null;
+  state: RunState;
+  reason: string | null;
+  notes: string | null;
+  config: Record<string, unknown>;
+}
+
+/** Series of a run. */
+export interface RunMetrics {
+  run_id: string;
+  series: RunSeries[];
+}
+
+/** A series without its number. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a point stands for. */
+export interface RunSeries {
+  metric: string;
+  host: string;
+  rank: number;
+  device: number;
+  unit: string;
+  steps: number[];
+  times: number[];
+  values: (number | null)[];
+  min: (number | null)[];
+  max: (number | null)[];
+  bad: number[];
+  total_points: number;
+  nan_count: number;
+}
+
+/** How a run stands. LOST may become RUNNING again: it means silence, and nobody knows why. */
+export type RunState = "running" | "finished" | "failed" | "killed" | "lost";
+
+/** Every run, and those that were just deleted. */
+export interface RunsMeta {
+  runs: RunInfo[];
+  deleted: string[];
+}
+
+/** The points of a series that an outline only named. `min`, `max` and `bad` are null where every point is itself. */
+export interface SeriesPoints {
+  id: number;
+  total_points: number;
+  nan_count: number;
+  steps: number[];
+  times: number[];
+  values: (number | null)[];
+  min: (number | null)[] | null;
+  max: (number | null)[] | null;
+  bad: number[] | null;
+}
+
+/** A thing that could not be dealt with, and how many it stands for. */
+export interface SetAsideItem {
+  item: string;
+  reason: string;
+  at_ms: number;
+  count: number;
+}
+
+/** What one part of the server could not deal with; `items` are the newest few. */
+export interface SetAsidePart {
+  part: string;
+  count: number;
+  items: SetAsideItem[];
+}
+
+/** A shard and who reads it. Its own worker reads most of it; in queue mode it took the shard last. `mode` says how the group reads: its loaders said so (lanes), a queue lent it, or it was dealt; null: nobody reads it. */
+export interface Shard {
+  shard_id: number;
+  worker_id: string | null;
+  rank: number | null;
+  alive: boolean | null;
+  start_index: number;
+  end_index: number;
+  progress: number | null;
+  epoch: number | null;
+  readers: ShardReader[];
+  task_id: string | null;
+  mode: "lanes" | "queue" | "dealt" | null;
+}
+
+/** Samples of a shard that one worker reads. */
+export interface ShardReader {
+  worker_id: string;
+  rank: number | null;
+  alive: boolean;
+  start_index: number;
+  end_index: number;
+}
+
+/** What the sign-in form sends. */
+export interface SignIn {
+  token: string;
+}
+
+/** All that is cached. `reduced`: some series have fewer points than they could. Where there are many, `outline` stands in place of `series`, and `omitted_runs` names ended runs that are not even in it. */
+export interface Snapshot {
+  epoch: string;
+  runs: RunInfo[];
+  series: SnapshotSeries[];
+  reduced: boolean;
+  omitted_series: number;
+  outline: Outline | null;
+  omitted_runs: string[];
+}
+
+/** A series with its number in the stream's epoch, and its points. */
+export interface SnapshotSeries {
+  id: number;
+  run_id: string;
+  metric: string;
+  host: string;
+  rank: number;
+  device: number;
+  unit: string;
+  steps: number[];
+  times: number[];
+  values: (number | null)[];
+  min: (number | null)[];
+  max: (number | null)[];
+  bad: number[];
+  total_points: number;
+  nan_count: number;
+}
+
+/** Places in the spool that were acknowledged and can be read no more. */
+export interface SpoolDamage {
+  places: number;
+  num_bytes: number;
+}
+
+/** `uptime` and `started_at` are the coordinator's, null while nothing is known of it; `problem` says why it cannot be reached. */
+export interface Status {
+  connected: boolean;
+  address: string;
+  version: string;
+  storage_backend: string;
+  metric_store: string;
+  metric_store_ready: boolean;
+  metric_store_problem: string | null;
+  spool_backlog_bytes: number;
+  spool_damage: SpoolDamage;
+  set_aside: SetAsidePart[];
+  refused_batches: number;
+  dropped_points: number;
+  observatory_started_at_ms: number;
+  uptime: number | null;
+  generation: number | null;
+  term: number | null;
+  cluster_id: string | null;
+  started_at: number | null;
+  started_at_ms: number | null;
+  problem: string | null;
+}
+
+/** The data of every kind of event; each message carries one of them under its name. */
+export interface StreamEvents {
+  snapshot: Snapshot;
+  delta: Delta;
+  runs_meta: RunsMeta;
+  state: ClusterState;
+  log: LogNews;
+  alert: AlertNews;
+  resync: Resync;
+}
+
+/** It was done. */
+export interface Success {
+  success: boolean;
+}
+
+/** Measured by the coordinator over its sliding window: MB/s, requests per second, milliseconds. Null is what nobody measured. */
+export interface SystemMetrics {
+  checkpoint_throughput: number | null;
+  coordinator_rps: number | null;
+  active_workers: number;
+  total_workers: number;
+  barrier_latency_p99: number | null;
+  shard_assignment_time: number | null;
+  barrier_wait_p99: number | null;
+  journal_commit_p99: number | null;
+  loop_lag: number | null;
+  window_s: number | null;
+}
+
+/** A task; `progress` is in percent. */
+export interface Task {
+  id: string;
+  name: string;
+  type: string;
+  status: TaskStatus;
+  worker_ids: string[];
+  dataset_id: string | null;
+  submitted_at: number | null;
+  submitted_at_ms: number | null;
+  started_at: number | null;
+  started_at_ms: number | null;
+  completed_at: number | null;
+  completed_at_ms: number | null;
+  progress: number | null;
+  config: Record<string, unknown>;
+  attempt: number;
+  reason: string;
+  worker_count: number;
+  launcher: string;
+  max_restarts: number;
+  budget: Budget;
+}
+
+/** All attempts, and the share of wall time that went into training. */
+export interface TaskCourse {
+  task_id: string;
+  attempts: AttemptRow[];
+  shares: TimeShares | null;
+  goodput_percent: number | null;
+}
+
+/** A task was accepted. */
+export interface TaskCreated {
+  task_id: string;
+}
+
+/** A task goes on; `from_step` is null when it has no checkpoint. */
+export interface TaskResumed {
+  success: boolean;
+  from_step: number | null;
+}
+
+/** Where a task stands. The last three are final. */
+export type TaskStatus = "queued" | "running" | "recovering" | "stopping" | "completed" | "failed" | "stopped";
+
+/** The beginning of a long text. */
+export interface TextCell {
+  kind: "text";
+  text: string;
+  size: number;
+}
+
+/** Seconds of wall time by what they went into; they add up to `wall_s`. Null is what nobody measured. */
+export interface TimeShares {
+  wall_s: number;
+  starting_s: number;
+  recovering_s: number;
+  lost_s: number;
+  training_s: number | null;
+  barrier_s: number | null;
+  checkpoint_s: number | null;
+  section_s: number | null;
+  unmeasured_s: number;
+}
+
+/** A worker that is alive or died. `state` is the finer state of gRPC, `section` what it does inside a step. */
+export interface Worker {
+  id: string;
+  ip: string;
+  port: number;
+  status: "active" | "idle" | "checkpointing" | "recovering" | "failed";
+  state: string;
+  member_state: string;
+  gpu_count: number;
+  last_heartbeat: number | null;
+  last_heartbeat_ms: number | null;
+  assigned_shards: number | null;
+  current_epoch: number | null;
+  current_step: number | null;
+  current_task: string | null;
+  rank: number;
+  host: string | null;
+  resources: Resources | null;
+  section: string | null;
+  step_time_s: number | null;
+  reason: string | null;
+  incarnation: string | null;
+  generation: number | null;
+  agent_id: string | null;
+}
+
+export interface Answers {
+  "GET /health": Health;
+  "GET /status": Status;
+  "GET /runs": RunInfo[];
+  "PATCH /runs/{run_id}": RunInfo;
+  "DELETE /runs/{run_id}": RunDeleted;
+  "GET /metrics/{run_id}": RunMetrics;
+  "POST /runs/{run_id}/points": PointsAccepted;
+  "GET /series": PointsAnswer;
+  "GET /outline": OutlineAnswer;
+  "GET /logs": LogEntry[];
+  "GET /tasks/{task_id}/logs": LogEntry[];
+  "GET /workers": Worker[];
+  "GET /checkpoints": Checkpoint[];
+  "GET /barriers": Barrier[];
+  "GET /metrics": SystemMetrics;
+  "GET /alerts": Alert[];
+  "GET /dashboard": Dashboard;
+  "POST /checkpoints/{checkpoint_id}/pin": Pinned;
+  "POST /checkpoints/{checkpoint_id}/unpin": Pinned;
+  "GET /tasks": Task[];
+  "POST /tasks": TaskCreated;
+  "GET /tasks/{task_id}": Task;
+  "GET /tasks/{task_id}/course": TaskCourse;
+  "POST /tasks/{task_id}/stop": Success;
+  "POST /tasks/{task_id}/resume": TaskResumed;
+  "GET /datasets": Dataset[];
+  "POST /datasets": DatasetRegistered;
+  "GET /datasets/{dataset_id}/shards": Shard[];
+  "GET /datasets/{dataset_id}/preview": Preview;
+  "GET /checkpoints/{run_id}": RunCheckpoints;
+  "POST /session": Success;
+  "DELETE /session": Success;
+}
+
+export interface Bodies {
+  "PATCH /runs/{run_id}": ChangeRun;
+  "POST /runs/{run_id}/points": Record<string, unknown>;
+  "POST /checkpoints/{checkpoint_id}/pin": Pin | null;
+  "POST /tasks": CreateTask;
+  "POST /datasets": RegisterDataset;
+  "POST /session": SignIn;
+}

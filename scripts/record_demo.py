@@ -1,0 +1,135 @@
+"""Records a real training job into dashboard/public/demo.gz, which the page's demo mode plays back.
+
+    python scripts/record_demo.py [--seconds 90] [--out file]
+
+What is kept is the server's own JSON: the event stream, and the answers that pages ask for. A worker is really killed.
+Names of this machine do not stay in it.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # tests.support starts and stops a real `strata up`
+
+from strata.config import Settings  # noqa: E402  # after the path
+from strata.worker.demo import Demo, submit_demo  # noqa: E402
+from tests.support.cluster import Cluster  # noqa: E402
+from tests.support.waiting import eventually  # noqa: E402
+
+OUT = ROOT / "dashboard" / "public" / "demo.gz"
+ASK_EVERY_S = 10.0
+STARTS_WITHIN_S = 600.0
+HISTORY = 10  # checkpoints before the recording begins
+
+
+class Recorder:
+    """One job from now on: every event with the time of its arrival, every answer when it was asked for."""
+
+    def __init__(self, cluster: Cluster, job: Demo) -> None:
+        self._http = cluster.endpoints["http"]
+        self._job = job
+        self._events: list[tuple[int, str, str]] = []
+        self._answers: dict[str, list[tuple[int, str]]] = {}
+        self._started = time.time()
+
+    def record(self, seconds: float, kill: int) -> dict[str, object]:
+        """The process `kill` is killed after a third of the time."""
+        self._ask()
+        self._started = time.time()
+        threading.Thread(target=self._listen, daemon=True).start()
+        killed = False
+        while (passed := time.time() - self._started) < seconds:
+            if not killed and passed > seconds / 3:
+                os.kill(kill, signal.SIGKILL)
+                killed = True
+            time.sleep(min(ASK_EVERY_S, seconds - passed))
+            self._ask()
+        self._keep(f"/metrics/{self._job.task_id}", "?points=200")  # large, and only asked for by who zooms in
+        return {
+            "started_ms": round(self._started * 1000),
+            "duration_ms": round(seconds * 1000),
+            "events": [event for event in self._events if event[0] <= seconds * 1000],
+            "answers": self._answers,
+        }
+
+    def _ask(self) -> None:
+        task, dataset = self._job.task_id, self._job.dataset_id
+        paths = {
+            **dict.fromkeys(("/status", "/dashboard", "/runs", "/alerts"), ""),
+            "/logs": "?limit=1000",
+            f"/tasks/{task}/course": "",
+            f"/checkpoints/{task}": "",
+            f"/datasets/{dataset}/shards": "",
+            f"/datasets/{dataset}/preview": "?n=16",
+        }
+        for path, query in paths.items():
+            self._keep(path, query)
+
+    def _keep(self, path: str, query: str) -> None:
+        with urlopen(f"{self._http}/api{path}{query}", timeout=60) as answer:  # noqa: S310 - our own server
+            self._answers.setdefault(path, []).append((self._offset(), answer.read().decode()))
+
+    def _listen(self) -> None:
+        name = ""
+        with urlopen(f"{self._http}/stream", timeout=60) as stream:  # noqa: S310 - our own server
+            for line in stream:
+                word, _, rest = line.decode().rstrip("\n").partition(": ")
+                if word == "event":
+                    name = rest
+                elif word == "data":
+                    self._events.append((self._offset(), name, rest))
+
+    def _offset(self) -> int:
+        return max(0, round((time.time() - self._started) * 1000))
+
+
+def worker_pid(cluster: Cluster, job: Demo, rank: int) -> int:
+    """The process of a rank, found by what it was started with."""
+    for process in psutil.Process(cluster.process.pid).children(recursive=True):
+        environment = process.environ()
+        if environment.get("STRATA_TASK_ID") == job.task_id and environment.get("RANK") == str(rank):
+            return process.pid
+    raise SystemExit(f"rank {rank} of {job.task_id} has no process")
+
+
+def anonymous(text: str, folder: Path) -> str:
+    """Without this machine's paths and its name."""
+    for found, shown in ((str(folder), "/data"), (str(ROOT), "/opt/strata"), (socket.gethostname(), "node-0")):
+        text = text.replace(found, shown)
+    return text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=90.0)
+    parser.add_argument("--out", type=Path, default=OUT)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with Cluster(folder, "--slots", "6") as cluster:
+            job = submit_demo(Settings(data_dir=folder), cluster.endpoints["grpc"], epochs=10_000)
+            eventually(
+                "some history", lambda: len(cluster.get("/api/checkpoints")) >= HISTORY, within_s=STARTS_WITHIN_S
+            )
+            recording = Recorder(cluster, job).record(options.seconds, worker_pid(cluster, job, 2))
+        text = anonymous(json.dumps(recording, separators=(",", ":")), folder)
+    options.out.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+    sys.stdout.write(f"{options.out}: {options.out.stat().st_size:,} bytes, {len(text):,} unpacked\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
