@@ -66,7 +66,6 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow": ("strata.data", "strata.observatory"),
     "obstore": ("strata.storage",),
     "ray": ("strata.launchers.ray",),
-    "kubernetes": ("strata.launchers.kubernetes",),
     "typer": ("strata.cli",),
     "torch": ("strata.integrations",),
     "lightning": ("strata.integrations",),

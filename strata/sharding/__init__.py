@@ -5,27 +5,24 @@ No asyncio, no threads, no files, no logging in here: the coordinator's state ma
 
 from strata.sharding.cursor import QueueCursor, SyncCursor
 from strata.sharding.lanes import Lane, LaneLayout, OrderSpec, Window
-from strata.sharding.manager import RebalancePlan, ShardManager, ShardMove
+from strata.sharding.manager import ShardManager
 from strata.sharding.order import EpochOrder, SampleRefs, Tail, default_lanes
 from strata.sharding.permutation import Permutation
 from strata.sharding.ring import plan_ring
 from strata.sharding.spans import ShardParts, Spans
 from strata.sharding.sticky import plan_sticky
-from strata.sharding.table import Moves, Table
+from strata.sharding.table import Table
 from strata.sharding.weighted import plan_weighted
 
 __all__ = [
     "EpochOrder",
     "Lane",
     "LaneLayout",
-    "Moves",
     "OrderSpec",
     "Permutation",
     "QueueCursor",
-    "RebalancePlan",
     "SampleRefs",
     "ShardManager",
-    "ShardMove",
     "ShardParts",
     "Spans",
     "SyncCursor",

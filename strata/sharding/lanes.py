@@ -110,11 +110,6 @@ class Lane:
         """The index of the window that holds a lane position."""
         return int(np.searchsorted(self._bounds, position, side="right")) - 1
 
-    def locate(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(shards, rows) of lane positions start…stop-1, by random access: nothing before `start` is computed."""
-        shards, rows, _ = locate_many([self], start, stop)
-        return shards, rows
-
     def spans(self, start: int, stop: int) -> Iterator[tuple[Window, int, int]]:
         """The windows that hold lane positions start…stop-1, and which of them each."""
         stop = min(stop, self.num_samples)

@@ -5,8 +5,7 @@ gives the same tables. A lookup rebalances first where membership changed since 
 records that as a `rebalance` of its own (see `needs_rebalance`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -18,27 +17,9 @@ from strata.sharding.table import canonical
 from strata.types.datasets import DatasetSpec, ShardAssignment
 from strata.types.names import check_name
 
-__all__ = ["RebalancePlan", "ShardManager", "ShardMove"]
+__all__ = ["ShardManager"]
 
 _STATE_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardMove:
-    """One shard that changes hands; '' stands for nobody."""
-
-    shard_id: int
-    source: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RebalancePlan:
-    """What a membership would change in one dataset, and why."""
-
-    dataset_id: str
-    moves: tuple[ShardMove, ...]
-    reason: str
 
 
 class ShardManager:
@@ -123,12 +104,9 @@ class ShardManager:
         elif known.spec != spec:
             raise Conflict(
                 f"dataset {spec.dataset_id!r} is registered with other parameters",
-                hint="Remove it first, or register the new data under another id.",
+                hint="Register the new data under another id.",
             )
         return known.num_shards
-
-    def remove_dataset(self, dataset_id: str) -> bool:
-        return self._datasets.pop(dataset_id, None) is not None
 
     def needs_rebalance(self, dataset_id: str) -> bool:
         """Whether membership changed since this dataset's table was made. O(1) when it did not."""
@@ -193,29 +171,6 @@ class ShardManager:
     def table_bytes(self, dataset_id: str) -> int:
         """What the ownership of a dataset costs in memory."""
         return self._dataset(dataset_id).nbytes
-
-    def plan_rebalance(self, members: Iterable[str]) -> list[RebalancePlan]:
-        """What would move in every dataset if exactly these workers were there. Changes nothing."""
-        workers = {self._slots.get(worker, worker): worker for worker in members}
-        slots = canonical(workers)
-        named = {**self._workers, **workers}
-        return [self._planned(self._datasets[name], slots, named) for name in self.datasets]
-
-    def _planned(self, dataset: ShardedDataset, slots: tuple[str, ...], named: Mapping[str, str]) -> RebalancePlan:
-        planned = dataset.plan(slots)
-        before = dataset.table.slots if dataset.table else ()
-        moves = (dataset.table or type(planned)((), np.full(planned.num_units, -1, np.int32))).moves_to(planned)
-        gone, new = len(set(before) - set(slots)), len(set(slots) - set(before))
-        shards = dataset.shards_at(moves.units).tolist()
-        return RebalancePlan(
-            dataset_id=dataset.spec.dataset_id,
-            moves=tuple(
-                ShardMove(shard_id=shard, source=named.get(source, source), target=named.get(target, target))
-                for shard, source, target in zip(shards, moves.sources, moves.targets, strict=True)
-            ),
-            reason=f"{gone} of {len(before)} workers leave, {new} join: "
-            f"{len(moves)} of {dataset.num_shards} shards move",
-        )
 
     def dump(self) -> dict[str, Any]:
         """The whole state as JSON. Small while nobody left or joined; else at most a few bytes per shard."""

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from strata.sharding.hashing import hash_name
 
-__all__ = ["UNOWNED", "Moves", "Table", "canonical"]
+__all__ = ["UNOWNED", "Table", "canonical"]
 
 UNOWNED = -1
 
@@ -21,18 +20,6 @@ def canonical(slots: Iterable[str]) -> tuple[str, ...]:
     """Slots in hash order: the same whatever the order of joining. What is in order already comes back as it is."""
     ordered = tuple(sorted(set(slots), key=lambda slot: (hash_name(slot), slot)))
     return slots if isinstance(slots, tuple) and slots == ordered else ordered
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
-    """What changes between two tables: unit `units[i]` goes from `sources[i]` to `targets[i]` ('' is nobody)."""
-
-    units: NDArray[np.int64]
-    sources: tuple[str, ...]
-    targets: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.sources)
 
 
 class Table:
@@ -90,16 +77,3 @@ class Table:
 
     def counts(self) -> NDArray[np.int64]:
         return np.diff(self.offsets)
-
-    def moves_to(self, other: "Table") -> Moves:
-        """What `other` changes. O(units), for plans and pages, not for every lookup."""
-        assert self.num_units == other.num_units
-        renumbered = np.array([other.row_of(slot) for slot in self.slots] or [UNOWNED], dtype=np.int32)
-        # UNOWNED indexes the last entry, so the two kinds of "nobody" are told apart by the first condition.
-        kept = (self.owner >= 0) & (renumbered[self.owner] == other.owner)
-        units = np.flatnonzero(~kept & ((self.owner >= 0) | (other.owner >= 0)))
-        return Moves(
-            units=units.astype(np.int64),
-            sources=tuple(self.slots[row] if row >= 0 else "" for row in self.owner[units]),
-            targets=tuple(other.slots[row] if row >= 0 else "" for row in other.owner[units]),
-        )

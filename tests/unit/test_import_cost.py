@@ -18,7 +18,6 @@ HEAVY = (
     "pandas",
     "torch",
     "ray",
-    "kubernetes",
 )
 SDK = ("strata", "strata.worker", "strata.client", "strata.checkpoint", "strata.data", "strata.sharding", "dtruntime")
 

@@ -5,14 +5,12 @@ anybody else are welcome, and nothing here adds a column to it.
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["RAW_ROLLUP", "TABLES", "ensure_schema", "has_points", "statements"]
+__all__ = ["RAW_ROLLUP", "ensure_schema", "has_points", "statements"]
 
 # Blocks whose ids are remembered: a retry within the last so many inserts is recognised by its token. Only in tables
 # that nobody else writes: an insert without a token is known by its content there, and the second of two equal ones of
 # a foreign writer would be lost.
 _WINDOW = 1000
-
-TABLES = ("metric_points", "series_rollup", "logs", "events", "checkpoints", "runs", "run_edits")
 
 _METRIC_POINTS = """
 CREATE TABLE IF NOT EXISTS {db}.metric_points

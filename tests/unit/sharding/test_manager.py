@@ -91,11 +91,6 @@ def test_a_leave_moves_only_the_shards_of_the_gone() -> None:
     manager = manager_of("a", "b", "c", "d")
     manager.register_dataset_params("set", 10_000, 10)
     owned = {worker: set(manager.shard_ids("set", worker).tolist()) for worker in manager.workers}
-    plan = manager.plan_rebalance(["a", "b", "c"])[0]
-    assert {move.shard_id for move in plan.moves} == owned["d"]
-    assert {move.source for move in plan.moves} == {"d"}
-    assert plan.reason == "1 of 4 workers leave, 0 join: 250 of 1000 shards move"
-    assert set(manager.shard_ids("set", "d").tolist()) == owned["d"], "a dry run changed something"
     manager.remove_worker("d")
     for worker in ("a", "b", "c"):
         assert owned[worker] <= set(manager.shard_ids("set", worker).tolist())

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.errors import InvalidArgument
-from strata.sharding.lanes import LaneLayout, OrderSpec
+from strata.sharding.lanes import LaneLayout, OrderSpec, locate_many
 from strata.sharding.order import EpochOrder, SampleRefs, Tail, default_lanes
 
 SIZES = st.lists(st.integers(0, 60), min_size=1, max_size=30).filter(lambda sizes: sum(sizes) > 0)
@@ -81,7 +81,7 @@ def test_the_global_batch_may_change_in_mid_epoch(
 
 def test_lanes_keep_their_samples_and_epochs_differ() -> None:
     order = order_of([50] * 20, 4, 5)
-    first, second = [order.lane(2, epoch).locate(0, 250) for epoch in (0, 1)]
+    first, second = [locate_many([order.lane(2, epoch)], 0, 250)[:2] for epoch in (0, 1)]
     assert set(zip(*(part.tolist() for part in first), strict=True)) == set(
         zip(*(part.tolist() for part in second), strict=True)
     )
