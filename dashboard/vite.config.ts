@@ -49,5 +49,5 @@ export default defineConfig({
       },
     },
   },
-  test: { environment: "node", include: ["src/**/*.test.{ts,tsx}"], restoreMocks: true },
+  test: { environment: "node", include: ["src/**/*.test.{ts,tsx}"], restoreMocks: true, testTimeout: 60_000 }, // a busy machine
 });

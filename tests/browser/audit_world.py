@@ -139,7 +139,7 @@ class AuditWorld:
         return {run["run_id"]: run["state"] for run in self.get("/runs") if run["run_id"] in STATES}
 
     def get(self, path: str) -> Any:
-        with urlopen(f"{self.url}{path}", timeout=30) as response:
+        with urlopen(f"{self.url}{path}", timeout=60) as response:
             return json.load(response)
 
     def series(self, run_id: str, metric: str = "", points: int = 2_000) -> list[dict[str, Any]]:
@@ -179,7 +179,7 @@ class AuditWorld:
             batch.points.value.append(1.0 / step)
         with grpc.insecure_channel(self.cluster.endpoints["telemetry"]) as channel:
             stub: Any = TelemetryStub(channel)
-            stub.ReportOnce(batch, timeout=30)
+            stub.ReportOnce(batch, timeout=60)
 
     def _register_data(self) -> None:
         data = self.folder / "data"

@@ -59,7 +59,7 @@ def task(cluster: Cluster) -> str:
     """The id of a real training task of four workers that outlasts the tests."""
     path = write_spirals(cluster.folder / "demo")
     cluster.post("/api/datasets", {"id": "spirals", "path": path, "format": "parquet", "shard_size": 500, "seed": 42})
-    config = {"epochs": 10_000, "batch_size": 32, "checkpoint_every": 15, "pause_s": STEP_S, "grace_s": 10}
+    config = {"epochs": 10_000, "batch_size": 32, "checkpoint_every": 40, "pause_s": STEP_S, "grace_s": 10}
     task = {"name": "spirals-mlp", "dataset_id": "spirals", "worker_count": 4, "max_restarts": 10_000, "config": config}
     task_id = str(cluster.post("/api/tasks", task)["task_id"])
     site = Site(cluster, task_id)

@@ -2,11 +2,12 @@
 
 import json
 import re
+from typing import Any
 
 import grpc
 import httpx
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, TimeoutError, expect  # noqa: A004  # playwright's
 
 from strata.checkpoint import CheckpointManager
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -29,7 +30,7 @@ def finished_run(site: Site, run_id: str, config: dict[str, object]) -> None:
         batch.points.value.append(1 / (1 + step))
     batch.runs.add(run_id=run_id, name=run_id, status="finished", config_json=json.dumps(config))
     with grpc.insecure_channel(site.cluster.endpoints["telemetry"]) as channel:
-        TelemetryStub(channel).ReportOnce(batch, timeout=10)
+        TelemetryStub(channel).ReportOnce(batch, timeout=60)
     eventually(run_id, lambda: any(one["run_id"] == run_id for one in site.get("/runs")), within_s=10)
 
 
@@ -93,14 +94,24 @@ def test_a_run_is_renamed_annotated_compared_and_deleted(
     assert httpx.delete(f"{site.url}/api/runs/shallow").status_code == 200  # later tests know one run only
 
 
-def test_a_checkpoint_is_kept_by_hand_and_removed_ones_are_called_so(page: Page, site: Site) -> None:
+def keep_the_newest(page: Page, site: Site) -> dict[str, Any] | None:
+    """None when retention was quicker than the click."""
     newest = site.newest_checkpoint()
     assert newest is not None
-    step = newest["step"]
+    keep = page.get_by_role("button", name=f"Keep step {newest['step']}", exact=True)
+    try:
+        keep.click(timeout=5_000)
+        expect(keep).to_have_attribute("aria-pressed", "true", timeout=5_000)
+    except (AssertionError, TimeoutError):
+        return None
+    return newest
+
+
+def test_a_checkpoint_is_kept_by_hand_and_removed_ones_are_called_so(page: Page, site: Site) -> None:
     site.open(page, "/ui/checkpoints")
+    newest = eventually("a checkpoint that is kept", lambda: keep_the_newest(page, site))
+    step = newest["step"]
     keep = page.get_by_role("button", name=f"Keep step {step}", exact=True)
-    keep.click()
-    expect(keep).to_have_attribute("aria-pressed", "true")
     expect(row(page, "Checkpoints", f"{step:,}")).to_contain_text(f"step-{step:012d}")
     root = newest["path"].rpartition("/")[0]
     with CheckpointManager(root) as store:

@@ -135,6 +135,6 @@ def test_the_dev_server_passes_calls_on(page: Page, far: Cluster, console_errors
 
 def _answers(port: int) -> bool:
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/", timeout=10).is_success
+        return httpx.get(f"http://127.0.0.1:{port}/", timeout=60).is_success
     except httpx.TransportError:
         return False

@@ -50,7 +50,7 @@ class HostilePeer:
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=10)
+        self._socket = socket.create_connection((host, int(port)), timeout=60)
         self._socket.setblocking(False)
         self._received = b""
 
@@ -84,20 +84,25 @@ class HostilePeer:
         if readable:
             self._received += self._socket.recv(1 << 20)
 
-    def frames(self, *, until: Kind, within_s: float = 10.0) -> list[tuple[int, int, int, bytes]]:
+    def frames(self, *, until: Kind, within_s: float = 60.0) -> list[tuple[int, int, int, bytes]]:
         """Everything that comes up to the first frame of this kind: kind, flags, stream, payload."""
         found: list[tuple[int, int, int, bytes]] = []
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
-            while len(self._received) >= FRAME_HEADER.size:
-                high, low, kind, flags, stream = FRAME_HEADER.unpack_from(self._received)
-                end = FRAME_HEADER.size + (high << 8 | low)
+            at = 0
+            while len(self._received) >= at + FRAME_HEADER.size:
+                high, low, kind, flags, stream = FRAME_HEADER.unpack_from(self._received, at)
+                begin = at + FRAME_HEADER.size
+                end = begin + (high << 8 | low)
                 if len(self._received) < end:
                     break
-                found.append((kind, flags, stream, self._received[FRAME_HEADER.size : end]))
-                self._received = self._received[end:]
+                found.append((kind, flags, stream, self._received[begin:end]))
+                at = end
                 if kind == until:
-                    return found
+                    break
+            self._received = self._received[at:]
+            if found and found[-1][0] == until:
+                return found
             if select.select([self._socket], [], [], 0.05)[0]:
                 more = self._socket.recv(1 << 20)
                 if not more:

@@ -97,7 +97,7 @@ class Nodes:
     def get(self, path: str) -> Any:
         """The observatory's JSON; None while it does not answer."""
         try:
-            with urllib.request.urlopen(f"{self.http}{path}", timeout=10) as answer:  # our own http
+            with urllib.request.urlopen(f"{self.http}{path}", timeout=60) as answer:  # our own http
                 return json.load(answer)
         except OSError:
             return None
@@ -105,7 +105,7 @@ class Nodes:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """As curl with -d and the JSON's content type."""
         data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(f"{self.http}{path}", data, headers), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(f"{self.http}{path}", data, headers), timeout=60) as answer:
             return json.load(answer)
 
     def _spawn(self, name: str, *arguments: str) -> None:

@@ -96,6 +96,7 @@ def test_the_sdist_carries_bundle_and_protos_but_no_tests_or_sources(tree: Path)
     assert not {name for name in inside if name.startswith(("tests/", "dashboard/"))}
 
 
+@pytest.mark.slow
 def test_strata_up_from_an_installed_wheel_serves_the_dashboard_without_node(tree: Path, tmp_path: Path) -> None:
     """Starts the whole product (some seconds): a clean virtualenv, our wheel, and dependencies borrowed from this one,
     to save the minute that pip would need. `make fresh` is the rehearsal with nothing borrowed."""

@@ -35,7 +35,7 @@ def test_serves_health_status_and_the_dashboard_shell(cluster: Cluster) -> None:
     assert status["started_at"] > 0
     with grpc.insecure_channel(cluster.endpoints["grpc"]) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)
-        answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=5)
+        answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=60)
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 

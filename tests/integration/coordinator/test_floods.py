@@ -52,7 +52,7 @@ class Probe:
         self.failure: grpc.RpcError | None = None
 
     def __enter__(self) -> "Probe":
-        self._check(HealthCheckRequest(), timeout=30)
+        self._check(HealthCheckRequest(), timeout=60)
         self._thread.start()
         return self
 
@@ -307,9 +307,10 @@ def test_many_half_open_connections_keep_nobody_out(besieged: CoordinatorProcess
 def test_the_peer_and_the_log_are_told_why(besieged: CoordinatorProcess) -> None:
     with HostilePeer(besieged.address) as peer:
         peer.greet()
-        peer.send([PING * 100_000], read=True)
+        # A hundred a second are allowed: too many on the slowest machine as well.
+        peer.send([build_frame(Kind.SETTINGS, 0, 0) * 10_000], read=True, within_s=60)
         _, _, _, goodbye = peer.frames(until=Kind.GOAWAY)[-1]
         assert int.from_bytes(goodbye[4:8], "big") == Fault.ENHANCE_YOUR_CALM
-        assert goodbye[8:] == b"too many pings"
-    assert "ENHANCE_YOUR_CALM" in besieged.log()
+        assert goodbye[8:] == b"too many changes of settings"
+    eventually("a line in the log", lambda: "ENHANCE_YOUR_CALM" in besieged.log())
     assert len(besieged.log()) < 100_000, "what a peer does does not fill the log"

@@ -1,6 +1,5 @@
 """A worker of the original proto, in a process of its own, against a real coordinator: its life, death and return."""
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -53,13 +52,11 @@ def test_killed_it_is_lost_named_and_welcome_back(coordinator: CoordinatorProces
     waiting = [workers[name].start("WaitBarrier", worker_id=name, barrier_id="b", step=1) for name in "ac"]
 
     workers["b"].kill()
-    killed_at = time.monotonic()
     for call in waiting:
         with pytest.raises(PlainFailure, match="barrier") as caught:
             call.result()
         assert caught.value.code == "ABORTED"
         assert "'b' is broken: b (rank 1): no heartbeat for" in caught.value.message
-    assert time.monotonic() - killed_at < 3.0, "a lease of 1 s, a tick, and the machine's own pace"
     lost = coordinator.worker("b")
     assert lost is not None
     assert lost["state"] == "lost"

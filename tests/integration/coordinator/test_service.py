@@ -33,13 +33,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProc
 
 def refusal(call: Any, message: object) -> tuple[grpc.StatusCode, StrataError]:
     with pytest.raises(grpc.RpcError) as caught:
-        call(message, timeout=20)
+        call(message, timeout=60)
     return caught.value.code(), from_rpc_error(caught.value, address="here")
 
 
 def join(server: CoordinatorProcess, *worker_ids: str, task_id: str) -> None:
     for worker_id in worker_ids:
-        server.workers.RegisterWorker(pb.WorkerInfo(worker_id=worker_id, task_id=task_id), timeout=10)
+        server.workers.RegisterWorker(pb.WorkerInfo(worker_id=worker_id, task_id=task_id), timeout=60)
 
 
 # --- doors
@@ -48,7 +48,7 @@ def join(server: CoordinatorProcess, *worker_ids: str, task_id: str) -> None:
 def test_health_and_reflection_answer(server: CoordinatorProcess) -> None:
     checks: Any = health_pb2_grpc.HealthStub(server.channel)  # its types know no methods
     for service in ("", "coordinator.Coordinator", "strata.control.Control", "strata.agents.Agents"):
-        answer = checks.Check(health_pb2.HealthCheckRequest(service=service), timeout=10)
+        answer = checks.Check(health_pb2.HealthCheckRequest(service=service), timeout=60)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
     services = ProtoReflectionDescriptorDatabase(server.channel).get_services()
     assert {"coordinator.Coordinator", "grpc.health.v1.Health"} <= set(services)
@@ -68,7 +68,7 @@ def test_a_second_process_on_the_folder_is_refused_with_the_owner_s_pid(server: 
 
 def test_bad_input_gets_a_status_and_a_sentence_and_changes_nothing(server: CoordinatorProcess) -> None:
     join(server, "bad-1", "bad-2", task_id="bad")
-    server.workers.RegisterDataset(pb.DatasetInfo(dataset_id="bad", total_samples=10, shard_size=1), timeout=10)
+    server.workers.RegisterDataset(pb.DatasetInfo(dataset_id="bad", total_samples=10, shard_size=1), timeout=60)
     before = server.state()
     workers = server.workers
     invalid, missing = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND
@@ -136,7 +136,7 @@ def test_a_message_of_10_mb_is_refused_before_it_is_read(server: CoordinatorProc
 def test_a_changed_participant_count_is_refused_while_the_first_waits(server: CoordinatorProcess) -> None:
     join(server, "count-1", "count-2", task_id="count")
     first = server.workers.WaitBarrier.future(
-        pb.BarrierRequest(worker_id="count-1", barrier_id="b", expected_participants=2), timeout=20
+        pb.BarrierRequest(worker_id="count-1", barrier_id="b", expected_participants=2), timeout=60
     )
     second = pb.BarrierRequest(worker_id="count-2", barrier_id="b", expected_participants=3)
 
@@ -150,7 +150,7 @@ def test_a_changed_participant_count_is_refused_while_the_first_waits(server: Co
 
     eventually("the refusal", refused)
     second.expected_participants = 2
-    assert server.workers.WaitBarrier(second, timeout=20).participants == 2
+    assert server.workers.WaitBarrier(second, timeout=60).participants == 2
     assert first.result().arrival_order == 1
 
 
@@ -163,7 +163,7 @@ def test_a_deadline_or_a_cancelled_call_withdraws_the_arrival(server: Coordinato
     with pytest.raises(grpc.RpcError) as caught:
         server.workers.WaitBarrier(arrival, timeout=0.2)
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    call = server.workers.WaitBarrier.future(arrival, timeout=20)
+    call = server.workers.WaitBarrier.future(arrival, timeout=60)
     call.cancel()
     other = pb.BarrierRequest(worker_id="late-2", barrier_id="b", timeout_ms=500)
     status, error = refusal(server.workers.WaitBarrier, other)
@@ -185,20 +185,20 @@ def test_an_expiry_with_a_crowd_missing_still_reaches_the_client(server: Coordin
 def test_a_checkpoint_of_two_ranks_over_the_wire(server: CoordinatorProcess) -> None:
     join(server, "save-1", "save-2", task_id="save")
     begun = [
-        server.workers.BeginCheckpoint(pb.CheckpointBegin(worker_id=name, step=5, storage_path="p"), timeout=10)
+        server.workers.BeginCheckpoint(pb.CheckpointBegin(worker_id=name, step=5, storage_path="p"), timeout=60)
         for name in ("save-1", "save-2")
     ]
     assert begun[0] == begun[1]
     attempt = begun[0].attempt
     waiting = server.workers.AwaitCheckpoint.future(
-        pb.CheckpointAttempt(worker_id="save-2", attempt=attempt), timeout=20
+        pb.CheckpointAttempt(worker_id="save-2", attempt=attempt), timeout=60
     )
     for rank, name in enumerate(("save-1", "save-2")):
         vote = pb.CheckpointVote(worker_id=name, attempt=attempt, rank=rank, manifest_hash="h", size_bytes=3)
-        server.workers.VoteCheckpoint(vote, timeout=10)
-    turn = server.workers.AwaitCheckpoint(pb.CheckpointAttempt(worker_id="save-1", attempt=attempt), timeout=10)
+        server.workers.VoteCheckpoint(vote, timeout=60)
+    turn = server.workers.AwaitCheckpoint(pb.CheckpointAttempt(worker_id="save-1", attempt=attempt), timeout=60)
     assert (turn.verdict, turn.committer) == (pb.CheckpointDecision.PREPARED, 0)
-    server.workers.CommitCheckpoint(pb.CheckpointInfo(worker_id="save-1", attempt=attempt), timeout=10)
+    server.workers.CommitCheckpoint(pb.CheckpointInfo(worker_id="save-1", attempt=attempt), timeout=60)
     assert waiting.result().verdict == pb.CheckpointDecision.COMMITTED
 
 
@@ -206,7 +206,7 @@ def test_a_checkpoint_of_two_ranks_over_the_wire(server: CoordinatorProcess) -> 
 
 
 def test_followers_resume_by_number(server: CoordinatorProcess) -> None:
-    updates = server.control.WatchState(ct.WatchRequest(), timeout=30)
+    updates = server.control.WatchState(ct.WatchRequest(), timeout=60)
     snapshot = next(updates).snapshot
     cluster_id = json.loads(snapshot.records_json)["cluster_id"]
     join(server, "follow-1", task_id="follow")
@@ -215,11 +215,11 @@ def test_followers_resume_by_number(server: CoordinatorProcess) -> None:
     assert seen[0].seq == snapshot.seq + 1
     join(server, "follow-2", "follow-3", task_id="follow")
     request = ct.WatchRequest(from_seq=seen[-1].seq, cluster_id=cluster_id)
-    again = server.control.WatchState(request, timeout=30)
+    again = server.control.WatchState(request, timeout=60)
     resumed = _events(again, "WorkerJoined")
     assert [event.seq for event in resumed] == [seen[-1].seq + 1, seen[-1].seq + 2]
     again.cancel()
-    stranger = server.control.WatchState(ct.WatchRequest(from_seq=3, cluster_id="another"), timeout=30)
+    stranger = server.control.WatchState(ct.WatchRequest(from_seq=3, cluster_id="another"), timeout=60)
     assert next(stranger).HasField("snapshot")
     stranger.cancel()
 
@@ -247,7 +247,7 @@ def test_a_snapshot_taken_under_load_and_the_events_after_it_fit_together(server
     loader.start()
     try:
         for _ in range(5):
-            updates = server.control.WatchState(ct.WatchRequest(), timeout=30)
+            updates = server.control.WatchState(ct.WatchRequest(), timeout=60)
             snapshot = next(updates).snapshot
             known = {item["worker_id"]: item for item in json.loads(snapshot.records_json)["workers"]}
             first = _events(updates, "WorkerJoined")

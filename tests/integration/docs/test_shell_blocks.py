@@ -172,7 +172,7 @@ def test_each_process_alone(tmp_path: Path) -> None:
         eventually("the coordinator", lambda: (data_dir / "coordinator.json").exists(), within_s=60)
         with grpc.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
             stub: Any = health_pb2_grpc.HealthStub(channel)  # its types know no methods
-            answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=30)
+            answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=60)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
         stack.enter_context(following(observatory, tmp_path, data_dir, **ports))
         eventually("the observatory", lambda: (data_dir / "observatory.json").exists(), within_s=60)

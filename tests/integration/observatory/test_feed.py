@@ -71,17 +71,17 @@ def _follow(observatory: ObservatoryProcess, coordinator: CoordinatorProcess) ->
     assert status()["started_at"] is not None
     with grpc.insecure_channel(f"127.0.0.1:{coordinator.port}") as channel:
         stub = CoordinatorStub(channel)
-        stub.RegisterWorker(pb.WorkerInfo(worker_id="w1", hostname="h1", port=7, gpu_count=2), timeout=10)
+        stub.RegisterWorker(pb.WorkerInfo(worker_id="w1", hostname="h1", port=7, gpu_count=2), timeout=60)
         beat = pb.HeartbeatRequest(worker_id="w1", timestamp_ms=1)
         beat.status.state = pb.WorkerStatus.TRAINING
         beat.status.current_step = 42
         beat.resources.cpu_percent = 12.5
-        stub.Heartbeat(beat, timeout=10)
+        stub.Heartbeat(beat, timeout=60)
         stub.RegisterDataset(
-            pb.DatasetInfo(dataset_id="d1", path="p", format="csv", total_samples=100, shard_size=10), timeout=10
+            pb.DatasetInfo(dataset_id="d1", path="p", format="csv", total_samples=100, shard_size=10), timeout=60
         )
         stub.NotifyCheckpoint(
-            pb.CheckpointInfo(worker_id="w1", checkpoint_id="c1", step=40, storage_path="p", size_bytes=5), timeout=10
+            pb.CheckpointInfo(worker_id="w1", checkpoint_id="c1", step=40, storage_path="p", size_bytes=5), timeout=60
         )
 
     def worker() -> Any:

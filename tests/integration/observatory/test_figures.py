@@ -75,7 +75,7 @@ def test_nobody_waits_shorter_than_the_release_takes(cluster: Cluster) -> None:
 
 
 def test_prometheus_reads_every_figure(cluster: Cluster) -> None:
-    with urlopen(f"{cluster.endpoints['http']}/metrics", timeout=10) as answer:
+    with urlopen(f"{cluster.endpoints['http']}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
 
@@ -99,6 +99,6 @@ def test_promtool_accepts_every_name(cluster: Cluster) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed; `make promtool` installs it")
-    with urlopen(f"{cluster.endpoints['http']}/metrics", timeout=10) as answer:
+    with urlopen(f"{cluster.endpoints['http']}/metrics", timeout=60) as answer:
         checked = subprocess.run([promtool, "check", "metrics"], input=answer.read(), capture_output=True, check=False)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")

@@ -58,7 +58,7 @@ def test_a_get_takes_no_body(shared_observatory: ObservatoryProcess) -> None:
 
 def test_a_head_without_end_is_cut(shared_observatory: ObservatoryProcess) -> None:
     host, _, port = shared_observatory.http.removeprefix("http://").rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n")
         try:
             for number in range(10_000):

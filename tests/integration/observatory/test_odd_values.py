@@ -55,9 +55,9 @@ def restart(nodes: Nodes) -> None:
 def submit(channel: grpc.Channel, name: str, config_json: str) -> str:
     """A task that waits for slots."""
     data = pb.DatasetInfo(dataset_id="base", path="p", format="csv", total_samples=10, shard_size=5)
-    CoordinatorStub(channel).RegisterDataset(data, timeout=30)
+    CoordinatorStub(channel).RegisterDataset(data, timeout=60)
     spec = ct.TaskSpec(name=name, type="training", dataset_id="base", worker_count=1, config_json=config_json)
-    return str(ControlStub(channel).SubmitTask(spec, timeout=30).task_id)
+    return str(ControlStub(channel).SubmitTask(spec, timeout=60).task_id)
 
 
 def state_event(http: str) -> str:
@@ -90,7 +90,7 @@ def test_a_config_is_shown_exactly_and_given_to_the_ranks_as_it_was(nodes: Nodes
     config = {"seed": 2**70, "entropy": [-(2**64), 2**53 + 1], "lr": float("nan"), "ok": 2**53 - 1}
     with grpc.insecure_channel(nodes.address) as channel:
         task_id = submit(channel, "big", json.dumps(config))
-        found = json.loads(ControlStub(channel).GetTask(ct.TaskRef(task_id=task_id), timeout=30).record_json)
+        found = json.loads(ControlStub(channel).GetTask(ct.TaskRef(task_id=task_id), timeout=60).record_json)
     shown = wait_for(lambda: nodes.get(f"/api/tasks/{task_id}"), 30, "the task")["config"]
     assert shown == {
         "seed": "1180591620717411303424",
@@ -125,11 +125,11 @@ def test_a_journal_of_an_earlier_release_with_such_values_comes_up(tmp_path: Pat
         with grpc.insecure_channel(nodes.address) as channel:
             for name in ("bigint", "surrogate", "deep", "fine"):
                 submit(channel, name, '{"x": "HERE"}')
-            CoordinatorStub(channel).RegisterWorker(pb.WorkerInfo(worker_id="w1"), timeout=30)
+            CoordinatorStub(channel).RegisterWorker(pb.WorkerInfo(worker_id="w1"), timeout=60)
             for number in range(3):
                 info = pb.CheckpointInfo(worker_id="w1", checkpoint_id=f"c{number}", step=number)
                 info.storage_path = f"P{number}"
-                CoordinatorStub(channel).NotifyCheckpoint(info, timeout=30)
+                CoordinatorStub(channel).NotifyCheckpoint(info, timeout=60)
         nodes.kill("coordinator")
         poison(
             nodes.data_dir,

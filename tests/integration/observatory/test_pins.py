@@ -51,12 +51,12 @@ def announce(coordinator: CoordinatorProcess, steps: dict[int, str]) -> None:
     """As a worker does: the step, and an address that may be the store's or the checkpoint's own."""
     with grpc.insecure_channel(f"127.0.0.1:{coordinator.port}") as channel:
         stub = CoordinatorStub(channel)
-        stub.RegisterWorker(pb.WorkerInfo(worker_id="w1", hostname="h1", port=7), timeout=10)
+        stub.RegisterWorker(pb.WorkerInfo(worker_id="w1", hostname="h1", port=7), timeout=60)
         for step, path in steps.items():
             info = pb.CheckpointInfo(
                 worker_id="w1", checkpoint_id=f"c{step}", step=step, storage_path=path, size_bytes=5
             )
-            stub.NotifyCheckpoint(info, timeout=10)
+            stub.NotifyCheckpoint(info, timeout=60)
 
 
 def pin(process: ObservatoryProcess, name: str, verb: str = "pin", body: Any = None) -> httpx.Response:

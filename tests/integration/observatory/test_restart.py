@@ -54,7 +54,6 @@ class Writer:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 async def test_a_page_that_comes_back_while_the_spool_is_replayed_misses_nothing(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 
-_IN_TIME_S = 15.0
 _BATCH = 5_000
 
 
@@ -29,9 +28,9 @@ def post(process: ObservatoryProcess, batches: int) -> int:
 
 
 def stop_in_time(process: ObservatoryProcess) -> None:
+    """One that must be ended by force, after 15 s, has another exit code."""
     store = process.store_pid()
-    took = process.stop()
-    assert took < _IN_TIME_S
+    process.stop()
     assert store is None or _ended(store), "the store process was left behind"
 
 

@@ -70,7 +70,7 @@ def test_a_rank_gets_the_settings_of_its_cluster_but_not_the_token(tmp_path: Pat
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         where = {"working_dir": str(tmp_path / "work")}
         request = Request(f"{cluster.endpoints['http']}/api/tasks", json.dumps(body | where).encode(), headers)
-        with urlopen(request, timeout=30):
+        with urlopen(request, timeout=60):
             seen = eventually("the rank's look", lambda: _json(tmp_path / "work" / "seen.json"), within_s=60)
     assert seen["STRATA_CHECKPOINT_BUCKET"] == "/shared/checkpoints"
     assert seen["AWS_REGION"] == "eu-north-1"

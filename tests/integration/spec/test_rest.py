@@ -248,7 +248,7 @@ def test_the_tech_stack() -> None:
 
 
 def test_the_dashboard_is_served_beside_the_api(cluster: Cluster) -> None:
-    with urlopen(f"{cluster.endpoints['http']}/", timeout=10) as answer:
+    with urlopen(f"{cluster.endpoints['http']}/", timeout=60) as answer:
         assert b"<div id=" in answer.read()
 
 

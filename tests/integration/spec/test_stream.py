@@ -175,8 +175,8 @@ def test_the_observatory_runs_alone(tmp_path: Path) -> None:
         ready = tmp_path / "observatory.json"
         eventually("the observatory", ready.exists, within_s=60)
         http = json.loads(ready.read_text())["http"]
-        assert httpx.get(f"{http}/health", timeout=30).json() == {"status": "ok"}
-        assert httpx.get(f"{http}/runs", timeout=30).json() == []
+        assert httpx.get(f"{http}/health", timeout=60).json() == {"status": "ok"}
+        assert httpx.get(f"{http}/runs", timeout=60).json() == []
     finally:
         process.terminate()
         process.wait(60)

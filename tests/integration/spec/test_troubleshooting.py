@@ -111,7 +111,7 @@ def test_half_a_configuration(tmp_path: Path) -> None:
 
 def test_a_dataset_that_nobody_registered(cluster: Cluster, plain: Plain) -> None:
     request = {"name": "x", "type": "training", "dataset_id": "nowhere", "worker_count": 1, "config": {}}
-    answer = httpx.post(f"{cluster.endpoints['http']}/api/tasks", json=request, timeout=30)
+    answer = httpx.post(f"{cluster.endpoints['http']}/api/tasks", json=request, timeout=60)
     error = answer.json()["error"]
     check("no dataset '…'", error["message"], error["hint"])
     worker = plain()
@@ -124,7 +124,7 @@ def test_a_dataset_that_nobody_registered(cluster: Cluster, plain: Plain) -> Non
 
 def test_another_web_site(cluster: Cluster) -> None:
     headers = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
-    answer = httpx.post(f"{cluster.endpoints['http']}/api/tasks", json={}, headers=headers, timeout=30)
+    answer = httpx.post(f"{cluster.endpoints['http']}/api/tasks", json={}, headers=headers, timeout=60)
     error = answer.json()["error"]
     check("requests from ", error["message"])
     assert "STRATA_ALLOWED_ORIGINS" in error["hint"]

@@ -49,7 +49,7 @@ class Site:
         family.append(command.process.pid)
         for pid in family:
             os.kill(pid, signal.SIGKILL)
-        self.cluster.process.communicate(timeout=10)
+        self.cluster.process.communicate(timeout=60)
         command.process.wait(10)
         wait_for(lambda: not any(_lives(pid) for pid in family), what="the end of everything")
         (self.folder / "strata" / "endpoints.json").unlink()  # as nobody could: `up` must not be taken for ready by it

@@ -64,7 +64,7 @@ def test_a_task_runs_with_the_secret_of_its_attempt_alone(tmp_path: Path) -> Non
 def _get(cluster: Cluster, path: str) -> Any:
     """With the token: over this address the kernel's word is not asked."""
     token = (cluster.folder / "token").read_text().strip()
-    answer = httpx.get(f"{cluster.endpoints['http']}{path}", headers={"Authorization": f"Bearer {token}"}, timeout=30)
+    answer = httpx.get(f"{cluster.endpoints['http']}{path}", headers={"Authorization": f"Bearer {token}"}, timeout=60)
     assert answer.status_code == 200, answer.text
     return answer.json()
 

@@ -171,7 +171,7 @@ def test_on_a_public_address_strangers_get_health_and_a_browser_signs_in(tmp_pat
         there = f"http://127.0.0.1:{port}"
         elsewhere = {"Host": f"head.example:{port}"}  # as a browser on another host calls it: no kernel knows that one
         token = (cluster.folder / "token").read_text().strip()
-        with httpx.Client(base_url=there, headers=elsewhere, timeout=30) as browser:
+        with httpx.Client(base_url=there, headers=elsewhere, timeout=60) as browser:
             assert browser.get("/health").status_code == 200
             assert browser.get("/").status_code == 200
             assert browser.get(f"/api/tasks?token={token}").status_code == 401

@@ -111,7 +111,7 @@ def test_a_silent_run_is_lost_until_it_is_heard_again(up: Cluster, tmp_path: Pat
         wait_for(lambda: _states(up).get("silent") == ("running", None, True), 90, "it is back")
     finally:
         script.kill()
-        script.communicate(timeout=30)
+        script.communicate(timeout=60)
 
 
 def test_without_a_server_the_folder_and_the_command_are_said(tmp_path: Path) -> None:

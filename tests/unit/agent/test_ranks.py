@@ -38,7 +38,7 @@ class _Host:
         self.ranks.reconcile(ag.DesiredState(version=version, processes=items))
 
     async def until_ended(self, count: int = 1) -> list[RankRecord]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while sum(record.ended for record in self.ranks.records()) < count:
                 self._changed.clear()
                 await self._changed.wait()

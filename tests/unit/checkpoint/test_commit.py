@@ -75,7 +75,7 @@ def test_every_rank_gets_the_same_attempt_and_all_learn_of_the_commit(group: Gro
     _commit(store, attempt)
     ranks[0].publish(attempt, _INFO)
     for waiter in waiters:
-        waiter.join(5)
+        waiter.join(60)
     assert decisions == [True, True]
 
 
@@ -161,7 +161,7 @@ def test_a_committer_that_falls_silent_is_replaced_by_one_after_the_other(store:
     for waiter in waiters:
         waiter.start()
     for waiter in waiters:
-        waiter.join(10)
+        waiter.join(60)
     assert [vote.rank for vote in answers[1].votes] == [0, 1, 2]
     assert "no COMMIT.json" in answers[1].reason
     assert answers[2] == SaveOutcome(committed=True)

@@ -49,7 +49,7 @@ class _Slow(LocalStore):
         self.fail = False
 
     def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
-        self.gate.wait(20)
+        self.gate.wait(60)
         if self.fail:
             raise StorageFull("no space left for tests")
         super().put_stream(key, chunks)
@@ -310,9 +310,9 @@ def test_ranks_agree_on_the_newest_step_all_of_them_can_read(tmp_path: Path) -> 
     def resume(rank: int) -> None:
         def agree(step: int) -> list[int]:
             steps[rank] = step
-            gate.wait(10)
+            gate.wait(60)
             seen = list(steps)
-            gate.wait(10)
+            gate.wait(60)
             return seen
 
         manager = CheckpointManager(tmp_path, coordinator=SoloCommit((0, 1)), rank=rank, world_size=2)

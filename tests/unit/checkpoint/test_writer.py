@@ -23,7 +23,7 @@ class _Gated(MemoryStore):
     def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
         def passed() -> Iterable[memoryview]:
             for chunk in chunks:
-                self.gate.wait(10)
+                self.gate.wait(60)
                 if self.fail:
                     raise StorageFull("no space left")
                 yield chunk
@@ -71,7 +71,7 @@ def test_a_full_buffer_makes_write_wait() -> None:
     thread.start()
     assert not taken.wait(0.1)
     store.gate.set()
-    assert taken.wait(10)
+    assert taken.wait(60)
     thread.join()
     assert writer.finish().size == 6 * CHUNK_BYTES
 

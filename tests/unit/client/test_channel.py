@@ -1,7 +1,6 @@
 """Calls that find nobody are repeated with patience; errors come back as what they are. Against a real gRPC server."""
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -82,9 +81,7 @@ def test_nobody_there_names_the_address() -> None:
 
 
 def test_closing_ends_a_call_that_waits() -> None:
-    channel = Channel("127.0.0.1:1", patience_s=60.0)
+    channel = Channel("127.0.0.1:1", patience_s=3600.0)
     threading.Timer(0.2, channel.close).start()
-    began = time.monotonic()
     with pytest.raises(Unavailable):
         TasksClient(channel).stop("t")
-    assert time.monotonic() - began < 10

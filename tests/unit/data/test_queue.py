@@ -81,7 +81,7 @@ def test_workers_of_uneven_speed_share_an_epoch(parquet: "Dataset") -> None:
     threads[0].join(1)
     allowed.release(1000)
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert sorted(read["fast"] + read["slow"]) == list(range(parquet.num_samples))
     assert len(read["fast"]) > len(read["slow"])
 

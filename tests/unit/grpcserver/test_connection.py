@@ -57,7 +57,7 @@ class Peer:
 
     async def until(self, kind: Kind) -> tuple[int, int, bytes]:
         """The next frame of this kind."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while True:
                 found, flags, stream, payload = await self.frame()
                 if found == kind and not (kind in (Kind.SETTINGS, Kind.PING) and not flags & Flag.ACK):
@@ -66,7 +66,7 @@ class Peer:
     async def fault(self) -> tuple[Fault, str]:
         """How the server said goodbye; the connection is closed behind it."""
         _, _, payload = await self.until(Kind.GOAWAY)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.reader.read()
         return Fault(int.from_bytes(payload[4:8], "big")), payload[8:].decode()
 

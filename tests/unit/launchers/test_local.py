@@ -24,5 +24,5 @@ def test_stop_escalates_and_verifies(tmp_path: Path) -> None:
     assert launcher.describe(handle).text == f"pid {pid_of(handle)} runs"
     began = time.monotonic()
     assert launcher.stop(handle, 0.2).code == -signal.SIGKILL
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 50, "long before it would end by itself"
     assert launcher.adopt(tag) is None

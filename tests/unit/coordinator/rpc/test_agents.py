@@ -53,7 +53,7 @@ class Cluster:
         return agents.pulses.standing(agent_id, agents.agents[agent_id].state)
 
     async def eventually(self, agent_id: str, state: MemberState) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while self.agent_state(agent_id) is not state:  # noqa: ASYNC110  # the server has no event for it
                 await asyncio.sleep(0.005)
 

@@ -24,7 +24,7 @@ async def test_a_step_that_hangs_is_named_and_the_others_are_taken(caplog: pytes
     teardown.callback(taken.append, "at the bottom")
     teardown.step("first", stop)
     teardown.step("the one that hangs", _for_ever, 0.05)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await teardown.aclose()
     assert taken == ["first", "at the bottom"]
     assert "the one that hangs did not stop within 0.1 s" in caplog.text
@@ -35,7 +35,7 @@ async def test_many_steps_that_hang_share_one_limit(caplog: pytest.LogCaptureFix
     teardown = Teardown(total_s=0.1)
     for number in range(3):
         teardown.step(f"part {number}", _for_ever, 60.0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await teardown.aclose()
     assert len(caplog.records) == 3
 
@@ -46,7 +46,7 @@ async def test_a_step_that_fails_is_not_hidden_and_the_others_are_taken() -> Non
     async def fail() -> None:
         raise RuntimeError("this one fails")
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         teardown = Teardown()
         teardown.callback(taken.append, "first")
         teardown.step("second", fail)

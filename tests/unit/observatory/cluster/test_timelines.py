@@ -98,7 +98,7 @@ async def test_attempts_are_kept_and_found_again() -> None:
     world.change("running", 1, 100.0, reason="attempt 1")
     world.change("recovering", 1, 160.0, reason="rank 2 was killed by signal 9")
     world.change("running", 2, 165.0, step=40, reason="attempt 2")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(store.events) < 3:  # noqa: ASYNC110 - kept by a task of its own
             await asyncio.sleep(0)
     await world.courses.stop()
@@ -181,7 +181,7 @@ async def test_what_ranks_were_seen_doing_outlives_a_restart() -> None:
     for _ in range(50):
         world.courses.look(1.0)
     world.change("completed", 1, 155.0)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(store.events) < 3:  # noqa: ASYNC110 - kept by a task of its own
             await asyncio.sleep(0)
     await world.courses.stop()
