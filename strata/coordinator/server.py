@@ -24,7 +24,7 @@ from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
 from strata.coordinator.rpc.ties import Ties
-from strata.coordinator.rpc.vitals import VitalsBoard
+from strata.coordinator.rpc.vitals import VitalsFeed
 from strata.coordinator.rpc.workers import WorkersService
 from strata.coordinator.scheduling.launch import BUILTIN_ENTRYPOINTS
 from strata.coordinator.scheduling.scheduler import Scheduler
@@ -100,15 +100,15 @@ class CoordinatorServer:
         lifecycle = LifecycleLog(state, clock)
         coordinator.listen(lifecycle.on_event)
         stack.callback(lifecycle.flush)
-        board = VitalsBoard(coordinator)
+        vitals = VitalsFeed(coordinator)
         scheduler = Scheduler(coordinator, entrypoints, proofs)
         ties = Ties(coordinator, proofs)
         agents = AgentsService(coordinator, scheduler, ties)
         server = Server(Gate(proofs))
-        await _add_services(server, WorkersService(coordinator), ControlService(coordinator, board), agents, ties)
+        await _add_services(server, WorkersService(coordinator), ControlService(coordinator, vitals), agents, ties)
         port = await _bind(server, settings.host, settings.grpc_port)
         stack.push_async_callback(server.stop, 1.0)
-        for job in (run_ticker(coordinator, lifecycle.flush), board.run(), scheduler.run()):
+        for job in (run_ticker(coordinator, lifecycle.flush), vitals.run(), scheduler.run()):
             task = asyncio.create_task(job)
             stack.push_async_callback(_cancelled, task)
             task.add_done_callback(lambda done: _stop_on_bug(done, coordinator))

@@ -30,12 +30,12 @@ from strata.observatory.background.setaside import SetAside
 from strata.observatory.background.shutdown import Teardown, end_surely, print_stacks_on_signal
 from strata.observatory.background.ticker import Ticker
 from strata.observatory.batch.columns import Columns
-from strata.observatory.cluster.board import ClusterBoard
-from strata.observatory.cluster.checkpoint_archive import CheckpointKeeper
+from strata.observatory.cluster.checkpoint_archive import CheckpointArchive
 from strata.observatory.cluster.commands import CoordinatorCommands
 from strata.observatory.cluster.follower import CoordinatorFeed
 from strata.observatory.cluster.pins import PinBook
-from strata.observatory.cluster.timelines import CourseBook
+from strata.observatory.cluster.published import PublishedCluster
+from strata.observatory.cluster.timelines import Timelines
 from strata.observatory.history.edits import RunEditor
 from strata.observatory.history.loader import History
 from strata.observatory.history.logbook import LogBook
@@ -97,7 +97,7 @@ class Observatory:
         self._intake = Intake(self._spool, self._take, clock, runs.deleted)
         self._logs = LogBook(self._store)
         self._history = History(self._store, self._writer, self._spool, series, cache)
-        self._board = ClusterBoard(self._broadcaster, clock, self._own_status, self._aside)
+        self._published = PublishedCluster(self._broadcaster, clock, self._own_status, self._aside)
         webhook = Webhook(settings.webhook_url) if settings.webhook_url else None
         self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, webhook)
         self._edits = RunEditor(self._store, self._writer, self._live, clock)
@@ -109,15 +109,15 @@ class Observatory:
             aside=self._aside,
         )
         self._poller = Poller(self._store, self._writer, self._history, self._live, polling)
-        self._sentinel = Sentinel(self._live, self._board, self._alerts, clock, settings.data_dir)
-        self._keeper = CheckpointKeeper(self._board, self._intake.accept, self._store)
-        self._pins = PinBook(self._board, clock)
-        self._courses = CourseBook(self._board, self._store, self._intake.accept, clock, runs.of_task)
+        self._sentinel = Sentinel(self._live, self._published, self._alerts, clock, settings.data_dir)
+        self._archive = CheckpointArchive(self._published, self._intake.accept, self._store)
+        self._pins = PinBook(self._published, clock)
+        self._timelines = Timelines(self._published, self._store, self._intake.accept, clock, runs.of_task)
         self._samples = SampleBook()
         self._files = FileReaders()
-        runs.task_of = self._board.task_state
+        runs.task_of = self._published.task_state
         self._ends = RunEnds(self._live, self._intake.accept, clock, self._aside)
-        steps = {"points": self._live.tick, "log lines": self._publish_logs, "cluster": self._board.publish}
+        steps = {"points": self._live.tick, "log lines": self._publish_logs, "cluster": self._published.publish}
         self._ticker = Ticker({**steps, "stream": self._broadcaster.flush}, self._aside)
 
     async def start(self) -> None:
@@ -140,14 +140,14 @@ class Observatory:
         teardown.callback(self._spool.close)
         await self._store.start()
         teardown.step("the metric store", self._store.stop, _STORE_S)
-        feed = CoordinatorFeed(settings.coordinator_addr, guard.token, self._board)
+        feed = CoordinatorFeed(settings.coordinator_addr, guard.token, self._published)
         for part in (
             self._writer,
             self._intake,
             self._alerts,
-            self._keeper,
+            self._archive,
             self._pins,
-            self._courses,
+            self._timelines,
             self._ends,
             self._ticker,
             self._sentinel,
@@ -181,17 +181,17 @@ class Observatory:
             broadcaster=self._broadcaster,
             curves=CurveReader(self._live, self._history, self._store, self._writer.flushed),
             logs=self._logs,
-            board=self._board,
+            published=self._published,
             commands=commands,
             alerts=self._alerts,
             samples=self._samples,
             files=self._files,
-            keeper=self._keeper,
+            archive=self._archive,
             store=self._store,
             edits=self._edits,
             pins=self._pins,
-            courses=self._courses,
-            exposition=Exposition(self._board, self._broadcaster, self._intake.counts, self._gauges),
+            timelines=self._timelines,
+            exposition=Exposition(self._published, self._broadcaster, self._intake.counts, self._gauges),
         )
         listener = HttpListener(create_app(parts), sock)
         teardown.step("the HTTP server", listener.stop)
@@ -210,7 +210,7 @@ class Observatory:
 
     async def _backfill(self, store: Store) -> None:
         await self._alerts.load(store)
-        await self._courses.load(store)
+        await self._timelines.load(store)
 
     def _publish_logs(self) -> None:
         fresh = self._logs.drain()
@@ -218,7 +218,7 @@ class Observatory:
             self._broadcaster.publish("log", LogNews(logs=fresh), topic="logs")
 
     def _own_status(self) -> Status:
-        """What /api/status says without the coordinator's part, which the board fills in."""
+        """What /api/status says without the coordinator's part, which PublishedCluster fills in."""
         settings, damage = self._settings, self._spool.damage
         return Status(
             connected=False,

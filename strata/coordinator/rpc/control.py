@@ -12,7 +12,7 @@ from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.journal.base import Record
 from strata.coordinator.rpc.answer import Context, answered, fail
-from strata.coordinator.rpc.vitals import VitalsBoard
+from strata.coordinator.rpc.vitals import VitalsFeed
 from strata.coordinator.state import commands as c
 from strata.errors import Busy, StrataError
 from strata.protocol import convert
@@ -30,11 +30,11 @@ _MAX_DAMAGE = 2_000  # characters
 class ControlService(ct_grpc.ControlServicer):
     """Implements `strata.control.Control`."""
 
-    def __init__(self, coordinator: Coordinator, board: VitalsBoard) -> None:
+    def __init__(self, coordinator: Coordinator, vitals: VitalsFeed) -> None:
         self._coordinator = coordinator
         self._state = coordinator.state
         self._cluster = coordinator.state.cluster
-        self._board = board
+        self._vitals = vitals
         self.meter = coordinator.meter
         self.tasks = coordinator.state.tasks
 
@@ -107,7 +107,7 @@ class ControlService(ct_grpc.ControlServicer):
     async def _watch(self, request: ct.WatchRequest) -> AsyncIterator[ct.StateUpdate]:
         feed = self._coordinator.feed
         follower = feed.follow()  # no await between here and since(): nothing can fall between the two
-        board = self._board.join()
+        vitals = self._vitals.join()
         seen = request.from_seq
         try:
             missed = feed.since(seen) if request.cluster_id == self._state.cluster_id else None
@@ -118,14 +118,14 @@ class ControlService(ct_grpc.ControlServicer):
             elif missed:
                 seen = missed[-1].seq
                 yield ct.StateUpdate(events=_batch(missed))
-            yield ct.StateUpdate(vitals=self._board.full())
-            async for update in _merge(follower.next, board.next, seen):
+            yield ct.StateUpdate(vitals=self._vitals.full())
+            async for update in _merge(follower.next, vitals.next, seen):
                 if follower.cut:
                     raise Busy("this follower fell behind", hint="Come back with from_seq.")
                 yield update
         finally:
             feed.leave(follower)
-            self._board.leave(board)
+            self._vitals.leave(vitals)
 
     @answered
     async def GetShardTable(self, request: ct.ShardTableRequest, context: Context) -> ct.ShardTable:

@@ -11,7 +11,7 @@ from strata.coordinator.engine.meter import BARRIER_BOUNDS_MS
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 
-__all__ = ["VitalsBoard", "Watcher"]
+__all__ = ["VitalsFeed", "Watcher"]
 
 _INTERVAL_S = 0.5
 
@@ -39,7 +39,7 @@ class Watcher:
         return merged
 
 
-class VitalsBoard:
+class VitalsFeed:
     """Makes the vitals. `run` is the only writer; nothing is made while nobody watches."""
 
     def __init__(self, coordinator: Coordinator) -> None:

@@ -13,7 +13,7 @@ from strata.observatory.alerts.cluster_rules import ClusterDetector, find_stalle
 from strata.observatory.alerts.point_rules import PointDetector
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.cluster import views
-from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.live.view import LiveView, NewPoints
 from strata.observatory.records.finding import Finding
 
@@ -27,9 +27,11 @@ _HISTORY_MS = 3_600_000
 class Sentinel:
     """Owns no state of its own beside the detectors'."""
 
-    def __init__(self, live: LiveView, board: ClusterBoard, alerts: AlertBook, clock: Clock, data_dir: Path) -> None:
+    def __init__(
+        self, live: LiveView, published: PublishedCluster, alerts: AlertBook, clock: Clock, data_dir: Path
+    ) -> None:
         self._live = live
-        self._board = board
+        self._published = published
         self._alerts = alerts
         self._clock = clock
         self._data_dir = data_dir
@@ -37,7 +39,7 @@ class Sentinel:
         self._cluster = ClusterDetector()
         self._task: asyncio.Task[None] | None = None
         live.observers.append(self._on_points)
-        board.listeners.append(self._on_event)
+        published.listeners.append(self._on_event)
 
     async def start(self) -> None:
         self._task = spawn(self._run(), "sentinel")
@@ -47,11 +49,11 @@ class Sentinel:
 
     def check(self) -> list[Finding]:
         """What time alone brings to light."""
-        tasks = {task.task_id: task.status for task in self._board.cluster.records.tasks.values()}
+        tasks = {task.task_id: task.status for task in self._published.followed.records.tasks.values()}
         now_ms = round(self._clock.wall() * 1000)
         found = find_stalled(self._live.runs.all(), tasks, now_ms)
-        if self._board.connected:
-            workers = views.workers(self._board.cluster)
+        if self._published.connected:
+            workers = views.workers(self._published.followed)
             over = {task_id for task_id, status in tasks.items() if status.final}
             found += self._cluster.check([one for one in workers if one.current_task not in over])
         return found + self._check_disk()
@@ -59,7 +61,7 @@ class Sentinel:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(_INTERVAL_S)
-            with self._board.aside.guard("detectors", "the look at runs, workers and the disk"):
+            with self._published.aside.guard("detectors", "the look at runs, workers and the disk"):
                 self._alerts.report(self.check())
 
     def _on_points(self, points: NewPoints) -> None:

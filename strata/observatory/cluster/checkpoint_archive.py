@@ -10,12 +10,12 @@ from strata.cluster.checkpoints import committed_checkpoint
 from strata.cluster.events import CheckpointCommitted, CheckpointRemoved, Event
 from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.background.part import cancel, spawn
-from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.store.base import Store
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.checkpoints import CheckpointStatus, throughput_of
 
-__all__ = ["CheckpointKeeper"]
+__all__ = ["CheckpointArchive"]
 
 _log = logging.getLogger(__name__)
 _MAX_WAITING = 1_000
@@ -26,19 +26,19 @@ FROM {db}.checkpoints FINAL WHERE run_id = {run:String} ORDER BY step DESC, ms D
 """
 
 
-class CheckpointKeeper:
+class CheckpointArchive:
     """Listens to the cluster's events; a batch id of cluster and sequence makes a replay harmless."""
 
-    def __init__(self, board: ClusterBoard, accept: Callable[[Batch], Awaitable[Any]], store: Store) -> None:
-        self._board = board
+    def __init__(self, published: PublishedCluster, accept: Callable[[Batch], Awaitable[Any]], store: Store) -> None:
+        self._published = published
         self._accept = accept
         self._store = store
         self._waiting: asyncio.Queue[Batch] = asyncio.Queue(_MAX_WAITING)
         self._task: asyncio.Task[None] | None = None
-        board.listeners.append(self._on_event)
+        published.listeners.append(self._on_event)
 
     async def start(self) -> None:
-        self._task = spawn(self._run(), "checkpoint-keeper")
+        self._task = spawn(self._run(), "checkpoint-archive")
 
     async def stop(self) -> None:
         await cancel(self._task)
@@ -49,7 +49,7 @@ class CheckpointKeeper:
         return [_shown(row) for row in rows]
 
     def _on_event(self, event: Event, seq: int) -> None:
-        known = self._board.cluster.records.checkpoints.records
+        known = self._published.followed.records.checkpoints.records
         match event:
             case CheckpointCommitted():
                 records = [committed_checkpoint(event)]
@@ -58,7 +58,7 @@ class CheckpointKeeper:
                 records = [replace(one, status=CheckpointStatus.REMOVED, reason=event.reason) for one in there]
             case _:
                 return
-        batch = Batch(batch_id=f"checkpoint-{self._board.cluster.records.cluster_id}-{seq}")
+        batch = Batch(batch_id=f"checkpoint-{self._published.followed.records.cluster_id}-{seq}")
         for record in records:
             later_ms = record.status is CheckpointStatus.REMOVED  # it replaces the commit's row and keeps its date
             row = batch.checkpoints.add(
@@ -87,7 +87,7 @@ class CheckpointKeeper:
     async def _run(self) -> None:
         while True:
             batch = await self._waiting.get()
-            with self._board.aside.guard("checkpoint history", batch.checkpoints[0].id):
+            with self._published.aside.guard("checkpoint history", batch.checkpoints[0].id):
                 await self._accept(batch)
 
 

@@ -1,4 +1,4 @@
-"""Follows the coordinator: one WatchState stream, taken up again where it broke. It writes the board, nothing else."""
+"""Follows the coordinator: one WatchState stream, taken up again where it broke. It writes PublishedCluster alone."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ import grpc.aio
 
 from strata.errors import CoordinatorUnavailable
 from strata.observatory.background.part import cancel, spawn
-from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.vitals import to_figures, to_vitals
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated.control_pb2_grpc import ControlStub
@@ -28,10 +28,10 @@ _SILENCE_S = 10.0
 class CoordinatorFeed:
     """One task; while the coordinator is away it tries again about every two seconds, for ever."""
 
-    def __init__(self, address: str, token: str | None, board: ClusterBoard) -> None:
+    def __init__(self, address: str, token: str | None, published: PublishedCluster) -> None:
         self._address = address
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
-        self._board = board
+        self._published = published
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -49,7 +49,7 @@ class CoordinatorFeed:
                 ) as channel:
                     failures = 0 if await self._follow(channel) else failures + 1
             except grpc.RpcError as error:
-                failures = 1 if self._board.connected else failures + 1
+                failures = 1 if self._published.connected else failures + 1
                 self._lost(from_rpc_error(error, address=self._address).message)
             except TimeoutError:
                 self._lost(f"the coordinator at {self._address} went silent")
@@ -57,7 +57,9 @@ class CoordinatorFeed:
 
     async def _follow(self, channel: grpc.aio.Channel) -> bool:
         """One life of the stream; whether anything came."""
-        request = ct.WatchRequest(from_seq=self._board.cluster.seq, cluster_id=self._board.cluster.records.cluster_id)
+        request = ct.WatchRequest(
+            from_seq=self._published.followed.seq, cluster_id=self._published.followed.records.cluster_id
+        )
         call: Any = ControlStub(channel).WatchState(request, metadata=self._metadata)
         came = False
         while True:
@@ -72,17 +74,17 @@ class CoordinatorFeed:
     def _take(self, update: ct.StateUpdate) -> None:
         match update.WhichOneof("update"):
             case "snapshot":
-                with self._board.aside.guard("cluster events", f"the state as of event {update.snapshot.seq}"):
-                    self._board.load(update.snapshot.seq, json.loads(update.snapshot.records_json))
+                with self._published.aside.guard("cluster events", f"the state as of event {update.snapshot.seq}"):
+                    self._published.load(update.snapshot.seq, json.loads(update.snapshot.records_json))
             case "events":
                 for event in update.events.events:
-                    self._board.apply(event.seq, event.kind, event.body_json)
+                    self._published.apply(event.seq, event.kind, event.body_json)
             case "vitals":
                 vitals = update.vitals
                 workers = {worker.worker_id: to_vitals(worker) for worker in vitals.workers}
-                self._board.set_vitals(workers, list(vitals.barriers), to_figures(vitals.figures))
+                self._published.set_vitals(workers, list(vitals.barriers), to_figures(vitals.figures))
 
     def _lost(self, reason: str) -> None:
-        if self._board.connected:
+        if self._published.connected:
             _log.warning("the coordinator is away: %s", reason)
-        self._board.set_disconnected(reason)
+        self._published.set_disconnected(reason)

@@ -11,8 +11,8 @@ from strata.checkpoint.layout import parse_step
 from strata.clock import Clock
 from strata.errors import CheckpointNotFound, Conflict
 from strata.observatory.background.part import cancel, spawn
-from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.cluster.followed import root_of
+from strata.observatory.cluster.published import PublishedCluster
 from strata.storage.uri import open_store
 from strata.types.checkpoints import CheckpointStatus
 
@@ -27,8 +27,8 @@ class PinBook:
     """One task that reads the pins of the newest stores, a new one at once and each again every 30 s: the command line
     and training scripts pin, too. Stores are slow and may hang, so none is ever touched on the loop."""
 
-    def __init__(self, board: ClusterBoard, clock: Clock) -> None:
-        self._board = board
+    def __init__(self, published: PublishedCluster, clock: Clock) -> None:
+        self._published = published
         self._clock = clock
         self._catalogs: OrderedDict[str, Catalog] = OrderedDict()
         self._read_at: dict[str, float] = {}
@@ -42,10 +42,10 @@ class PinBook:
 
     async def set(self, checkpoint_id: str, *, pinned: bool) -> None:
         """Durable on return. Only what is complete can be pinned."""
-        record = self._board.cluster.records.checkpoints.records.get(checkpoint_id)
+        record = self._published.followed.records.checkpoints.records.get(checkpoint_id)
         if record is None:
             raise CheckpointNotFound(f"no checkpoint {checkpoint_id[:80]!r} is known")
-        if not self._board.cluster.is_complete(record):
+        if not self._published.followed.is_complete(record):
             removed = CheckpointStatus.REMOVED if record.status is CheckpointStatus.COMPLETED else record.status
             status = removed.replace("_", " ")
             raise Conflict(f"checkpoint {checkpoint_id} is {status}", hint="Only a completed one can be pinned.")
@@ -57,16 +57,16 @@ class PinBook:
     async def _run(self) -> None:
         while True:
             for root in self._due():
-                with self._board.aside.guard("pins", root):
+                with self._published.aside.guard("pins", root):
                     await self._read(root)
-                    self._board.aside.clear("pins", root)
+                    self._published.aside.clear("pins", root)
                     continue
-                self._board.cluster.set_store(root, None)
+                self._published.followed.set_store(root, None)
             await asyncio.sleep(_LOOK_S)
 
     def _due(self) -> list[str]:
         now = self._clock.monotonic()
-        known = self._board.cluster.records.checkpoints.records
+        known = self._published.followed.records.checkpoints.records
         newest = OrderedDict.fromkeys(root_of(one.path) for one in reversed(known.values()))
         return [root for root in list(newest)[:_MAX_ROOTS] if now - self._read_at.get(root, -_AGAIN_S) >= _AGAIN_S]
 
@@ -75,13 +75,13 @@ class PinBook:
         expected = self._completed_in(root)  # before the store is read: whatever is complete by now must be in it
         pins, steps = await asyncio.to_thread(_look, self._catalog(root))
         gone = frozenset(name for name, step in expected.items() if step not in steps) if steps else frozenset()
-        self._board.cluster.set_store(root, pins, gone)
+        self._published.followed.set_store(root, pins, gone)
 
     def _completed_in(self, root: str) -> dict[str, int]:
         """Ids and steps of what was saved there in our own layout."""
         return {
             one.id: one.step
-            for one in self._board.cluster.records.checkpoints.records.values()
+            for one in self._published.followed.records.checkpoints.records.values()
             if one.status is CheckpointStatus.COMPLETED and _is_ours(root, one.path, one.step)
         }
 

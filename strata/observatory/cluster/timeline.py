@@ -1,4 +1,4 @@
-"""The course of a task: its attempts, why each ended, and where the wall time went. Pure: what is known is an argument.
+"""The timeline of a task: its attempts, why each ended, and where the wall time went. What is known is an argument.
 
 Attempts are the coordinator's TaskChanged events. When an attempt began to work, how far it got and when it had reached
 the step that the next one went back to are times of points. What ranks did meanwhile is sampled from their heartbeats:
@@ -13,7 +13,7 @@ from strata.observatory.answers.timeline import AttemptRow, TaskCourse, TimeShar
 from strata.observatory.cluster.vitals import WorkerVitals
 from strata.types.tasks import TaskStatus
 
-__all__ = ["Attempt", "Course", "Facts", "activity", "course_view", "plan_shares"]
+__all__ = ["Attempt", "Facts", "Timeline", "activity", "plan_shares", "timeline_view"]
 
 _ENDED = frozenset({"completed", "failed", "stopped"})
 # Ranks work before their first heartbeat tells of it, and after the last one: less than this of each attempt is the
@@ -45,7 +45,7 @@ class Attempt:
 
 
 @dataclass(slots=True, kw_only=True)
-class Course:
+class Timeline:
     """A fold of TaskChanged: the same event again, or an older one than the last, changes nothing."""
 
     attempts: dict[int, Attempt] = field(default_factory=dict)
@@ -91,9 +91,9 @@ def activity(vitals: WorkerVitals) -> str:
     return "section" if section else "training"
 
 
-def plan_shares(course: Course, facts: dict[int, Facts], now: float) -> TimeShares | None:
+def plan_shares(timeline: Timeline, facts: dict[int, Facts], now: float) -> TimeShares | None:
     """Seconds of wall time since the first start, by what they went into; the parts add up to `wall_s`."""
-    ordered = [course.attempts[number] for number in sorted(course.attempts)]
+    ordered = [timeline.attempts[number] for number in sorted(timeline.attempts)]
     if not ordered:
         return None
     starting, recovering, lost, work = 0.0, 0.0, 0.0, 0.0
@@ -107,12 +107,12 @@ def plan_shares(course: Course, facts: dict[int, Facts], now: float) -> TimeShar
         else:
             recovering += working - (before.ended_at if before.ended_at is not None else attempt.started_at)
         work += end - working
-        lost += _lost(course, attempt, known) or 0.0
+        lost += _lost(timeline, attempt, known) or 0.0
     last = ordered[-1]
     if last.status == "recovering" and last.ended_at is not None:
         recovering += now - last.ended_at
     useful = max(0.0, work - lost)
-    seen, doing = _seen(course, useful)
+    seen, doing = _seen(timeline, useful)
     return TimeShares(
         wall_s=starting + recovering + work,
         starting_s=starting,
@@ -134,20 +134,20 @@ def _working(attempt: Attempt, facts: Facts, end: float) -> float:
     return end if attempt.ended_at is None else attempt.started_at
 
 
-def _seen(course: Course, useful: float) -> tuple[float, dict[str, float]]:
+def _seen(timeline: Timeline, useful: float) -> tuple[float, dict[str, float]]:
     """How much of the useful time was watched, and what ranks were seen doing in it; nothing when nobody looked."""
-    watched = sum(course.samples.values())
+    watched = sum(timeline.samples.values())
     if watched <= 0:
         return 0.0, {}
-    edges = max(_EDGE_S * len(course.attempts), useful / 20)
-    seen = useful if useful - course.watched_s < edges else min(useful, course.watched_s)
-    return seen, {name: seen * course.samples.get(name, 0.0) / watched for name in _DOING}
+    edges = max(_EDGE_S * len(timeline.attempts), useful / 20)
+    seen = useful if useful - timeline.watched_s < edges else min(useful, timeline.watched_s)
+    return seen, {name: seen * timeline.samples.get(name, 0.0) / watched for name in _DOING}
 
 
-def _lost(course: Course, attempt: Attempt, facts: Facts) -> float | None:
+def _lost(timeline: Timeline, attempt: Attempt, facts: Facts) -> float | None:
     """Work that the next attempt does again: from the step it went back to until the end. None: there is no next one
     yet, or no point tells."""
-    following = course.attempts.get(attempt.number + 1)
+    following = timeline.attempts.get(attempt.number + 1)
     if attempt.ended_at is None or following is None or facts.working_at is None:
         return None
     if facts.top_step is not None and (following.resume_step or 0) >= facts.top_step:
@@ -155,19 +155,19 @@ def _lost(course: Course, attempt: Attempt, facts: Facts) -> float | None:
     return max(0.0, attempt.ended_at - max(facts.resumed_step_at or facts.working_at, facts.working_at))
 
 
-def course_view(task_id: str, course: Course, facts: dict[int, Facts], now: float) -> TaskCourse:
+def timeline_view(task_id: str, timeline: Timeline, facts: dict[int, Facts], now: float) -> TaskCourse:
     """The answer of GET /api/tasks/{id}/course."""
-    shares = plan_shares(course, facts, now)
-    ordered = [course.attempts[number] for number in sorted(course.attempts)]
-    rows = [_row(course, attempt, facts.get(attempt.number, Facts())) for attempt in ordered]
+    shares = plan_shares(timeline, facts, now)
+    ordered = [timeline.attempts[number] for number in sorted(timeline.attempts)]
+    rows = [_row(timeline, attempt, facts.get(attempt.number, Facts())) for attempt in ordered]
     goodput = None
     if shares is not None and shares.training_s is not None and shares.wall_s:
         goodput = 100.0 * shares.training_s / shares.wall_s
     return TaskCourse(task_id=task_id, attempts=rows, shares=shares, goodput_percent=goodput)
 
 
-def _row(course: Course, attempt: Attempt, facts: Facts) -> AttemptRow:
-    following = course.attempts.get(attempt.number + 1)
+def _row(timeline: Timeline, attempt: Attempt, facts: Facts) -> AttemptRow:
+    following = timeline.attempts.get(attempt.number + 1)
     back_to = following.resume_step if following is not None else None
     redone = facts.top_step - (back_to or 0) if facts.top_step is not None and following is not None else None
     return AttemptRow(
@@ -180,5 +180,5 @@ def _row(course: Course, attempt: Attempt, facts: Facts) -> AttemptRow:
         resume_step=attempt.resume_step,
         top_step=facts.top_step,
         lost_steps=None if redone is None else max(0, redone),
-        lost_s=_lost(course, attempt, facts),
+        lost_s=_lost(timeline, attempt, facts),
     )

@@ -16,13 +16,13 @@ from strata.cluster.events import Event, TaskChanged
 from strata.errors import StoreUnavailable, StrataError
 from strata.observatory.answers.timeline import TaskCourse
 from strata.observatory.background.part import cancel, spawn
-from strata.observatory.cluster.board import ClusterBoard
-from strata.observatory.cluster.timeline import Attempt, Course, Facts, activity, course_view
+from strata.observatory.cluster.published import PublishedCluster
+from strata.observatory.cluster.timeline import Attempt, Facts, Timeline, activity, timeline_view
 from strata.observatory.store.base import Store
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.tasks import TaskStatus
 
-__all__ = ["ATTEMPT_KIND", "CourseBook"]
+__all__ = ["ATTEMPT_KIND", "Timelines"]
 
 _log = logging.getLogger(__name__)
 ATTEMPT_KIND = "attempt_"
@@ -55,24 +55,26 @@ Accept = Callable[[Batch], Awaitable[Any]]
 RunsOf = Callable[[str], list[str]]
 
 
-class CourseBook:
+class Timelines:
     """`accept` makes an attempt's event durable; `runs_of` names the runs of a task."""
 
-    def __init__(self, board: ClusterBoard, store: Store, accept: Accept, clock: Clock, runs_of: RunsOf) -> None:
-        self._board = board
+    def __init__(
+        self, published: PublishedCluster, store: Store, accept: Accept, clock: Clock, runs_of: RunsOf
+    ) -> None:
+        self._published = published
         self._store = store
         self._accept = accept
         self._clock = clock
         self._runs_of = runs_of
-        self._courses: dict[str, Course] = {}
+        self._timelines: dict[str, Timeline] = {}
         self._facts: dict[tuple[str, int], Facts] = {}
         self._unsaved: set[str] = set()
         self._waiting: asyncio.Queue[Batch] = asyncio.Queue(_MAX_WAITING)
         self._tasks: list[asyncio.Task[None]] = []
-        board.listeners.append(self._on_event)
+        published.listeners.append(self._on_event)
 
     async def start(self) -> None:
-        self._tasks = [spawn(self._keep(), "course-keeper"), spawn(self._watch(), "course-watch")]
+        self._tasks = [spawn(self._keep(), "timeline-archive"), spawn(self._watch(), "timeline-watch")]
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -89,30 +91,30 @@ class CourseBook:
             _log.debug("no earlier attempts: %s", error.message)
             return
         for row in reversed(rows):
-            with self._board.aside.guard("task attempts", f"attempt {row['attempt']} of task {row['task_id']}"):
+            with self._published.aside.guard("task attempts", f"attempt {row['attempt']} of task {row['task_id']}"):
                 step = -1 if row["step"] is None else row["step"]
                 status = row["kind"].removeprefix(ATTEMPT_KIND)
                 self._of(row["task_id"]).change(status, row["attempt"], row["message"], row["ms"] / 1000, step)
         for row in watched:
-            with self._board.aside.guard("task attempts", f"what was seen of task {row['task_id']}"):
+            with self._published.aside.guard("task attempts", f"what was seen of task {row['task_id']}"):
                 seen = json.loads(row["message"])
                 self._of(row["task_id"]).restore(seen["samples"], seen["watched_s"])
 
     async def view(self, task_id: str) -> TaskCourse:
         """Attempts and shares as of now; the store is asked only for what cannot change any more, or is not known."""
-        course = self._of(task_id)
+        timeline = self._of(task_id)
         facts = {}
-        for number, attempt in list(course.attempts.items()):  # the next one may begin while the store answers
-            facts[number] = await self._facts_of(task_id, attempt, course.attempts.get(number + 1))
-        return course_view(task_id, course, facts, self._clock.wall())
+        for number, attempt in list(timeline.attempts.items()):  # the next one may begin while the store answers
+            facts[number] = await self._facts_of(task_id, attempt, timeline.attempts.get(number + 1))
+        return timeline_view(task_id, timeline, facts, self._clock.wall())
 
-    def _of(self, task_id: str) -> Course:
-        course = self._courses.get(task_id)
-        if course is None:
-            course = self._courses[task_id] = Course()
-            while len(self._courses) > _MAX_TASKS:
-                self._courses.pop(next(iter(self._courses)))
-        return course
+    def _of(self, task_id: str) -> Timeline:
+        timeline = self._timelines.get(task_id)
+        if timeline is None:
+            timeline = self._timelines[task_id] = Timeline()
+            while len(self._timelines) > _MAX_TASKS:
+                self._timelines.pop(next(iter(self._timelines)))
+        return timeline
 
     def _on_event(self, event: Event, seq: int) -> None:
         if not isinstance(event, TaskChanged) or event.attempt < 1:
@@ -120,7 +122,7 @@ class CourseBook:
         self._facts.pop((event.task_id, event.attempt), None)  # it may have ended: its end is looked at anew
         self._of(event.task_id).change(event.status, event.attempt, event.reason, event.at, event.step)
         self._save_watched({event.task_id} & self._unsaved)
-        batch = Batch(batch_id=f"attempt-{self._board.cluster.records.cluster_id}-{seq}")
+        batch = Batch(batch_id=f"attempt-{self._published.followed.records.cluster_id}-{seq}")
         row = batch.events.add(
             event_time_ms=round(event.at * 1000),
             id=batch.batch_id,
@@ -143,14 +145,14 @@ class CourseBook:
     def _save_watched(self, task_ids: Set[str]) -> None:
         """All that was seen of these tasks, so that a restart of this process does not make it unmeasured."""
         for task_id in task_ids:
-            course = self._of(task_id)
+            timeline = self._of(task_id)
             batch = Batch(batch_id=f"watched-{uuid.uuid4().hex}")
             batch.events.add(
                 event_time_ms=round(self._clock.wall() * 1000),
                 id=batch.batch_id,
                 kind=_WATCHED_KIND,
                 severity="info",
-                message=json.dumps({"samples": course.samples, "watched_s": course.watched_s}),
+                message=json.dumps({"samples": timeline.samples, "watched_s": timeline.watched_s}),
                 task_id=task_id,
             )
             self._queue(batch)
@@ -159,7 +161,7 @@ class CourseBook:
     async def _keep(self) -> None:
         while True:
             batch = await self._waiting.get()
-            with self._board.aside.guard("task attempts", batch.batch_id):
+            with self._published.aside.guard("task attempts", batch.batch_id):
                 await self._accept(batch)
 
     async def _watch(self) -> None:
@@ -167,15 +169,15 @@ class CourseBook:
         while True:
             await asyncio.sleep(_EVERY_S)
             looks += 1
-            if self._board.connected:
-                with self._board.aside.guard("task attempts", "what the ranks are doing"):
+            if self._published.connected:
+                with self._published.aside.guard("task attempts", "what the ranks are doing"):
                     self.look(_EVERY_S)
             if looks % _SAVE_EVERY == 0:
                 self._save_watched(set(self._unsaved))
 
     def look(self, seconds: float) -> None:
         """What the ranks of every working task are doing now. A rank that has not reached a step yet does not work."""
-        cluster = self._board.cluster
+        cluster = self._published.followed
         doing: dict[str, Counter[str]] = {}
         for worker in cluster.records.workers.values():
             vitals = cluster.vitals_of(worker.worker_id)
@@ -218,7 +220,7 @@ class CourseBook:
 
     def _so_far(self, task_id: str, first: Facts) -> Facts:
         """Of an attempt that lasts only the end moves, and its ranks say where they are."""
-        cluster = self._board.cluster
+        cluster = self._published.followed
         mine = [worker.worker_id for worker in cluster.records.workers.values() if worker.task_id == task_id]
         steps = [cluster.vitals_of(name).current_step or 0 for name in mine]
         return replace(first, top_step=max(steps, default=0) or first.top_step)

@@ -22,19 +22,19 @@ def cluster_router(parts: Parts) -> APIRouter:
 
     @router.get("/api/workers")
     async def workers() -> Answer[list[Worker]]:
-        return Answer(parts.board.body("workers"))
+        return Answer(parts.published.body("workers"))
 
     @router.get("/api/checkpoints")
     async def checkpoints() -> Answer[list[Checkpoint]]:
-        return Answer(parts.board.body("checkpoints"))
+        return Answer(parts.published.body("checkpoints"))
 
     @router.get("/api/barriers")
     async def barriers() -> Answer[list[Barrier]]:
-        return Answer(parts.board.body("barriers"))
+        return Answer(parts.published.body("barriers"))
 
     @router.get("/api/metrics")
     async def metrics() -> Answer[SystemMetrics]:
-        return Answer(parts.board.body("metrics"))
+        return Answer(parts.published.body("metrics"))
 
     @router.get("/api/alerts")
     async def alerts() -> Answer[list[Alert]]:
@@ -43,6 +43,6 @@ def cluster_router(parts: Parts) -> APIRouter:
     @router.get("/api/dashboard")
     async def dashboard() -> Answer[Dashboard]:
         logs = await parts.logs.search(LogQuery(limit=_DASHBOARD_LOGS))
-        return answer(Dashboard(**{name: encoded(parts.board.body(name)) for name in COLLECTIONS}, logs=logs))
+        return answer(Dashboard(**{name: encoded(parts.published.body(name)) for name in COLLECTIONS}, logs=logs))
 
     return router

@@ -45,7 +45,7 @@ def datasets_router(parts: Parts) -> APIRouter:
 
     @router.get("/api/datasets")
     async def datasets() -> Answer[list[Dataset]]:
-        return Answer(parts.board.body("datasets"))
+        return Answer(parts.published.body("datasets"))
 
     @router.post("/api/datasets")
     async def register(body: RegisterDataset) -> Answer[DatasetRegistered]:
@@ -72,7 +72,7 @@ def datasets_router(parts: Parts) -> APIRouter:
     ) -> Answer[list[Shard]]:
         spec = _known(parts, dataset_id)
         table = await parts.commands.shard_table(dataset_id, task_id, first_shard, limit)
-        return answer(shard_rows(parts.board.cluster, spec, table, (first_shard, limit), epoch))
+        return answer(shard_rows(parts.published.followed, spec, table, (first_shard, limit), epoch))
 
     @router.get("/api/datasets/{dataset_id}/preview")
     async def preview(
@@ -116,7 +116,7 @@ async def _spec(body: RegisterDataset, readers: FileReaders) -> DatasetSpec:
 
 
 def _known(parts: Parts, dataset_id: str) -> DatasetSpec:
-    dataset = parts.board.cluster.records.datasets.get(dataset_id)
+    dataset = parts.published.followed.records.datasets.get(dataset_id)
     if dataset is None:
         raise UnknownDataset(f"no dataset {dataset_id[:80]!r} is registered")
     return dataset.spec

@@ -12,7 +12,7 @@ from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.answers.tasks import Task
 from strata.observatory.answers.workers import Resources, Worker
 from strata.observatory.cluster import views
-from strata.observatory.cluster.board import ClusterBoard
+from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.ingest.intake import IntakeCounts
 from strata.observatory.stream.broadcaster import Broadcaster
 
@@ -67,10 +67,14 @@ class Exposition:
     """Made on request; a scrape reads counters and the read model, nothing else."""
 
     def __init__(
-        self, board: ClusterBoard, stream: Broadcaster, counts: IntakeCounts, gauges: Callable[[], dict[str, float]]
+        self,
+        published: PublishedCluster,
+        stream: Broadcaster,
+        counts: IntakeCounts,
+        gauges: Callable[[], dict[str, float]],
     ) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Families(board, stream, counts, gauges))
+        self._registry.register(_Families(published, stream, counts, gauges))
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
@@ -78,9 +82,13 @@ class Exposition:
 
 class _Families(Collector):
     def __init__(
-        self, board: ClusterBoard, stream: Broadcaster, counts: IntakeCounts, gauges: Callable[[], dict[str, float]]
+        self,
+        published: PublishedCluster,
+        stream: Broadcaster,
+        counts: IntakeCounts,
+        gauges: Callable[[], dict[str, float]],
     ) -> None:
-        self._board = board
+        self._published = published
         self._stream = stream
         self._counts = counts
         self._gauges = gauges
@@ -96,13 +104,13 @@ class _Families(Collector):
         yield GaugeMetricFamily("strata_stream_clients", "Open SSE streams", value=self._stream.num_clients)
         yield CounterMetricFamily("strata_stream_resyncs", "Clients told to resync", value=self._stream.resyncs)
         yield GaugeMetricFamily(
-            "strata_coordinator_connected", "Whether the coordinator answers", value=self._board.connected
+            "strata_coordinator_connected", "Whether the coordinator answers", value=self._published.connected
         )
-        if self._board.connected:
+        if self._published.connected:
             yield from self._cluster()
 
     def _cluster(self) -> Iterator[Metric]:
-        cluster = self._board.cluster
+        cluster = self._published.followed
         workers, totals = views.workers(cluster), views.metrics(cluster)
         yield GaugeMetricFamily("strata_active_workers", "Workers that train or save", value=totals.active_workers)
         yield _by_status("strata_workers", "Workers by status", workers)

@@ -23,10 +23,10 @@ def history_router(parts: Parts) -> APIRouter:
         parts.live.tick()  # who has just sent points finds them
         info = parts.live.runs.info(run_id)
         names = {run_id, (info.task_id if info else None) or run_id}
-        found = {row.id: row for row in views.checkpoints(parts.board.cluster) if row.task_id in names}
+        found = {row.id: row for row in views.checkpoints(parts.published.followed) if row.task_id in names}
         for name in names:
             try:
-                for row in await parts.keeper.of_run(name):
+                for row in await parts.archive.of_run(name):
                     found.setdefault(row.id, row)
             except StoreUnavailable:
                 break  # what the coordinator remembers is shown meanwhile

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from strata.clock import Clock
 from strata.observatory.alerts.book import AlertBook
-from strata.observatory.cluster.board import ClusterBoard
-from strata.observatory.cluster.checkpoint_archive import CheckpointKeeper
+from strata.observatory.cluster.checkpoint_archive import CheckpointArchive
 from strata.observatory.cluster.commands import CoordinatorCommands
 from strata.observatory.cluster.pins import PinBook
-from strata.observatory.cluster.timelines import CourseBook
+from strata.observatory.cluster.published import PublishedCluster
+from strata.observatory.cluster.timelines import Timelines
 from strata.observatory.history.edits import RunEditor
 from strata.observatory.history.logbook import LogBook
 from strata.observatory.history.series_reader import CurveReader
@@ -35,14 +35,14 @@ class Parts:
     broadcaster: Broadcaster
     curves: CurveReader
     logs: LogBook
-    board: ClusterBoard
+    published: PublishedCluster
     commands: CoordinatorCommands
     alerts: AlertBook
     samples: SampleBook
     files: FileReaders
-    keeper: CheckpointKeeper
+    archive: CheckpointArchive
     edits: RunEditor
     pins: PinBook
-    courses: CourseBook
+    timelines: Timelines
     exposition: Exposition
     store: Store

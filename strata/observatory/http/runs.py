@@ -48,7 +48,7 @@ def runs_router(parts: Parts) -> APIRouter:
     @router.delete("/api/runs/{run_id}")
     async def delete(run_id: str) -> Answer[RunDeleted]:
         info = parts.live.runs.info(run_id)
-        task = parts.board.cluster.records.tasks.get((info.task_id if info else None) or run_id)
+        task = parts.published.followed.records.tasks.get((info.task_id if info else None) or run_id)
         rows_removed = await parts.edits.delete(run_id, task.status if task else None)
         return answer(RunDeleted(success=True, rows_removed=rows_removed))
 

@@ -22,6 +22,6 @@ def status_router(parts: Parts) -> APIRouter:
 
     @router.get("/api/status")
     async def status() -> Answer[Status]:
-        return answer(parts.board.status())
+        return answer(parts.published.status())
 
     return router

@@ -40,20 +40,20 @@ def tasks_router(parts: Parts) -> APIRouter:
 
     @router.get("/api/tasks")
     async def tasks() -> Answer[list[Task]]:
-        return Answer(parts.board.body("tasks"))
+        return Answer(parts.published.body("tasks"))
 
     @router.get("/api/tasks/{task_id}")
     async def task(task_id: str) -> Answer[Task]:
-        for found in views.tasks(parts.board.cluster):
+        for found in views.tasks(parts.published.followed):
             if found.id == task_id:
                 return answer(found)
         raise UnknownTask(f"no task {task_id[:80]!r} is known")
 
     @router.get("/api/tasks/{task_id}/course")
     async def course(task_id: str) -> Answer[TaskCourse]:
-        if task_id not in parts.board.cluster.records.tasks:
+        if task_id not in parts.published.followed.records.tasks:
             raise UnknownTask(f"no task {task_id[:80]!r} is known")
-        return answer(await parts.courses.view(task_id))
+        return answer(await parts.timelines.view(task_id))
 
     @router.post("/api/tasks")
     async def submit(

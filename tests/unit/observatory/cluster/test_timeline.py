@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.observatory.answers.timeline import TaskCourse, TimeShares
-from strata.observatory.cluster.timeline import Course, Facts, activity, course_view, plan_shares
+from strata.observatory.cluster.timeline import Facts, Timeline, activity, plan_shares, timeline_view
 from strata.observatory.cluster.vitals import WorkerVitals
 
 
-def killed_once() -> Course:
+def killed_once() -> Timeline:
     """Started at 100, killed at 160, started again at 165 from step 40, done at 200."""
-    course = Course()
-    course.change("running", 1, "attempt 1", 100.0, -1)
-    course.change("recovering", 1, "rank 2 was killed by signal 9; all ranks go back to step 40", 160.0, -1)
-    course.change("recovering", 1, "waiting for 4 slots", 162.0, -1)
-    course.change("running", 2, "attempt 2, resumes from step 40", 165.0, 40)
-    course.change("completed", 2, "all 4 ranks finished", 200.0, 40)
-    return course
+    timeline = Timeline()
+    timeline.change("running", 1, "attempt 1", 100.0, -1)
+    timeline.change("recovering", 1, "rank 2 was killed by signal 9; all ranks go back to step 40", 160.0, -1)
+    timeline.change("recovering", 1, "waiting for 4 slots", 162.0, -1)
+    timeline.change("running", 2, "attempt 2, resumes from step 40", 165.0, 40)
+    timeline.change("completed", 2, "all 4 ranks finished", 200.0, 40)
+    return timeline
 
 
 FACTS = {
@@ -34,17 +34,17 @@ def total(shares: TimeShares) -> float:
     return float(sum(parts))
 
 
-def shares_of(course: Course, facts: dict[int, Facts], now: float) -> TimeShares:
-    shares = plan_shares(course, facts, now)
+def shares_of(timeline: Timeline, facts: dict[int, Facts], now: float) -> TimeShares:
+    shares = plan_shares(timeline, facts, now)
     assert shares is not None
     return shares
 
 
 def test_a_kill_costs_recovery_and_the_work_since_the_last_checkpoint() -> None:
-    course = killed_once()
-    course.watch(Counter(training=3, barrier=1), 60.0)
-    course.watch(Counter(checkpoint=4), 10.0)
-    shares = shares_of(course, FACTS, now=999.0)
+    timeline = killed_once()
+    timeline.watch(Counter(training=3, barrier=1), 60.0)
+    timeline.watch(Counter(checkpoint=4), 10.0)
+    shares = shares_of(timeline, FACTS, now=999.0)
     assert shares.wall_s == pytest.approx(100.0)
     assert shares.starting_s == pytest.approx(5.0)
     assert shares.recovering_s == pytest.approx(10.0), "from the kill to the first new step, waiting included"
@@ -54,7 +54,7 @@ def test_a_kill_costs_recovery_and_the_work_since_the_last_checkpoint() -> None:
     assert shares.checkpoint_s == pytest.approx(70.0 * 10 / 70)
     assert shares.unmeasured_s == pytest.approx(0.0)
     assert total(shares) == pytest.approx(100.0)
-    shown = course_view("t1", course, FACTS, 999.0)
+    shown = timeline_view("t1", timeline, FACTS, 999.0)
     assert shown.goodput_percent == pytest.approx(45.0)
     first, second = shown.attempts
     assert (first.status, first.lost_steps, first.lost_s) == ("recovering", 15, 15.0)
@@ -65,23 +65,23 @@ def test_a_kill_costs_recovery_and_the_work_since_the_last_checkpoint() -> None:
 
 
 def test_the_time_between_a_stop_and_its_resumption_is_nobodys() -> None:
-    course = Course()
-    course.change("running", 1, "attempt 1", 100.0, -1)
-    course.change("stopped", 1, "stopped by the user", 160.0, -1)
-    course.change("queued", 1, "resumed by the user, to go on from step 40", 9_000.0, -1)
-    course.change("running", 2, "attempt 2, resumes from step 40", 9_001.0, 40)
-    course.change("completed", 2, "all 4 ranks finished", 9_036.0, 40)
+    timeline = Timeline()
+    timeline.change("running", 1, "attempt 1", 100.0, -1)
+    timeline.change("stopped", 1, "stopped by the user", 160.0, -1)
+    timeline.change("queued", 1, "resumed by the user, to go on from step 40", 9_000.0, -1)
+    timeline.change("running", 2, "attempt 2, resumes from step 40", 9_001.0, 40)
+    timeline.change("completed", 2, "all 4 ranks finished", 9_036.0, 40)
     facts = {1: Facts(working_at=105.0, top_step=40), 2: Facts(working_at=9_006.0, top_step=100)}
-    shares = shares_of(course, facts, now=9_999.0)
+    shares = shares_of(timeline, facts, now=9_999.0)
     assert (shares.wall_s, shares.starting_s, shares.recovering_s, shares.lost_s) == (95.0, 10.0, 0.0, 0.0)
-    assert [row.status for row in course_view("t1", course, facts, 9_999.0).attempts] == ["stopped", "completed"]
+    assert [row.status for row in timeline_view("t1", timeline, facts, 9_999.0).attempts] == ["stopped", "completed"]
 
 
 def test_what_nobody_watched_is_not_called_training() -> None:
     shares = shares_of(killed_once(), FACTS, now=999.0)
     assert shares.training_s is shares.barrier_s is shares.checkpoint_s is None
     assert shares.unmeasured_s == pytest.approx(70.0)
-    assert course_view("t1", killed_once(), FACTS, 999.0).goodput_percent is None
+    assert timeline_view("t1", killed_once(), FACTS, 999.0).goodput_percent is None
     half = killed_once()
     half.watch(Counter(training=4), 35.0)
     partly = shares_of(half, FACTS, now=999.0)
@@ -90,31 +90,31 @@ def test_what_nobody_watched_is_not_called_training() -> None:
 
 
 def test_a_running_attempt_without_a_step_is_still_starting() -> None:
-    course = Course()
-    course.change("running", 1, "", 100.0, -1)
-    assert shares_of(course, {}, now=107.0).starting_s == pytest.approx(7.0)
-    course.change("recovering", 1, "killed", 110.0, -1)
-    shares = shares_of(course, {1: Facts(working_at=104.0, top_step=3)}, now=112.0)
+    timeline = Timeline()
+    timeline.change("running", 1, "", 100.0, -1)
+    assert shares_of(timeline, {}, now=107.0).starting_s == pytest.approx(7.0)
+    timeline.change("recovering", 1, "killed", 110.0, -1)
+    shares = shares_of(timeline, {1: Facts(working_at=104.0, top_step=3)}, now=112.0)
     assert shares.recovering_s == pytest.approx(2.0)
     assert shares.lost_s == 0.0, "what is lost is known when the next attempt says where it goes on"
-    course.change("running", 2, "", 113.0, -1)
-    again = course_view("t1", course, {1: Facts(working_at=104.0, top_step=3)}, 113.0)
+    timeline.change("running", 2, "", 113.0, -1)
+    again = timeline_view("t1", timeline, {1: Facts(working_at=104.0, top_step=3)}, 113.0)
     assert again.shares is not None
     assert again.shares.lost_s == pytest.approx(6.0), "back to the start: all of it"
     assert again.attempts[0].lost_steps == 3
 
 
 def test_nothing_is_known_of_a_task_that_never_ran() -> None:
-    shown = course_view("t1", Course(), {}, 5.0)
+    shown = timeline_view("t1", Timeline(), {}, 5.0)
     assert shown == TaskCourse(task_id="t1", attempts=[], shares=None, goodput_percent=None)
 
 
 def test_a_replayed_event_changes_nothing() -> None:
-    course, again = killed_once(), killed_once()
+    timeline, again = killed_once(), killed_once()
     again.change("running", 1, "attempt 1", 100.0, -1)
     again.change("recovering", 1, "later words", 161.0, -1)
     again.change("completed", 2, "all 4 ranks finished", 201.0, 40)
-    assert again.attempts == course.attempts
+    assert again.attempts == timeline.attempts
 
 
 def test_activity_of_a_rank() -> None:
@@ -136,16 +136,16 @@ def test_activity_of_a_rank() -> None:
 def test_the_parts_always_add_up(
     gaps: list[tuple[float, float, float]], looks: list[tuple[str, float]], reached: float, ended: bool
 ) -> None:
-    course, facts, at = Course(), {}, 1_000.0
+    timeline, facts, at = Timeline(), {}, 1_000.0
     for number, (start, work, wait) in enumerate(gaps, 1):
-        course.change("running", number, "", at, number)
+        timeline.change("running", number, "", at, number)
         end = at + start + work
         facts[number] = Facts(working_at=at + start, top_step=9, resumed_step_at=at + start + work * reached)
         if number < len(gaps) or ended:
-            course.change("recovering" if number < len(gaps) else "completed", number, "", end, number)
+            timeline.change("recovering" if number < len(gaps) else "completed", number, "", end, number)
         at = end + wait
     for name, seconds in looks:
-        course.watch(Counter({name: 4}), seconds)
-    shares = shares_of(course, facts, now=at)
+        timeline.watch(Counter({name: 4}), seconds)
+    shares = shares_of(timeline, facts, now=at)
     assert total(shares) == pytest.approx(shares.wall_s, abs=1e-3)
     assert all(value is None or value >= -1e-6 for value in asdict(shares).values())

@@ -14,8 +14,8 @@ from strata.cluster.tasks import Task
 from strata.errors import StoreUnavailable
 from strata.observatory.answers.status import Status
 from strata.observatory.background.setaside import SetAside
-from strata.observatory.cluster.board import ClusterBoard
-from strata.observatory.cluster.timelines import CourseBook
+from strata.observatory.cluster.published import PublishedCluster
+from strata.observatory.cluster.timelines import Timelines
 from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -25,7 +25,7 @@ from tests.support.answers import partly
 
 
 class EventStore:
-    """Keeps accepted events and answers the two questions of a course."""
+    """Keeps accepted events and answers the two questions of a timeline."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -67,33 +67,37 @@ class EventStore:
 
 
 class World:
-    """A board that is told events by hand, and a course book over it."""
+    """A published that is told events by hand, and a timeline book over it."""
 
     def __init__(self, store: EventStore) -> None:
         self.clock = ManualClock()
         aside = SetAside(self.clock, lambda _: None)
-        self.board = ClusterBoard(Broadcaster(lambda _: b"", self.clock), self.clock, lambda: partly(Status), aside)
+        self.published = PublishedCluster(
+            Broadcaster(lambda _: b"", self.clock), self.clock, lambda: partly(Status), aside
+        )
         self.store = store
-        self.courses = CourseBook(self.board, store, store.accept, self.clock, lambda task_id: [task_id])
+        self.timelines = Timelines(self.published, store, store.accept, self.clock, lambda task_id: [task_id])
         self.seq = 0
 
     def change(self, status: str, attempt: int, at: float, step: int = -1, reason: str = "") -> None:
         self.seq += 1
         event = TaskChanged(task_id="t1", status=status, attempt=attempt, reason=reason, at=at, step=step)
-        self.board.apply(self.seq, "TaskChanged", encode_event(event))
+        self.published.apply(self.seq, "TaskChanged", encode_event(event))
 
     def rank(self, name: str, **vitals: Any) -> None:
-        self.board.cluster.records.workers[name] = partly(Worker, worker_id=name, task_id="t1", state=MemberState.READY)
-        self.board.cluster.vitals[name] = WorkerVitals(**vitals)
+        self.published.followed.records.workers[name] = partly(
+            Worker, worker_id=name, task_id="t1", state=MemberState.READY
+        )
+        self.published.followed.vitals[name] = WorkerVitals(**vitals)
 
     def status(self, status: TaskStatus) -> None:
-        self.board.cluster.records.tasks["t1"] = partly(Task, task_id="t1", status=status)
+        self.published.followed.records.tasks["t1"] = partly(Task, task_id="t1", status=status)
 
 
 async def test_attempts_are_kept_and_found_again() -> None:
     store = EventStore()
     world = World(store)
-    await world.courses.start()
+    await world.timelines.start()
     world.change("queued", 0, 90.0)
     world.change("running", 1, 100.0, reason="attempt 1")
     world.change("recovering", 1, 160.0, reason="rank 2 was killed by signal 9")
@@ -101,19 +105,19 @@ async def test_attempts_are_kept_and_found_again() -> None:
     async with asyncio.timeout(60):
         while len(store.events) < 3:  # noqa: ASYNC110 - kept by a task of its own
             await asyncio.sleep(0)
-    await world.courses.stop()
-    seen = await world.courses.view("t1")
+    await world.timelines.stop()
+    seen = await world.timelines.view("t1")
 
     later = World(store)
-    await later.courses.load(store)
+    await later.timelines.load(store)
     later.change("running", 2, 165.0, step=40, reason="attempt 2")  # the coordinator repeats its newest
-    found = await later.courses.view("t1")
+    found = await later.timelines.view("t1")
     assert found.attempts == seen.attempts
     assert [(one.attempt, one.status, one.resume_step) for one in found.attempts] == [
         (1, "recovering", None),
         (2, "running", 40),
     ]
-    assert (await later.courses.view("unknown")).attempts == []
+    assert (await later.timelines.view("unknown")).attempts == []
 
 
 async def test_points_are_looked_at_once_per_attempt() -> None:
@@ -121,23 +125,23 @@ async def test_points_are_looked_at_once_per_attempt() -> None:
     world = World(store)
     world.change("running", 1, 100.0)
     world.clock.advance(max(0.0, 200.0 - world.clock.wall()))
-    first = (await world.courses.view("t1")).attempts[0]
+    first = (await world.timelines.view("t1")).attempts[0]
     assert (first.working_at_ms, first.top_step) == (None, None), "no point yet"
     store.points = {"first_ms": 103_000, "top_step": 7, "n": 12, "back_ms": 0, "before": 0}
-    assert (await world.courses.view("t1")).attempts[0].working_at_ms == 103_000
+    assert (await world.timelines.view("t1")).attempts[0].working_at_ms == 103_000
     world.rank("w0", current_step=25, section="")
     asked = len(store.asked)
-    assert (await world.courses.view("t1")).attempts[0].top_step == 25, "its ranks say how far it is"
+    assert (await world.timelines.view("t1")).attempts[0].top_step == 25, "its ranks say how far it is"
     assert len(store.asked) == asked, "and the store is left alone"
     world.change("recovering", 1, 160.0)
     world.change("running", 2, 165.0, step=20)
     store.points = {"first_ms": 103_000, "top_step": 31, "n": 40, "back_ms": 140_000, "before": 20}
-    ended = (await world.courses.view("t1")).attempts[0]
+    ended = (await world.timelines.view("t1")).attempts[0]
     assert (ended.top_step, ended.lost_steps) == (31, 11)
     assert ended.lost_s == pytest.approx(20.0)
     assert store.asked[asked]["back_to"] == 20
     store.ready = False
-    assert (await world.courses.view("t1")).attempts[0] == ended, "a store that is away takes nothing back"
+    assert (await world.timelines.view("t1")).attempts[0] == ended, "a store that is away takes nothing back"
 
 
 async def test_an_attempt_may_begin_while_the_store_is_asked() -> None:
@@ -146,7 +150,7 @@ async def test_an_attempt_may_begin_while_the_store_is_asked() -> None:
     world.change("running", 1, 100.0)
     world.change("recovering", 1, 160.0)
     store.meanwhile = lambda: world.change("running", 2, 165.0, step=40)
-    assert [one.attempt for one in (await world.courses.view("t1")).attempts] == [1, 2]
+    assert [one.attempt for one in (await world.timelines.view("t1")).attempts] == [1, 2]
 
 
 async def test_ranks_are_looked_at_only_while_they_work() -> None:
@@ -154,19 +158,19 @@ async def test_ranks_are_looked_at_only_while_they_work() -> None:
     world.change("running", 1, 100.0)
     world.status(TaskStatus.RUNNING)
     world.rank("w0", current_step=0)
-    world.courses.look(1.0)
+    world.timelines.look(1.0)
     world.rank("w0", current_step=5, section="barrier epoch-0")
     world.rank("w1", current_step=5, section=None, state="training")
-    world.courses.look(1.0)
+    world.timelines.look(1.0)
     world.store.points = {"first_ms": 100_000, "top_step": 5, "n": 2, "back_ms": 0, "before": 0}
     world.clock.advance(max(0.0, 101.0 - world.clock.wall()))
-    shares = (await world.courses.view("t1")).shares
+    shares = (await world.timelines.view("t1")).shares
     assert shares is not None
     assert shares.training_s == pytest.approx(shares.barrier_s)
     assert shares.training_s
     world.status(TaskStatus.RECOVERING)
-    world.courses.look(5.0)
-    later = (await world.courses.view("t1")).shares
+    world.timelines.look(5.0)
+    later = (await world.timelines.view("t1")).shares
     assert later is not None
     assert later.training_s == shares.training_s, "nobody works meanwhile"
 
@@ -174,22 +178,22 @@ async def test_ranks_are_looked_at_only_while_they_work() -> None:
 async def test_what_ranks_were_seen_doing_outlives_a_restart() -> None:
     store = EventStore()
     world = World(store)
-    await world.courses.start()
+    await world.timelines.start()
     world.change("running", 1, 100.0)
     world.status(TaskStatus.RUNNING)
     world.rank("w0", current_step=5, section="")
     for _ in range(50):
-        world.courses.look(1.0)
+        world.timelines.look(1.0)
     world.change("completed", 1, 155.0)
     async with asyncio.timeout(60):
         while len(store.events) < 3:  # noqa: ASYNC110 - kept by a task of its own
             await asyncio.sleep(0)
-    await world.courses.stop()
+    await world.timelines.stop()
     store.points = {"first_ms": 103_000, "top_step": 31, "n": 40, "back_ms": 0, "before": 0}
 
     later = World(store)
-    await later.courses.load(store)
-    shares = (await later.courses.view("t1")).shares
+    await later.timelines.load(store)
+    shares = (await later.timelines.view("t1")).shares
     assert shares is not None
     assert shares.training_s == pytest.approx(52.0)
     assert shares.unmeasured_s == 0.0

@@ -8,8 +8,8 @@ from strata.cluster.snapshot import dump_cluster
 from strata.observatory.answers.status import Status
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster import views
-from strata.observatory.cluster.board import ClusterBoard
 from strata.observatory.cluster.followed import FollowedCluster, root_of
+from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.control_pb2 import BarrierVitals
@@ -130,65 +130,65 @@ def test_workers_of_a_later_attempt_recover_until_they_train() -> None:
     assert views.workers(cluster)[0].status == "active"
 
 
-def a_board() -> tuple[ClusterBoard, SetAside]:
+def a_board() -> tuple[PublishedCluster, SetAside]:
     clock = ManualClock()
     aside = SetAside(clock, lambda _: None)
-    return ClusterBoard(Broadcaster(lambda _: b"{}", clock), clock, lambda: partly(Status), aside), aside
+    return PublishedCluster(Broadcaster(lambda _: b"{}", clock), clock, lambda: partly(Status), aside), aside
 
 
 def test_unknown_kinds_are_passed_over() -> None:
-    board, aside = a_board()
-    board.apply(9, "SomethingNewer", b'{"a": 1}')
-    assert board.cluster.seq == 9
+    published, aside = a_board()
+    published.apply(9, "SomethingNewer", b'{"a": 1}')
+    assert published.followed.seq == 9
     assert not aside.view()
 
 
 def test_an_event_or_a_record_that_cannot_be_read_is_set_aside_alone() -> None:
-    board, aside = a_board()
+    published, aside = a_board()
     dumped = dump_cluster(told(FollowedCluster(), joined("w0", 0, 1), joined("w1", 1, 2)).records)
     dumped["workers"][0] = {"worker_id": "w0"}
-    board.load(5, dumped)
-    board.apply(6, "WorkerJoined", b'{"worker_id": "half"}')
-    board.apply(7, "WorkerJoined", ev.encode_event(joined("w2", 2, 3)))
-    assert [one.id for one in views.workers(board.cluster)] == ["w1", "w2"]
+    published.load(5, dumped)
+    published.apply(6, "WorkerJoined", b'{"worker_id": "half"}')
+    published.apply(7, "WorkerJoined", ev.encode_event(joined("w2", 2, 3)))
+    assert [one.id for one in views.workers(published.followed)] == ["w1", "w2"]
     assert {part.part: part.count for part in aside.view()} == {"cluster records": 1, "cluster events": 1}
 
 
 async def test_the_board_publishes_changed_collections_and_keeps_the_last_state() -> None:
     clock = ManualClock()
     stream = Broadcaster(lambda _: b"{}", clock)
-    board = ClusterBoard(stream, clock, lambda: partly(Status), SetAside(clock, lambda _: None))
-    board.publish()
+    published = PublishedCluster(stream, clock, lambda: partly(Status), SetAside(clock, lambda _: None))
+    published.publish()
     before = stream.last_seq
-    board.publish()
+    published.publish()
     assert stream.last_seq == before
     event = joined("w0", 0, 1)
-    board.apply(1, "WorkerJoined", ev.encode_event(event))
-    board.publish()
+    published.apply(1, "WorkerJoined", ev.encode_event(event))
+    published.publish()
     assert stream.last_seq == before + 1
-    board.set_vitals({}, [], {})
-    assert board.status().connected
-    board.set_disconnected("connection refused")
-    assert not board.status().connected
-    assert board.status().problem == "connection refused"
-    assert b'"w0"' in board.body("workers")
+    published.set_vitals({}, [], {})
+    assert published.status().connected
+    published.set_disconnected("connection refused")
+    assert not published.status().connected
+    assert published.status().problem == "connection refused"
+    assert b'"w0"' in published.body("workers")
 
 
 async def test_the_coordinators_record_is_never_an_old_one() -> None:
     clock = ManualClock()
     problem: str | None = "starting"
     stream = Broadcaster(lambda _: b"{}", clock)
-    board = ClusterBoard(
+    published = PublishedCluster(
         stream, clock, lambda: partly(Status, metric_store_problem=problem), SetAside(clock, lambda _: None)
     )
-    board.cluster.apply(ev.ClusterStarted(cluster_id="c", term=1, started_at=clock.wall()))
-    board.set_vitals({}, [], {})
-    board.publish()
+    published.followed.apply(ev.ClusterStarted(cluster_id="c", term=1, started_at=clock.wall()))
+    published.set_vitals({}, [], {})
+    published.publish()
     clock.advance(60.0)
-    assert json.loads(board.body("coordinator"))["uptime"] == 60
+    assert json.loads(published.body("coordinator"))["uptime"] == 60
     before = stream.last_seq
     problem = None
-    board.publish()
+    published.publish()
     assert stream.last_seq == before + 1
 
 

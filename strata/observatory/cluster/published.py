@@ -17,7 +17,7 @@ from strata.observatory.records.times import to_ms, to_s
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.control_pb2 import BarrierVitals
 
-__all__ = ["ClusterBoard"]
+__all__ = ["PublishedCluster"]
 
 _VIEWS: dict[Collection, Callable[[FollowedCluster], Any]] = {
     "workers": views.workers,
@@ -29,12 +29,12 @@ _VIEWS: dict[Collection, Callable[[FollowedCluster], Any]] = {
 }
 
 
-class ClusterBoard:
+class PublishedCluster:
     """The feed writes, everybody else reads. `status` is GET /api/status without the coordinator's part. A record that
     cannot be read, followed or shown goes to `aside` and hides no other."""
 
     def __init__(self, stream: Broadcaster, clock: Clock, status: Callable[[], Status], aside: SetAside) -> None:
-        self.cluster = FollowedCluster()
+        self.followed = FollowedCluster()
         self.aside = aside
         self.connected = False
         self.problem: str | None = "connecting"
@@ -47,15 +47,15 @@ class ClusterBoard:
         self._told: object = None
 
     def load(self, seq: int, dumped: Mapping[str, Any]) -> None:
-        self.cluster.load(seq, dumped, lambda place: self.aside.guard("cluster records", place))
+        self.followed.load(seq, dumped, lambda place: self.aside.guard("cluster records", place))
         self._set_connected()
 
     def apply(self, seq: int, kind: str, body: bytes) -> None:
         """An event that happened just now; those of a replay before a snapshot never come through here. A kind that
         this release does not know changes nothing."""
-        if seq <= self.cluster.seq:
+        if seq <= self.followed.seq:
             return
-        self.cluster.seq = seq
+        self.followed.seq = seq
         name = f"{kind} (event {seq})"
         if kind in EVENT_KINDS:
             with self.aside.guard("cluster events", name):
@@ -66,26 +66,26 @@ class ClusterBoard:
         other."""
         for listen in self.listeners:
             with self.aside.guard("cluster events", name):
-                listen(event, self.cluster.seq)
+                listen(event, self.followed.seq)
         with self.aside.guard("cluster events", name):
-            self.cluster.apply(event)
+            self.followed.apply(event)
 
     def set_vitals(
         self, workers: dict[str, WorkerVitals], waiting: list[BarrierVitals], figures: dict[str, Any]
     ) -> None:
-        self.cluster.set_vitals(workers, waiting, figures)
+        self.followed.set_vitals(workers, waiting, figures)
         self._set_connected()
 
     def set_disconnected(self, problem: str) -> None:
         """The last state stays, so that people can still see it; the status says that it is old."""
         if self.connected or self.problem != problem:
             self.connected, self.problem = False, problem
-            self.cluster.dirty.add("coordinator")
+            self.followed.dirty.add("coordinator")
 
     def _set_connected(self) -> None:
         if not self.connected:
             self.connected, self.problem = True, None
-            self.cluster.dirty.add("coordinator")
+            self.followed.dirty.add("coordinator")
 
     def body(self, name: Collection) -> bytes:
         """The JSON of one collection. The coordinator's tells the time, so it is never an old one."""
@@ -97,12 +97,12 @@ class ClusterBoard:
 
     def task_state(self, task_id: str) -> tuple[str, str] | None:
         """A task's status and the reason for it; None for one that the coordinator does not know."""
-        task = self.cluster.records.tasks.get(task_id)
+        task = self.followed.records.tasks.get(task_id)
         return None if task is None else (task.status.value, task.reason)
 
     def status(self) -> Status:
         """GET /api/status: uptime and start are the coordinator's, null while nothing is known of it."""
-        records = self.cluster.records
+        records = self.followed.records
         known = bool(records.cluster_id)
         started = records.started_at if known else None
         now = self._clock.wall()
@@ -124,8 +124,8 @@ class ClusterBoard:
         news = (status.metric_store_problem, status.set_aside)
         if news != self._told:  # of the observatory's own making: no event of the coordinator announces it
             self._told = news
-            self.cluster.dirty.add("coordinator")
-        changed = self.cluster.dirty & set(COLLECTIONS)
+            self.followed.dirty.add("coordinator")
+        changed = self.followed.dirty & set(COLLECTIONS)
         self._collect()
         state = ClusterState()
         for name in COLLECTIONS:
@@ -138,13 +138,13 @@ class ClusterBoard:
             self._stream.publish("state", state, topic="state")
 
     def _collect(self) -> None:
-        self._stale |= self.cluster.dirty
-        self.cluster.dirty.clear()
+        self._stale |= self.followed.dirty
+        self.followed.dirty.clear()
 
     def _view(self, name: Collection) -> Any:
         if name == "coordinator":
             return self.status()
-        view = _VIEWS[name](self.cluster)
-        while self.cluster.unshown:
-            self.aside.note("cluster lists", *self.cluster.unshown.popitem())
+        view = _VIEWS[name](self.followed)
+        while self.followed.unshown:
+            self.aside.note("cluster lists", *self.followed.unshown.popitem())
         return view
