@@ -327,7 +327,7 @@ def test_no_door_checks_rights_by_itself() -> None:
     """Tokens, secrets and users are compared in strata/trust, and doors ask its table. The REST guard speaks of tokens
     where a browser signs in; the ranks' meeting is no server's door."""
     words = re.compile(r"compare_digest|SO_PEERCRED|Unauthenticated\(")
-    allowed = ("strata.trust", "strata.observatory.http.auth", "strata.errors", "strata.worker.meeting")
+    allowed = ("strata.trust", "strata.observatory.http.auth", "strata.errors", "strata.worker.collective.meeting")
     sources = {module.name: module.path.read_text(encoding="utf-8") for module in modules().values()}
     asking = {name for name, text in sources.items() if words.search(text)}
     assert not [name for name in asking if not modules()[name].is_in(*allowed)], "ask strata/trust/table.py instead"

@@ -2,6 +2,7 @@
 first, then torchrun's, Slurm's and Kubernetes', else it is alone.
 """
 
+import hashlib
 import json
 import os
 import secrets
@@ -10,10 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from strata.client.channel import known_token
 from strata.config import Settings, load_settings
 from strata.errors import InvalidConfig
+from strata.trust.proofs import SECRET_VARIABLE
 
-__all__ = ["Place", "checkpoint_path", "find_place"]
+__all__ = ["Place", "checkpoint_path", "find_place", "gang_address", "gang_secret"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,3 +120,16 @@ def checkpoint_path(place: Place) -> str:
             raise InvalidConfig("STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set")
         return f"s3://{settings.checkpoint_bucket}/{name}"
     return f"{settings.checkpoint_bucket or place.data_dir / 'checkpoints'}/{name}"
+
+
+def gang_address() -> tuple[str, int]:
+    """Where rank 0 hosts `run.gang`: MASTER_ADDR, on a port of its own, for MASTER_PORT belongs to the training
+    framework. Another launcher names no such port: there it is the one after MASTER_PORT."""
+    port = int(os.environ.get("STRATA_GANG_PORT", "0")) or int(os.environ.get("MASTER_PORT", "0")) + 1
+    return os.environ.get("MASTER_ADDR", "127.0.0.1"), port
+
+
+def gang_secret(place: Place) -> bytes:
+    """Ranks of one attempt share it; a rank of another attempt, or another user's process, is turned away."""
+    known = os.environ.get(SECRET_VARIABLE) or known_token(place.settings)
+    return hashlib.sha256(f"{known}/{place.task_id or place.group}/{place.attempt}".encode()).digest()

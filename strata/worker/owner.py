@@ -11,9 +11,9 @@ from strata.checkpoint.commit import CommitCoordinator
 from strata.checkpoint.store_commit import StoreCommit
 from strata.client.checkpoints import CheckpointsClient
 from strata.storage.base import ObjectStore
+from strata.worker.collective.gang import Gang
 from strata.worker.commit import CoordinatorCommit
 from strata.worker.environment import Place
-from strata.worker.gang import Gang
 from strata.worker.reporter import Reporter
 from strata.worker.session import Session
 

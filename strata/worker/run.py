@@ -29,10 +29,10 @@ from strata.logs import set_up_rank_logging
 from strata.types.barriers import BarrierPolicy, BarrierResult
 from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
+from strata.worker.collective.gang import Gang
 from strata.worker.ending import Ending
-from strata.worker.environment import Place, checkpoint_path, find_place
+from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret
 from strata.worker.excepthook import watch_for_dead_peers
-from strata.worker.gang import Gang
 from strata.worker.owner import RunOwner
 from strata.worker.plan import WorkerPlan
 from strata.worker.points import Unfit, shown, whole_step
@@ -155,7 +155,7 @@ class Run:
     @cached_property
     def gang(self) -> Gang:
         """Sums over all ranks, for scripts without a framework of their own. Collective: all ranks ask for it."""
-        return Gang(self.place)
+        return Gang(self.rank, self.world_size, gang_address(), gang_secret(self.place))
 
     def finish(self, exit_code: int = 0, *, reason: str = "", timeout_s: float = 10.0) -> bool:
         """Says how the run ended and delivers what is left; says whether all was delivered. May be called again."""

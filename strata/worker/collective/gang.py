@@ -1,11 +1,8 @@
 """The ranks of a task as one group: sums over all of them, in rank order, so that every run gives the same bits.
 
-Rank 0 listens at MASTER_ADDR on a port of the gang's own: MASTER_PORT belongs to the training framework. Only raw bytes
-cross the wire, never pickles. A peer that dies is noticed at once by everybody who waits for it.
+Only raw bytes cross the wire, never pickles. A peer that dies is noticed at once by everybody who waits for it.
 """
 
-import hashlib
-import os
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -13,11 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strata.client.channel import known_token
 from strata.errors import PeerLost
-from strata.trust.proofs import SECRET_VARIABLE
-from strata.worker.environment import Place
-from strata.worker.meeting import Address, dial, gather
+from strata.worker.collective.meeting import Address, dial, gather
 
 __all__ = ["Gang"]
 
@@ -25,15 +19,12 @@ __all__ = ["Gang"]
 class Gang:
     """`sum` and `gather` are collective: every rank calls them in the same order."""
 
-    def __init__(self, place: Place) -> None:
-        self.rank = place.rank
-        self.world_size = place.world_size
+    def __init__(self, rank: int, world_size: int, address: Address, secret: bytes) -> None:
+        self.rank = rank
+        self.world_size = world_size
         self._peers: dict[int, Connection[Any, Any]] = {}
-        if self.world_size > 1:
-            address, secret = _address(), _secret(place)
-            self._peers = (
-                {0: dial(address, self.rank, secret)} if self.rank else gather(address, self.world_size, secret)
-            )
+        if world_size > 1:
+            self._peers = {0: dial(address, rank, secret)} if rank else gather(address, world_size, secret)
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The element-wise sum over all ranks, added in rank order."""
@@ -72,15 +63,3 @@ class Gang:
             return action(self._peers[rank])
         except (EOFError, OSError) as error:
             raise PeerLost(f"rank {rank} is gone ({type(error).__name__})") from None
-
-
-def _address() -> Address:
-    """Under another launcher, which names no port for the gang, the one after MASTER_PORT."""
-    port = int(os.environ.get("STRATA_GANG_PORT", "0")) or int(os.environ.get("MASTER_PORT", "0")) + 1
-    return os.environ.get("MASTER_ADDR", "127.0.0.1"), port
-
-
-def _secret(place: Place) -> bytes:
-    """Ranks of one attempt share it; a rank of another attempt, or another user's process, is turned away."""
-    known = os.environ.get(SECRET_VARIABLE) or known_token(place.settings)
-    return hashlib.sha256(f"{known}/{place.task_id or place.group}/{place.attempt}".encode()).digest()

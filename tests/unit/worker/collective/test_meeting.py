@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from strata.errors import PeerLost
-from strata.worker.meeting import Address, dial, gather
+from strata.worker.collective.meeting import Address, dial, gather
 
 _SECRET = b"of this attempt"
 
