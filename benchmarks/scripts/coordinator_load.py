@@ -3,8 +3,8 @@
 Modes: `beats` (ping-pong heartbeats, one stream per connection), `barrier` (ranks that meet again and again, each with
 the client that `run.barrier` uses, straight to the coordinator), `agents` (the same with eight ranks behind each agent:
 one host with the relay of `strata agent` and real ranks, the messages of the others ready-made), `all_agents` (every
-host is such a one, all of them on these cores), `hosts` (for the floor: one message per host and round), `register`
-(durable registrations), `idle` (one beat a second).
+host is such a one, all of them on these cores), `bare` (for the floor: ready-made messages alone), `register` (durable
+registrations), `idle` (one beat a second).
 """
 
 import asyncio
@@ -33,6 +33,7 @@ from strata.protocol.generated import ranks_pb2 as rk
 
 BEATS = header_block("/coordinator.Coordinator/StreamHeartbeats")
 REGISTER = header_block("/coordinator.Coordinator/RegisterWorker")
+ROUNDS = 100
 RANKS_PER_AGENT = 8
 TIES = 0x2A  # the first byte of a CoordinatorMessage that carries some
 
@@ -234,8 +235,9 @@ class Load:
         if payload[0] == TIES and self._due > 0:  # not the welcomes of its ranks, nor what is to run there
             self.on_message(connection, payload)
 
-    async def _meet(self, ties: list[Tie], ready: Sequence[Connection] = (), rounds: int = 100) -> dict[str, float]:
+    async def _meet(self, ties: list[Tie], ready: Sequence[Connection] = ()) -> dict[str, float]:
         """`ready` are the connections of hosts that send a whole round of their ranks as one message, before ours."""
+        num_ranks = len(ties) + len(ready) * RANKS_PER_AGENT
         running = []
         for start in range(0, len(ties), 50):
             batch = ties[start : start + 50]
@@ -265,31 +267,33 @@ class Load:
             """Everybody was released, each with a place of its own."""
             others = [ag.CoordinatorMessage.FromString(payload).ties.frames for payload in self.payloads if payload]
             told = [rk.RankNews.FromString(frame.payload).result.response for frames in others for frame in frames]
-            expected = len(ties) + len(ready) * RANKS_PER_AGENT
             found = sorted([*places, *(response.arrival_order for response in told)])
-            assert self.floor or found == list(range(1, expected + 1)), f"{len(found)} of {expected}"
+            assert found == list(range(1, num_ranks + 1)), f"{len(found)} of {num_ranks}"
 
         async def between() -> None:
             _send_all(ready, [ag.AgentMessage(beat=ag.AgentBeat(sequence=1)).SerializeToString()] * len(ready))
 
-        taken = await self._time_rounds(len(ties) + len(ready), rounds, prepare, check, between)
+        taken = await self._time_rounds(len(ties) + len(ready), num_ranks, prepare, check, between)
         for task in running:
             task.cancel()
         await asyncio.wait(running)
         return taken
 
-    async def hosts(self, number: int, rounds: int = 100) -> dict[str, float]:
+    async def bare(self, number: int, ranks: int) -> dict[str, float]:
+        """The floor's barrier: so many connections, each with the same message again and again."""
         connections = await connect_all(self.address, number, self.on_message)
-        message = rk.RankWords(arrivals=[arrival(0, 0, "r")] * RANKS_PER_AGENT).SerializeToString()
+        message = rk.RankWords(arrivals=[arrival(0, 0, "r")] * ranks).SerializeToString()
         for connection in connections:
             connection.open(BEATS)
         send = partial(_send_all, connections, [message] * number)
-        return await self._time_rounds(number, rounds, lambda step: send, lambda: None, lambda: asyncio.sleep(0))
+        return await self._time_rounds(
+            number, number * ranks, lambda step: send, lambda: None, lambda: asyncio.sleep(0)
+        )
 
     async def _time_rounds(
         self,
         number: int,
-        rounds: int,
+        ranks: int,
         prepare: Callable[[int], Callable[[], None]],
         check: Callable[[], None],
         between: Callable[[], Awaitable[None]],
@@ -298,7 +302,7 @@ class Load:
         are ready-made messages beat between the rounds, one in a second."""
         taken: list[float] = []
         before, beaten_at = cpu_s(self.pid), time.monotonic()
-        for step in range(rounds + 3):
+        for step in range(ROUNDS + 3):
             send = prepare(step)
             self.expect(number)
             send()
@@ -311,7 +315,7 @@ class Load:
             if time.monotonic() - beaten_at > 1.0:
                 beaten_at = time.monotonic()
                 await between()
-        arrivals = number * (rounds + 3)
+        arrivals = ranks * (ROUNDS + 3)
         return {
             "p50_s": statistics.median(taken),
             "p99_s": statistics.quantiles(taken, n=100)[98],

@@ -12,7 +12,7 @@ import uvloop
 
 from benchmarks.scripts.grpc_wire import data_frame
 
-BARRIER = b"\x22"  # field 4 of AgentMessage: the first byte of an arrival
+BARRIER = b"\x22"  # field 4 of RankWords: the first byte of an arrival
 
 
 class Floor(asyncio.Protocol):

@@ -103,6 +103,7 @@ class _Session:
     def _on_message(self, message: ag.AgentMessage) -> None:
         match message.WhichOneof("message"):
             case "ties":
+                self._coordinator.meter.count("Tie", len(message.ties.frames))
                 for frame in message.ties.frames:
                     self._on_frame(frame)
             case "beat":

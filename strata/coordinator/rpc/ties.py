@@ -50,8 +50,13 @@ class Ties(rk_grpc.RanksServicer):
             context.end(to_status(error), to_text(error), to_trailers(error))
 
         tie = RankTie(self, admit, context.send_bytes, end)
+
+        def hear(words: rk.RankWords) -> None:
+            self.coordinator.meter.count("Tie")
+            tie.hear(words)
+
         try:
-            await context.listen(tie.hear)
+            await context.listen(hear)
             tie.close()
         except StrataError as error:
             tie.close()
@@ -170,7 +175,6 @@ class RankTie:
         self._end(error)
 
     def _greet(self, words: rk.RankWords) -> None:
-        self._coordinator.meter.count("Tie")
         hello = words.hello
         if not hello.worker_id:
             raise InvalidArgument("a rank's first message must have its hello")
@@ -184,7 +188,6 @@ class RankTie:
             self._acknowledge(0)
 
     def _on_beat(self, words: rk.RankWords) -> None:
-        self._coordinator.meter.count("Tie.beat")
         beat = words.beat
         beat.worker_id, beat.incarnation = self._worker.worker_id, self._worker.incarnation
         take_beat(self._state, beat, self._coordinator.now())
@@ -199,7 +202,6 @@ class RankTie:
     # --- barriers
 
     def _on_arrival(self, request: pb.BarrierRequest) -> None:
-        self._coordinator.meter.count("Tie.barrier")
         if request.worker_id != self._worker.worker_id:
             raise PermissionDenied(f"worker {self._worker.worker_id} cannot arrive as {request.worker_id[:80]!r}")
         if request.request_id in self._waiters:
