@@ -95,11 +95,13 @@ class TieThread:
             self._thread.join(_CLOSE_S)
 
     def forget(self) -> None:
-        """For a forked child, to which this copy of the parent's socket is of no use: while it were open, nobody could
-        see the parent's end."""
+        """For a forked child: while its copy of the parent's socket is open, nobody sees the parent's end. Its number
+        stays taken, because an object still takes it for its own."""
         number = self._tie.fileno
         if number is not None and number >= 0:
-            os.close(number)
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, number)
+            os.close(nothing)
 
     def _soon(self, call: Callable[[], object]) -> None:
         try:

@@ -1,0 +1,88 @@
+"""The relay between ranks and the agent's stream, with real sockets: it carries bytes, holds ranks while there is no
+coordinator, and lets go of them when it is lost.
+"""
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from strata.agent.relay import Relay
+from strata.client.stream import UNIX, open_stream
+from strata.errors import CoordinatorUnavailable
+from strata.grpcserver.client_stream import ClientStream
+from strata.protocol.generated import agents_pb2 as ag
+
+
+class Host:
+    def __init__(self, relay: Relay, path: Path) -> None:
+        self.relay = relay
+        self.path = path
+        self.said: asyncio.Queue[ag.AgentMessage] = asyncio.Queue()
+
+    async def rank(self) -> tuple[ClientStream, "asyncio.Queue[bytes]"]:
+        heard: asyncio.Queue[bytes] = asyncio.Queue()
+        stream = await open_stream(f"{UNIX}{self.path}", "/strata.ranks.Ranks/Tie", "", heard.put_nowait)
+        return stream, heard
+
+    async def next(self) -> list[tuple[int, bytes, bool]]:
+        message = await asyncio.wait_for(self.said.get(), 20)
+        return [(frame.tie, frame.payload, frame.ended) for frame in message.ties.frames]
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    folder = tmp_path / ("long" * 40)  # a socket's name has room for 107 bytes
+    folder.mkdir()
+    relay = Relay()
+    await relay.start(folder / "ranks.sock")
+    yield Host(relay, folder / "ranks.sock")
+    await relay.stop()
+
+
+async def test_only_its_own_user_may_connect(host: Host) -> None:
+    assert stat.S_IMODE(host.path.stat().st_mode) == 0o600
+
+
+async def test_a_rank_is_held_until_there_is_a_coordinator_and_then_carried(host: Host) -> None:
+    stream, heard = await host.rank()
+    stream.send(b"hello")
+    host.relay.attach(host.said.put_nowait)
+    assert await host.next() == [(1, b"hello", False)]
+    host.relay.on_frames(
+        ag.TieFrames(frames=[ag.TieFrame(tie=1, payload=b"welcome"), ag.TieFrame(tie=9, payload=b"x")])
+    )
+    assert await asyncio.wait_for(heard.get(), 20) == b"welcome"
+    stream.abort()
+    assert await host.next() == [(1, b"", True)]
+
+
+async def test_a_refusal_reaches_the_rank_as_the_end_of_its_stream(host: Host) -> None:
+    host.relay.attach(host.said.put_nowait)
+    stream, _ = await host.rank()
+    stream.send(b"hello")
+    await host.next()
+    end = ag.TieFrame(tie=1, ended=True, error_code="fenced", error_message="it is over")
+    host.relay.on_frames(ag.TieFrames(frames=[end]))
+    status = await asyncio.wait_for(stream.ended, 20)
+    assert (status.code(), status.details()) == (grpc.StatusCode.FAILED_PRECONDITION, "it is over")
+    stream.abort()
+
+
+async def test_a_lost_coordinator_lets_go_of_every_rank(host: Host) -> None:
+    host.relay.attach(host.said.put_nowait)
+    stream, _ = await host.rank()
+    stream.send(b"hello")
+    await host.next()
+    host.relay.detach()
+    assert (await asyncio.wait_for(stream.ended, 20)).code() is grpc.StatusCode.UNAVAILABLE
+    stream.abort()
+    assert host.said.empty()
+
+
+async def test_without_an_agent_nobody_answers(tmp_path: Path) -> None:
+    with pytest.raises(CoordinatorUnavailable, match="nobody answers"):
+        await open_stream(f"{UNIX}{tmp_path}/none.sock", "/x", "", lambda payload: None)
