@@ -1,8 +1,9 @@
 """How a barrier ended, as a record."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from strata.cluster.events import BarrierBroke, BarrierReleased
+from strata.cluster.plain import shared
 
 __all__ = ["BarrierEnd", "barrier_key", "ended_barrier"]
 
@@ -35,17 +36,6 @@ def barrier_key(task_id: str, barrier_id: str, step: int, number: int) -> str:
 
 
 def ended_barrier(event: BarrierReleased | BarrierBroke) -> BarrierEnd:
-    ended = BarrierEnd(
-        task_id=event.task_id,
-        barrier_id=event.barrier_id,
-        step=event.step,
-        round=event.round,
-        generation=event.generation,
-        arrived=len(event.worker_ids),
-        total=len(event.worker_ids),
-        created_at=event.created_at,
-        ended_at=event.at,
-    )
-    if isinstance(event, BarrierReleased):
-        return ended
-    return replace(ended, broken=True, total=event.total, missing=event.missing, reason=event.reason)
+    arrived = len(event.worker_ids)
+    told = {"total": arrived, **shared(BarrierEnd, event)}
+    return BarrierEnd(**told, arrived=arrived, ended_at=event.at, broken=isinstance(event, BarrierBroke))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from strata.cluster import events as e
+from strata.cluster.plain import shared
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
 
 __all__ = ["KEEP_CHECKPOINTS", "KEEP_REMOVED", "CheckpointRecords", "committed_checkpoint"]
@@ -50,7 +51,8 @@ class CheckpointRecords:
     def evolve(self, event: e.Event) -> None:
         match event:
             case e.CheckpointBegun():
-                self._begin(event)
+                self.attempts[event.attempt] = event.checkpoint_id
+                self.keep(_info(event, CheckpointStatus.IN_PROGRESS))
             case e.CheckpointVoted():
                 record = self._of_attempt(event.attempt)
                 if record is not None:
@@ -95,34 +97,11 @@ class CheckpointRecords:
     def _of_attempt(self, attempt: str) -> CheckpointInfo | None:
         return self.records.get(self.attempts.get(attempt, ""))
 
-    def _begin(self, event: e.CheckpointBegun) -> None:
-        self.attempts[event.attempt] = event.checkpoint_id
-        self.keep(
-            CheckpointInfo(
-                id=event.checkpoint_id,
-                step=event.step,
-                epoch=event.epoch,
-                path=event.storage_path,
-                size_bytes=0,
-                created_at=event.at,
-                status=CheckpointStatus.IN_PROGRESS,
-                worker_id=event.worker_id,
-                task_id=event.task_id or None,
-            )
-        )
-
 
 def committed_checkpoint(event: e.CheckpointCommitted) -> CheckpointInfo:
-    return CheckpointInfo(
-        id=event.checkpoint_id,
-        step=event.step,
-        epoch=event.epoch,
-        path=event.storage_path,
-        size_bytes=event.size_bytes,
-        created_at=event.at,
-        status=CheckpointStatus.COMPLETED,
-        worker_id=event.worker_id,
-        task_id=event.task_id or None,
-        duration_s=event.duration_s,
-        metadata=event.metadata,
-    )
+    return _info(event, CheckpointStatus.COMPLETED)
+
+
+def _info(event: e.CheckpointBegun | e.CheckpointCommitted, status: CheckpointStatus) -> CheckpointInfo:
+    told = {"size_bytes": 0, **shared(CheckpointInfo, event), "task_id": event.task_id or None}
+    return CheckpointInfo(id=event.checkpoint_id, path=event.storage_path, created_at=event.at, status=status, **told)

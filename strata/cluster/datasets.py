@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from strata.cluster.events import DatasetRegistered
+from strata.cluster.plain import shared
 from strata.types.datasets import DataFile, DatasetSpec
 
 __all__ = ["Dataset", "registered_dataset"]
@@ -17,16 +18,6 @@ class Dataset:
 
 
 def registered_dataset(event: DatasetRegistered) -> Dataset:
-    files = zip(event.file_paths, event.file_samples, strict=True)
-    spec = DatasetSpec(
-        dataset_id=event.dataset_id,
-        path=event.path,
-        format=event.format,
-        total_samples=event.total_samples,
-        shard_size=event.shard_size,
-        shuffle=event.shuffle,
-        seed=event.seed,
-        metadata=event.metadata,
-        files=tuple(DataFile(path=path, num_samples=num_samples) for path, num_samples in files),
-    )
-    return Dataset(spec=spec, registered_at=event.at)
+    pairs = zip(event.file_paths, event.file_samples, strict=True)
+    files = tuple(DataFile(path=path, num_samples=num_samples) for path, num_samples in pairs)
+    return Dataset(spec=DatasetSpec(**shared(DatasetSpec, event), files=files), registered_at=event.at)

@@ -11,6 +11,7 @@ from strata.cluster.barriers import BarrierEnd, ended_barrier
 from strata.cluster.checkpoints import CheckpointRecords
 from strata.cluster.datasets import Dataset, registered_dataset
 from strata.cluster.members import Agent, Group, Worker
+from strata.cluster.plain import shared
 from strata.cluster.queues import QueueRecords
 from strata.cluster.tasks import Task, changed_task, submitted_task
 from strata.types.workers import MemberState
@@ -48,7 +49,7 @@ class Cluster:
             case e.MembersLost():
                 self._lose(event)
             case e.AgentJoined():
-                self.agents[event.agent_id] = _agent(event)
+                self.agents[event.agent_id] = Agent(**shared(Agent, event), joined_at=event.at)
             case e.AgentLost():
                 agent = self.agents.get(event.agent_id)
                 if agent is not None:
@@ -75,19 +76,7 @@ class Cluster:
 
     def _join(self, event: e.WorkerJoined) -> None:
         self.groups[event.task_id] = replace(self.world(event.task_id), generation=event.generation)
-        self.workers[event.worker_id] = Worker(
-            worker_id=event.worker_id,
-            task_id=event.task_id,
-            incarnation=event.incarnation,
-            rank=event.rank,
-            hostname=event.hostname,
-            port=event.port,
-            gpu_count=event.gpu_count,
-            memory_bytes=event.memory_bytes,
-            agent_id=event.agent_id,
-            metadata=event.metadata,
-            joined_at=event.at,
-        )
+        self.workers[event.worker_id] = Worker(**shared(Worker, event), joined_at=event.at)
 
     def _lose(self, event: e.MembersLost) -> None:
         group = self.world(event.task_id)
@@ -108,21 +97,6 @@ class Cluster:
         self.barriers[ended.key] = ended
         if len(self.barriers) > KEEP_BARRIERS:
             del self.barriers[next(iter(self.barriers))]
-
-
-def _agent(event: e.AgentJoined) -> Agent:
-    return Agent(
-        agent_id=event.agent_id,
-        incarnation=event.incarnation,
-        hostname=event.hostname,
-        address=event.address,
-        slots=event.slots,
-        gpu_count=event.gpu_count,
-        memory_bytes=event.memory_bytes,
-        version=event.version,
-        joined_at=event.at,
-        launcher=event.launcher,
-    )
 
 
 def _gone(*, left: bool) -> MemberState:

@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-__all__ = ["from_plain", "to_plain"]
+__all__ = ["from_plain", "shared", "to_plain"]
 
 _Record = TypeVar("_Record")
 
@@ -32,6 +32,13 @@ def from_plain(cls: type[_Record], values: Mapping[str, Any]) -> _Record:
         field.name: field.read(values[field.name]) for field in _fields(cls) if field.needed or field.name in values
     }
     return cls(**given)
+
+
+def shared(cls: type[Any], source: object) -> dict[str, Any]:
+    """What `source` says in fields that `cls` has by the same name: a request becomes an event, and an event a record,
+    without a list of fields in between."""
+    names = [field.name for field in _fields(cls)]
+    return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
 
 def _plain(value: Any) -> Any:

@@ -1,9 +1,10 @@
 """A task as a record: what was asked, where it stands, which attempt, and why. The values of its env are not here."""
 
 import json
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 from strata.cluster.events import TaskChanged, TaskSubmitted
+from strata.cluster.plain import shared
 from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus, mask_env
 
 __all__ = ["Task", "changed_task", "submitted_task"]
@@ -25,18 +26,9 @@ class Task:
 
 
 def submitted_task(event: TaskSubmitted) -> Task:
-    spec = TaskSpec(
-        name=event.name,
-        type=event.type,
-        dataset_id=event.dataset_id,
-        worker_count=event.worker_count,
-        config=json.loads(event.config_json) if event.config_json else {},
-        entrypoint=event.entrypoint,
-        env=mask_env(event.env),  # an older journal holds the values
-        launcher=event.launcher,
-        max_restarts=event.max_restarts,
-        working_dir=event.working_dir,
-    )
+    config = json.loads(event.config_json) if event.config_json else {}
+    env = mask_env(event.env)  # an older journal holds the values
+    spec = TaskSpec(**{**shared(TaskSpec, event), "config": config, "env": env})
     return Task(task_id=event.task_id, spec=spec, submitted_at=event.at)
 
 
@@ -48,7 +40,7 @@ def changed_task(task: Task, event: TaskChanged) -> Task:
         status=status,
         attempt=event.attempt,
         reason=event.reason,
-        course=TaskCourse(**{item.name: getattr(event, item.name) for item in fields(TaskCourse)}),
+        course=TaskCourse(**shared(TaskCourse, event)),
         started_at=event.at if starts else task.started_at,
         completed_at=event.at if status.final else None,
     )

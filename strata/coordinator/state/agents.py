@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from strata.cluster.events import AgentJoined, AgentLost
 from strata.cluster.members import Agent
 from strata.cluster.model import Cluster
+from strata.cluster.plain import shared
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.pulses import Pulses
 from strata.errors import Fenced
@@ -31,18 +32,7 @@ class Agents:
         known = self.agents.get(spec.agent_id)
         if known is not None and known.alive and known.incarnation == spec.incarnation:
             return None
-        return AgentJoined(
-            agent_id=spec.agent_id,
-            incarnation=spec.incarnation,
-            hostname=spec.hostname,
-            address=spec.address,
-            slots=spec.slots,
-            gpu_count=spec.gpu_count,
-            memory_bytes=spec.memory_bytes,
-            version=spec.version,
-            launcher=spec.launcher,
-            at=now.wall,
-        )
+        return AgentJoined(**shared(AgentJoined, spec), at=now.wall)
 
     def plan_loss(self, agent_id: str, reason: str, now: Now, *, left: bool = False) -> AgentLost | None:
         known = self.agents.get(agent_id)

@@ -20,6 +20,7 @@ from strata.cluster.events import (
 )
 from strata.cluster.members import Worker
 from strata.cluster.model import Cluster
+from strata.cluster.plain import shared
 from strata.coordinator.state.attempts import Attempt, Verdict, Vote, dump_attempt, load_attempt
 from strata.coordinator.state.commands import NotifyCheckpoint
 from strata.coordinator.state.membership import Membership
@@ -73,18 +74,12 @@ class Checkpoints:
             known = self._cluster.checkpoints.find(told.checkpoint_id, told.storage_path)
             own = known is not None and (known.task_id or "") == worker.task_id
             return self.plan_verified(known, told.metadata.get("damage", ""), now) if known and own else None
+        check_name("checkpoint_id", told.checkpoint_id)
         return CheckpointCommitted(
-            checkpoint_id=check_name("checkpoint_id", told.checkpoint_id),
+            **{**shared(CheckpointCommitted, told), "metadata": dict(told.metadata)},
             task_id=worker.task_id,
             attempt="",
             worker_id=worker.worker_id,
-            step=told.step,
-            epoch=told.epoch,
-            storage_path=told.storage_path,
-            size_bytes=told.size_bytes,
-            type=told.type,
-            duration_s=told.duration_s,
-            metadata=dict(told.metadata),
             at=now.wall,
         )
 
@@ -141,14 +136,7 @@ class Checkpoints:
             if earlier.manifest_hash != vote.manifest_hash:
                 raise Refused(f"rank {rank} has voted in attempt {attempt} with another manifest")
             return None
-        return CheckpointVoted(
-            attempt=attempt,
-            rank=rank,
-            manifest_key=vote.manifest_key,
-            manifest_hash=vote.manifest_hash,
-            size_bytes=vote.size_bytes,
-            duration_s=vote.duration_s,
-        )
+        return CheckpointVoted(attempt=attempt, rank=rank, **shared(CheckpointVoted, vote))
 
     def plan_prepared(self, attempt: str) -> CheckpointPrepared | None:
         """When every vote is in: the lowest live rank writes COMMIT.json."""
@@ -170,17 +158,12 @@ class Checkpoints:
         if known.unvoted():
             self._raise_if_aborted(known)
             raise Refused(f"attempt {attempt} cannot be committed, ranks {list(known.unvoted())} have not voted")
+        votes = known.votes.values()
         return CheckpointCommitted(
-            checkpoint_id=known.checkpoint_id,
-            task_id=known.task_id,
-            attempt=attempt,
-            worker_id=worker.worker_id,
-            step=known.step,
-            epoch=known.epoch,
-            storage_path=known.storage_path,
-            size_bytes=sum(vote.size_bytes for vote in known.votes.values()),
+            **{**shared(CheckpointCommitted, known), "worker_id": worker.worker_id},
+            size_bytes=sum(vote.size_bytes for vote in votes),
             type=0,
-            duration_s=max(vote.duration_s for vote in known.votes.values()),
+            duration_s=max(vote.duration_s for vote in votes),
             metadata=metadata,
             at=now.wall,
         )
@@ -253,16 +236,7 @@ class Checkpoints:
     def on_begun(self, event: CheckpointBegun, now: Now) -> None:
         self._begun += 1
         self.attempts[event.attempt] = Attempt(
-            attempt=event.attempt,
-            checkpoint_id=event.checkpoint_id,
-            task_id=event.task_id,
-            step=event.step,
-            epoch=event.epoch,
-            generation=event.generation,
-            ranks=event.ranks,
-            storage_path=event.storage_path,
-            deadline_s=event.deadline_s,
-            worker_id=event.worker_id,
+            **shared(Attempt, event),
             begun_at=event.at,
             deadline=now.monotonic + event.deadline_s,
             committer=min(event.ranks),
@@ -273,12 +247,7 @@ class Checkpoints:
 
     def on_voted(self, event: CheckpointVoted) -> None:
         attempt = self.attempts[event.attempt]
-        attempt.votes[event.rank] = Vote(
-            manifest_key=event.manifest_key,
-            manifest_hash=event.manifest_hash,
-            size_bytes=event.size_bytes,
-            duration_s=event.duration_s,
-        )
+        attempt.votes[event.rank] = Vote(**shared(Vote, event))
 
     def on_prepared(self, event: CheckpointPrepared, now: Now) -> None:
         attempt = self.attempts[event.attempt]

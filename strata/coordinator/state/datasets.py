@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from strata.cluster.events import DatasetAttached, DatasetRegistered, ShardsRebalanced
 from strata.cluster.members import Worker
 from strata.cluster.model import Cluster
+from strata.cluster.plain import shared
 from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, InvalidArgument, UnknownDataset
@@ -112,14 +113,7 @@ class Datasets:
                 hint="Register changed data under a new dataset_id.",
             )
         return DatasetRegistered(
-            dataset_id=spec.dataset_id,
-            path=spec.path,
-            format=spec.format,
-            total_samples=spec.total_samples,
-            shard_size=spec.shard_size,
-            shuffle=spec.shuffle,
-            seed=spec.seed,
-            metadata=dict(spec.metadata),
+            **{**shared(DatasetRegistered, spec), "metadata": dict(spec.metadata)},
             file_paths=tuple(file.path for file in spec.files),
             file_samples=tuple(file.num_samples for file in spec.files),
             at=now.wall,

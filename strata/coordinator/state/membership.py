@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from strata.cluster.events import MembersLost, WorkerJoined
 from strata.cluster.members import Group, Worker
 from strata.cluster.model import Cluster
+from strata.cluster.plain import shared
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.pulses import Pulses
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownWorker
@@ -136,20 +137,12 @@ class Membership:
         group = self._cluster.world(spec.task_id)
         rank = self._plan_rank(group, spec)
         generation = group.generation + 1
-        return WorkerJoined(
-            worker_id=spec.worker_id,
-            task_id=spec.task_id,
-            incarnation=spec.incarnation or f"plain-{generation}",
-            rank=rank,
-            generation=generation,
-            hostname=spec.hostname,
-            port=spec.port,
-            gpu_count=spec.gpu_count,
-            memory_bytes=spec.memory_bytes,
-            agent_id=spec.agent_id,
-            metadata=dict(spec.metadata),
-            at=now.wall,
-        )
+        given = {
+            "incarnation": spec.incarnation or f"plain-{generation}",
+            "rank": rank,
+            "metadata": dict(spec.metadata),
+        }
+        return WorkerJoined(**{**shared(WorkerJoined, spec), **given}, generation=generation, at=now.wall)
 
     def _plan_rank(self, group: Group, spec: WorkerSpec) -> int:
         """Its own old rank, else the rank it asks for, else the lowest that nobody alive holds."""

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 
 from strata.cluster.events import TaskChanged, TaskSubmitted
 from strata.cluster.model import Cluster
+from strata.cluster.plain import shared
 from strata.cluster.tasks import Task
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownTask
@@ -91,18 +92,10 @@ class Tasks:
         if task_id in self.tasks:
             raise Conflict(f"task {task_id!r} exists already")
         return TaskSubmitted(
+            **{**shared(TaskSubmitted, spec), "env": mask_env(spec.env)},
             task_id=task_id,
             request_id=request_id,
-            name=spec.name,
-            type=spec.type,
-            dataset_id=spec.dataset_id,
-            worker_count=spec.worker_count,
             config_json=json.dumps(dict(spec.config)),
-            entrypoint=spec.entrypoint,
-            env=mask_env(spec.env),
-            launcher=spec.launcher,
-            max_restarts=spec.max_restarts,
-            working_dir=spec.working_dir,
             at=now.wall,
         )
 
