@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import psutil
@@ -36,11 +37,11 @@ HISTORY = 10  # checkpoints before the recording begins
 
 
 class Recorder:
-    """One job from now on: every event with the time of its arrival, every answer when it was asked for."""
+    """These jobs from now on: every event with the time of its arrival, every answer when it was asked for."""
 
-    def __init__(self, cluster: Cluster, job: Demo) -> None:
+    def __init__(self, cluster: Cluster, jobs: tuple[Demo, ...]) -> None:
         self._http = cluster.endpoints["http"]
-        self._job = job
+        self._jobs = jobs
         self._events: list[tuple[int, str, str]] = []
         self._answers: dict[str, list[tuple[int, str]]] = {}
         self._started = time.time()
@@ -57,7 +58,8 @@ class Recorder:
                 killed = True
             time.sleep(min(ASK_EVERY_S, seconds - passed))
             self._ask()
-        self._keep(f"/metrics/{self._job.task_id}", "?points=200")  # large, and only asked for by who zooms in
+        for job in self._jobs:
+            self._keep(f"/metrics/{job.task_id}", "?points=200")  # large, and only asked for by who zooms in
         return {
             "started_ms": round(self._started * 1000),
             "duration_ms": round(seconds * 1000),
@@ -66,15 +68,10 @@ class Recorder:
         }
 
     def _ask(self) -> None:
-        task, dataset = self._job.task_id, self._job.dataset_id
-        paths = {
-            **dict.fromkeys(("/status", "/dashboard", "/runs", "/alerts"), ""),
-            "/logs": "?limit=1000",
-            f"/tasks/{task}/course": "",
-            f"/checkpoints/{task}": "",
-            f"/datasets/{dataset}/shards": "",
-            f"/datasets/{dataset}/preview": "?n=16",
-        }
+        paths = {**dict.fromkeys(("/status", "/dashboard", "/runs", "/alerts"), ""), "/logs": "?limit=1000"}
+        for job in self._jobs:
+            paths |= {f"/tasks/{job.task_id}/course": "", f"/checkpoints/{job.task_id}": ""}
+            paths |= {f"/datasets/{job.dataset_id}/shards": "", f"/datasets/{job.dataset_id}/preview": "?n=16"}
         for path, query in paths.items():
             self._keep(path, query)
 
@@ -94,6 +91,24 @@ class Recorder:
 
     def _offset(self) -> int:
         return max(0, round((time.time() - self._started) * 1000))
+
+
+def train(cluster: Cluster) -> tuple[Demo, Demo]:
+    """A short job that has ended, and a longer one in the midst of its work."""
+    settings, address = Settings(data_dir=cluster.folder), cluster.endpoints["grpc"]
+    short = submit_demo(settings, address, num_workers=2, epochs=1)
+    eventually("the end of the short job", lambda: is_over(cluster, short), within_s=STARTS_WITHIN_S)
+    job = submit_demo(settings, address)
+    eventually("history", lambda: len(saved(cluster, job)) >= HISTORY, within_s=STARTS_WITHIN_S)
+    return short, job
+
+
+def is_over(cluster: Cluster, job: Demo) -> bool:
+    return bool(cluster.get(f"/api/tasks/{job.task_id}")["status"] == "completed")
+
+
+def saved(cluster: Cluster, job: Demo) -> list[Any]:
+    return [one for one in cluster.get("/api/checkpoints") if one["task_id"] == job.task_id]
 
 
 def worker_pid(cluster: Cluster, job: Demo, rank: int) -> int:
@@ -120,11 +135,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with Cluster(folder, "--slots", "6") as cluster:
-            job = submit_demo(Settings(data_dir=folder), cluster.endpoints["grpc"], epochs=10_000)
-            eventually(
-                "some history", lambda: len(cluster.get("/api/checkpoints")) >= HISTORY, within_s=STARTS_WITHIN_S
-            )
-            recording = Recorder(cluster, job).record(options.seconds, worker_pid(cluster, job, 2))
+            short, job = train(cluster)
+            recording = Recorder(cluster, (short, job)).record(options.seconds, worker_pid(cluster, job, 2))
         text = anonymous(json.dumps(recording, separators=(",", ":")), folder)
     options.out.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
     sys.stdout.write(f"{options.out}: {options.out.stat().st_size:,} bytes, {len(text):,} unpacked\n")

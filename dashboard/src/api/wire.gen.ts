@@ -433,7 +433,7 @@ export interface RunMetrics {
   series: RunSeries[];
 }
 
-/** A series without its number. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a point stands for. */
+/** A series and its points. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a point stands for. */
 export interface RunSeries {
   metric: string;
   host: string;
@@ -527,10 +527,8 @@ export interface Snapshot {
   omitted_runs: string[];
 }
 
-/** A series with its number in the stream's epoch, and its points. */
+/** The same with its run, and its number in the stream's epoch. */
 export interface SnapshotSeries {
-  id: number;
-  run_id: string;
   metric: string;
   host: string;
   rank: number;
@@ -544,6 +542,8 @@ export interface SnapshotSeries {
   bad: number[];
   total_points: number;
   nan_count: number;
+  id: number;
+  run_id: string;
 }
 
 /** Places in the spool that were acknowledged and can be read no more. */

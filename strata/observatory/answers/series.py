@@ -29,8 +29,8 @@ else:  # what they are once they are JSON: NaN and Inf have become null
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSeries:
-    """A series without its number. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a
-    point stands for."""
+    """A series and its points. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a point
+    stands for."""
 
     metric: str
     host: str
@@ -48,24 +48,11 @@ class RunSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotSeries:
-    """A series with its number in the stream's epoch, and its points."""
+class SnapshotSeries(RunSeries):
+    """The same with its run, and its number in the stream's epoch."""
 
     id: int
     run_id: str
-    metric: str
-    host: str
-    rank: int
-    device: int
-    unit: str
-    steps: Ints
-    times: Ints
-    values: Floats
-    min: Floats
-    max: Floats
-    bad: Ints
-    total_points: int
-    nan_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.support.described import the_api
 from tests.support.waiting import eventually
 
 _STOP_S = 90.0  # it ends itself, by force if need be, after 15
@@ -102,7 +103,9 @@ class ObservatoryProcess:
     def get(self, path: str, **params: Any) -> Any:
         response = httpx.get(f"{self.http}{path}", params=params, timeout=60)
         response.raise_for_status()
-        return response.json()
+        body = response.json()
+        the_api().check_answer(path, body)
+        return body
 
     def post(self, path: str, body: Any) -> httpx.Response:
         return httpx.post(f"{self.http}{path}", json=body, timeout=60)

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from tests.support.described import the_api
 from tests.support.waiting import PATIENCE
 
 
@@ -89,6 +90,7 @@ class StreamClient:
                     self.comments += 1
 
     def _take(self, name: str, body: dict[str, Any]) -> None:
+        the_api().check_event(name, body)
         self.events.append((name, body))
         self.arrived.append(time.time())
         if name == "snapshot":
