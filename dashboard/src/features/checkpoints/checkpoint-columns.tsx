@@ -7,6 +7,7 @@ import { PageLink } from "@/components/ui/page-link";
 import { StatusLabel, Tag } from "@/components/ui/status";
 import type { Column } from "@/components/ui/table";
 import { requests } from "@/data/source";
+import { explain, verdictOf } from "@/lib/checkpoints";
 import { formatAge, formatBytes, formatCount, formatDateTime, formatDuration, formatRate, UNKNOWN } from "@/lib/format";
 import { toast } from "@/stores/overlay";
 
@@ -63,10 +64,9 @@ export function checkpointColumns(now: number): Column<Checkpoint>[] {
       key: "status",
       title: "Status",
       cell: (row) => (
-        <span title={row.reason ?? ""} className="flex items-center gap-2">
+        <span title={explain(row)} className="flex items-center gap-2">
           <StatusLabel status={row.status} />
-          {row.verified && <Tag tone="ok">verified</Tag>}
-          {row.verified === false && row.status !== "failed" && <Tag tone="bad">corrupt</Tag>}
+          {row.verified !== null && <Tag tone={row.verified ? "ok" : "bad"}>{verdictOf(row)}</Tag>}
         </span>
       ),
     },

@@ -49,6 +49,7 @@ test("the last good checkpoint is of the same task, and was there at that moment
     saved(10),
     saved(20, { status: "removed" }),
     saved(30, { status: "failed" }),
+    saved(33, { verified: false }),
     saved(40),
     saved(15, { task_id: "other" }),
   ];

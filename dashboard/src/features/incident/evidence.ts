@@ -1,6 +1,7 @@
 /** What was true at one step or moment of a run, gathered from what the page already holds. */
 import type { Barrier, Checkpoint } from "@/api/wire";
 import { seriesStore } from "@/data/series-store";
+import { isGood } from "@/lib/checkpoints";
 import type { Incident } from "@/stores/overlay";
 
 export interface RankValue {
@@ -133,7 +134,7 @@ export function goodCheckpoint(
   const before = checkpoints.filter((one) => {
     const saved = one.created_at_ms;
     return (
-      (one.status === "completed" || one.status === "removed") &&
+      (isGood(one) || one.status === "removed") &&
       (one.task_id ?? null) === task &&
       (at.step === null || one.step <= at.step) &&
       (at.time === null || saved === null || saved <= at.time)

@@ -6,6 +6,7 @@ import { PageLink } from "@/components/ui/page-link";
 import { StatusLabel } from "@/components/ui/status";
 import { useNow } from "@/hooks/now";
 import { useResource } from "@/hooks/resource";
+import { verdictOf } from "@/lib/checkpoints";
 import { formatAge, formatBytes, formatCount, formatDateTime } from "@/lib/format";
 import { weightOf } from "@/lib/logs";
 import { missingText } from "@/lib/workers";
@@ -99,9 +100,7 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
               · {formatBytes(checkpoint.size)} ·{" "}
               {checkpoint.status === "removed"
                 ? `removed since${checkpoint.reason ? `: ${checkpoint.reason}` : ""}`
-                : checkpoint.verified
-                  ? "verified"
-                  : "not verified"}{" "}
+                : verdictOf(checkpoint)}{" "}
               · {formatAge(checkpoint.created_at_ms, now)}
               <span className="block font-mono break-all text-muted">{checkpoint.path}</span>
             </p>

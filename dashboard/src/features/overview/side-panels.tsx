@@ -4,6 +4,7 @@ import { PageLink } from "@/components/ui/page-link";
 import { Panel } from "@/components/ui/panel";
 import { Stat } from "@/components/ui/stat";
 import { useNow } from "@/hooks/now";
+import { verdictOf } from "@/lib/checkpoints";
 import { formatAge, formatBytes, formatCount, formatDuration, formatRate } from "@/lib/format";
 import { useAlerts } from "@/stores/alerts";
 import { useCluster } from "@/stores/cluster";
@@ -54,7 +55,7 @@ export function LastCheckpoint() {
       {newest ? (
         <div className="grid grid-cols-3 gap-3">
           <Stat label="Age" value={formatAge(newest.created_at_ms, now)} note={`step ${formatCount(newest.step)}`} />
-          <Stat label="Size" value={formatBytes(newest.size)} note={newest.verified ? "verified" : "not verified"} />
+          <Stat label="Size" value={formatBytes(newest.size)} note={verdictOf(newest)} />
           <Stat
             label="Save"
             value={formatDuration(newest.duration_s)}

@@ -1,6 +1,7 @@
-import type { Task } from "@/api/wire";
+import type { Checkpoint, Task } from "@/api/wire";
 import { Confirm } from "@/components/ui/confirm";
 import { requests } from "@/data/source";
+import { isGood } from "@/lib/checkpoints";
 import { formatCount } from "@/lib/format";
 import { useCluster } from "@/stores/cluster";
 import { toast } from "@/stores/overlay";
@@ -25,10 +26,7 @@ export function ResumeDialog({ task, onClose }: { task: Task; onClose(): void })
   );
 }
 
-function lastStep(
-  checkpoints: { task_id?: string | null; status: string; step: number }[],
-  task: string,
-): number | null {
-  const steps = checkpoints.filter((one) => one.task_id === task && one.status === "completed").map((one) => one.step);
+function lastStep(checkpoints: readonly Checkpoint[], task: string): number | null {
+  const steps = checkpoints.filter((one) => one.task_id === task && isGood(one)).map((one) => one.step);
   return steps.length > 0 ? Math.max(...steps) : null;
 }
