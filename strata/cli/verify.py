@@ -36,7 +36,7 @@ def verify(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH|ID]",
+            metavar="PATH|ID",
             help="A folder or bucket (s3://bucket/run), one checkpoint's own folder in it, or the id of one that the "
             "running cluster knows. Without it: all that the cluster knows.",
         ),
@@ -95,7 +95,7 @@ def _check_step(settings: Settings, manager: CheckpointManager, step: int, *, sh
     try:
         info = manager.show(step)
         name, path = info.id, info.path
-        with Progress(*columns, console=_console, transient=True) as progress:
+        with Progress(*columns, console=_console, transient=True, disable=not _console.is_terminal) as progress:
             bar = progress.add_task(f"step {step}", total=info.size_bytes)
             manager.verify(step, deep=not shallow, progress=lambda done, _: progress.update(bar, completed=done))
         shown = "sizes are right" if shallow else "good"

@@ -15,10 +15,10 @@ from strata.protocol.generated import control_pb2 as ct
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
 from strata.types.shown import to_shown
 
-__all__ = ["FollowedCluster", "root_of"]
+__all__ = ["CHANGES", "FollowedCluster", "root_of"]
 
-# The collections that an event may change.
-_CHANGES: dict[type[e.Event], set[str]] = {
+# The collections that an event may change; every kind of event is here.
+CHANGES: dict[type[e.Event], set[str]] = {
     e.ClusterStarted: {"coordinator"},
     e.WorkerJoined: {"workers", "tasks", "coordinator", "metrics"},
     e.MembersLost: {"workers", "tasks", "datasets", "coordinator", "metrics"},
@@ -28,6 +28,13 @@ _CHANGES: dict[type[e.Event], set[str]] = {
     e.CheckpointCommitted: {"checkpoints", "datasets", "metrics"},
     e.CheckpointAborted: {"checkpoints", "metrics"},
     e.CheckpointRemoved: {"checkpoints", "metrics"},
+    e.CheckpointVerified: {"checkpoints"},
+    e.CheckpointPrepared: set(),
+    e.DatasetAttached: set(),
+    e.ReadingAnnounced: set(),
+    e.ShardsRebalanced: set(),
+    e.AgentJoined: set(),
+    e.AgentLost: set(),
     e.BarrierReleased: {"barriers"},
     e.BarrierBroke: {"barriers"},
     e.TaskSubmitted: {"tasks"},
@@ -72,7 +79,7 @@ class FollowedCluster:
 
     def apply(self, event: e.Event) -> None:
         self.records.evolve(event)
-        self.dirty |= _CHANGES.get(type(event), set())
+        self.dirty |= CHANGES[type(event)]
         if isinstance(event, e.WorkerJoined):
             self.vitals.pop(event.worker_id, None)  # of the process before
         elif isinstance(event, e.MembersLost):
