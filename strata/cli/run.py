@@ -44,7 +44,7 @@ def run(
     name: Annotated[str | None, typer.Option("--name", help="The task's name (default: the script's).")] = None,
     dataset: Annotated[str, typer.Option("--dataset", help="A registered dataset it reads.")] = "",
     launcher: Annotated[
-        str, typer.Option("--launcher", help="Who starts the workers: local, slurm, ssh, ray.")
+        str, typer.Option("--launcher", help=f"Who starts the workers: {', '.join(LAUNCHERS)}.")
     ] = "local",
     nodes: Annotated[
         int | None, typer.Option("--nodes", min=1, help="Agents to start (default 1, or one per host).")

@@ -30,7 +30,9 @@ async def test_it_starts_empty_and_keeps_what_it_was_given(make: Open) -> None:
     owner.journal.append(records(4, 4))
     await owner.reach(4)
     owner.journal.close()
-    assert Owner(make()).stored.records == records(1, 4)
+    again = Owner(make())
+    assert again.stored.records == records(1, 4)
+    again.journal.close()
 
 
 async def test_what_is_queued_at_the_end_is_written(make: Open) -> None:
