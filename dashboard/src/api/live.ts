@@ -1,4 +1,4 @@
-/** The live source: contract §4 for requests, contract §5 for the stream. */
+/** The live source: REST for requests, one event stream for what happens. */
 import { ApiError, send, streamUrl } from "./client";
 import { makeRequests } from "./requests";
 import type { DataSource, Link, Sink } from "./source";
