@@ -30,7 +30,11 @@ def ray_head(folder: Path, cpus: int = 4) -> Iterator[str]:
     finally:
         family = psutil.Process(head.pid).children(recursive=True)
         head.send_signal(signal.SIGTERM)
-        head.wait(30)
+        try:
+            head.wait(30)
+        except subprocess.TimeoutExpired:  # on a busy machine it takes its time
+            head.kill()
+            head.wait()
         _, alive = psutil.wait_procs(family, 10)
         for process in alive:  # `ray stop` would end every Ray of this machine
             process.kill()

@@ -2,17 +2,16 @@ import { type FormEvent, useState } from "react";
 import { Button } from "@/components/ui/button";
 import { describe } from "@/components/ui/confirm";
 import { Dialog } from "@/components/ui/dialog";
-import { Field, Input, Select } from "@/components/ui/input";
+import { Field, Input } from "@/components/ui/input";
 import { requests } from "@/data/source";
 import { toast } from "@/stores/overlay";
 
-const FORMATS = ["parquet", "jsonl", "csv", "tar", "npy", "mds"];
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 export function RegisterDialog({ onClose }: { onClose(): void }) {
   const [id, setId] = useState("");
   const [path, setPath] = useState("");
-  const [format, setFormat] = useState("parquet");
+  const [format, setFormat] = useState("");
   const [tried, setTried] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const idError = NAME.test(id)
@@ -24,7 +23,7 @@ export function RegisterDialog({ onClose }: { onClose(): void }) {
     setTried(true);
     if (idError || pathError) return;
     try {
-      await requests().registerDataset({ id, path: path.trim(), format });
+      await requests().registerDataset({ id, path: path.trim(), format: format.trim() });
       toast(`Dataset ${id} is registered.`, "ok");
       onClose();
     } catch (cause) {
@@ -42,14 +41,8 @@ export function RegisterDialog({ onClose }: { onClose(): void }) {
             <Input {...props} value={path} onChange={(event) => setPath(event.target.value)} className="font-mono" />
           )}
         </Field>
-        <Field label="Format" hint="Sample counts are read from the files">
-          {(props) => (
-            <Select {...props} value={format} onChange={(event) => setFormat(event.target.value)}>
-              {FORMATS.map((one) => (
-                <option key={one}>{one}</option>
-              ))}
-            </Select>
-          )}
+        <Field label="Format" hint="Empty: told by the names of the files">
+          {(props) => <Input {...props} value={format} onChange={(event) => setFormat(event.target.value)} />}
         </Field>
         {error && (
           <p role="alert" className="text-xs text-bad">
