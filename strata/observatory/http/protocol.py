@@ -11,7 +11,7 @@ __all__ = ["BoundedHttp"]
 _MAX_CONNECTIONS = 4_000  # tabs, scripts and probes; 500 streams are measured in benchmarks/observatory.py
 _HEAD_S = 20.0  # from the first byte, or from the connection's start, to the end of the headers
 _BODY_S = 120.0
-_STALLED_S = 120.0  # a client that takes nothing of its answer for so long is gone
+_STALLED_S = 60.0  # a client that takes less than a piece of its answer (256 KB) in so long is gone
 _MAX_HEAD_BYTES = 64 * 1024
 
 
