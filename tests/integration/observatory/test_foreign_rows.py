@@ -16,6 +16,7 @@ from strata.observatory.server import Observatory
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.sse import StreamClient
 from tests.support.pages import block
+from tests.support.waiting import PATIENCE
 
 _SHIM = Path(__file__).with_name("clickhouse_shim.py")
 _FOREIGN = """
@@ -88,7 +89,7 @@ async def test_strangers_rows_reach_the_stream_exactly_once(
     for first, count in ((0, 50), (50, 7)):
         written = await asyncio.to_thread(write_as_stranger, shim_port, "theirs", "loss", first, count)
         await client.wait_for(partial(_counts, client, first + count))
-        assert shown_at(client, first + count) - written <= 2 * _POLL_S
+        assert shown_at(client, first + count) - written <= PATIENCE * 2 * _POLL_S
 
     ours = {"points": [{"metric": "loss", "step": step, "value": 1.0} for step in range(20)]}
     assert (await asyncio.to_thread(process.post, "/api/runs/mixed/points", ours)).status_code == 200
@@ -139,7 +140,7 @@ async def test_rows_that_others_put_into_the_embedded_engine_reach_the_stream(tm
             await observatory._store.insert("metric_points", rows, token=f"strangers-{start}")
             written = time.time()
             await client.wait_for(partial(_counts, client, total))
-            assert shown_at(client, total - start) - written <= 2 * _POLL_S
+            assert shown_at(client, total - start) - written <= PATIENCE * 2 * _POLL_S
             await client.close()
         finally:
             await observatory.stop()
