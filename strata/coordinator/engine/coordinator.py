@@ -111,13 +111,16 @@ class Coordinator:
 
     def apply(self, command: c.Command[c.Reply]) -> Applied[c.Reply]:
         """Applies a command and queues its events; the caller must await `settled` before it answers anybody."""
-        if self.stopped.done():
-            raise Unavailable("the coordinator is shutting down")
+        self._check_running()
         now = self.now()
         applied = self.state.apply(command, now)
         if applied.events:
             self._record(applied.events, now, self.vault.take(command, applied.events))
         return applied
+
+    def _check_running(self) -> None:
+        if self.stopped.done():
+            raise Unavailable("the coordinator is shutting down")
 
     def _record(self, events: list[e.Event], now: Now, private: Mapping[str, bytes]) -> None:
         records = []
@@ -233,13 +236,17 @@ class Coordinator:
 
     def arrive(self, arrival: BarrierArrival, tell: Tell) -> Waiter:
         """Arrives; `tell` hears the outcome once it is durable, never before this has returned."""
-        applied = self.apply(c.Arrive(arrival=arrival))
-        reply = applied.reply
+        self._check_running()
+        now = self.now()
+        reply, event = self.state.barriers.arrive(arrival, now)  # no command: its frame would cost a sixth
+        if event is not None:
+            self.state.evolve(event, now)
+            self._record([event], now, {})
         waiter = Waiter(reply.key, reply.round, arrival.worker_id, arrival.request_id, tell)
         outcome = reply.outcome
         if outcome is not None and self._durable >= self._seq:
             asyncio.get_running_loop().call_soon(waiter.tell, outcome)
-        elif outcome is None or applied.events:
+        elif outcome is None or event is not None:
             self._barriers.add(waiter)
         else:  # decided by another call, whose events are on their way to the disk
             decided = outcome

@@ -79,13 +79,15 @@ class Barriers:
 
     # --- arriving
 
-    def arrive(self, arrival: BarrierArrival, worker: Worker, now: Now) -> tuple[BarrierReply, bool]:
-        """Inserts the arrival. Returns the reply, and whether an outcome in it is new (to be journaled) or one that was
-        decided before and is only repeated."""
+    def arrive(self, arrival: BarrierArrival, now: Now) -> tuple[BarrierReply, Outcome | None]:
+        """Inserts the arrival. Returns the reply, and the outcome that it brought: an event that must be evolved and
+        journaled. One that was decided before is only repeated."""
+        worker = self._membership.authorize(arrival, now)
+        self._membership.pulses.touch(worker.worker_id, now)
         key = BarrierKey(worker.task_id, arrival.barrier_id, arrival.step)
         earlier = self._earlier_outcome(key, arrival)
         if earlier is not None:
-            return BarrierReply(key, earlier.round, earlier), False
+            return BarrierReply(key, earlier.round, earlier), None
         known = self.open.get(key)
         barrier = known or self._create(key, arrival, now)
         self._check_same(barrier, arrival)
@@ -98,7 +100,8 @@ class Barriers:
             barrier.superseded.append(_request(worker.worker_id, before))
         barrier.arrivals[worker.worker_id] = arrival.request_id
         barrier.last_arrival = now.monotonic
-        return BarrierReply(key, barrier.round, self._release(barrier, now) if barrier.complete else None), True
+        outcome = self._release(barrier, now) if barrier.complete else None
+        return BarrierReply(key, barrier.round, outcome), outcome
 
     def _earlier_outcome(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:
         request = _request(arrival.worker_id, arrival.request_id)

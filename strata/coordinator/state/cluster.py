@@ -202,11 +202,8 @@ class ClusterState:
     # --- commands: barriers
 
     def _arrive(self, command: c.Arrive, now: Now, emit: c.Emit) -> BarrierReply:
-        worker = self.membership.authorize(command.arrival, now)
-        self.membership.pulses.touch(worker.worker_id, now)
-        reply, new = self.barriers.arrive(command.arrival, worker, now)
-        if new:
-            emit(reply.outcome)
+        reply, decided = self.barriers.arrive(command.arrival, now)
+        emit(decided)
         return reply
 
     # --- commands: checkpoints
