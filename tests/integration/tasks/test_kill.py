@@ -84,7 +84,7 @@ def test_a_killed_agent_leaves_its_ranks_running_and_the_next_adopts_them(
     before = nodes.rank_pids(task_id)
     nodes.kill("agent")
     nodes.start("agent")
-    assert nodes.rank_pids(task_id) == before
+    assert nodes.rank_pids(task_id).items() <= before.items()  # on a slow machine some have finished meanwhile
     task = nodes.wait_task(task_id)
     assert (task.status, task.attempt, task.course.failures) == (TaskStatus.COMPLETED, 1, 0)
     assert _results(nodes, task_id) == undisturbed
@@ -96,12 +96,13 @@ def test_a_killed_coordinator_restarts_no_rank(nodes: Nodes, shared: Path, undis
     before = nodes.rank_pids(task_id)
     nodes.kill("coordinator")
     nodes.start("coordinator")
-    assert nodes.rank_pids(task_id) == before
+    assert nodes.rank_pids(task_id).items() <= before.items()  # on a slow machine some have finished meanwhile
     task = nodes.wait_task(task_id)
     assert (task.status, task.attempt, task.course.failures) == (TaskStatus.COMPLETED, 1, 0)
     assert _results(nodes, task_id) == undisturbed
 
 
+@pytest.mark.slow
 def test_everything_killed_goes_on_from_the_last_checkpoint(
     nodes: Nodes, shared: Path, undisturbed: list[tuple[str, ...]]
 ) -> None:
@@ -118,6 +119,7 @@ def test_everything_killed_goes_on_from_the_last_checkpoint(
     assert _results(nodes, task_id) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_rank_that_finishes_while_no_agent_watches_counts_as_finished(
     nodes: Nodes, shared: Path, undisturbed: list[tuple[str, ...]]
 ) -> None:

@@ -170,6 +170,7 @@ def test_ctrl_c_saves_and_the_command_that_it_names_goes_on(tmp_path: Path) -> N
     assert "no coordinator answers, starting one here" in again.output
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_it_at_once_and_sigterm_is_called_by_its_name(tmp_path: Path) -> None:
     script = tmp_path / "deaf.py"
     script.write_text(

@@ -107,6 +107,7 @@ def _check(site: Site, command: RunCommand, *, attempt: int, undisturbed: Result
     assert site.result(task_id) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_rank(site: Site, undisturbed: Result) -> None:
     with site.train() as command:
         command.wait_checkpoint(40)

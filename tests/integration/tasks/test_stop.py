@@ -78,6 +78,7 @@ def test_a_stopped_training_is_saved_where_it_stopped(nodes: Nodes, tmp_path: Pa
     assert saved == [int(stopped[1])]
 
 
+@pytest.mark.slow
 def test_a_leaving_host_is_no_failure_and_the_task_goes_on_when_it_is_back(nodes: Nodes, tmp_path: Path) -> None:
     nodes.register("ds", write_dataset(tmp_path / "data"))
     config = {"epochs": 3, "pause_s": 0.02}
@@ -92,6 +93,7 @@ def test_a_leaving_host_is_no_failure_and_the_task_goes_on_when_it_is_back(nodes
     assert (done.status, done.attempt, done.course.failures) == (TaskStatus.COMPLETED, 2, 0)
 
 
+@pytest.mark.slow
 def test_a_rank_without_progress_is_named_but_a_section_is_no_hang(nodes: Nodes) -> None:
     """A few seconds: silence has to last before it means something."""
     task_id = nodes.submit(name="hang", entrypoint=_script(nodes, _HANG), config={"hang_timeout_s": 1.0, "grace_s": 0})
