@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from strata.cluster.plain import from_plain, to_plain
 from strata.coordinator.state.now import Now
 from strata.errors import InvalidArgument
 from strata.types.workers import check_count
@@ -73,18 +74,11 @@ class Attempt:
 
 def dump_attempt(attempt: Attempt) -> dict[str, Any]:
     """As JSON, without the deadline, which is fresh after a restart."""
-    values = {name: getattr(attempt, name) for name in Attempt.__slots__ if name != "deadline"}
-    votes = {str(rank): {n: getattr(vote, n) for n in Vote.__slots__} for rank, vote in attempt.votes.items()}
-    return {**values, "votes": votes}
+    values = to_plain(attempt)
+    del values["deadline"]
+    return {**values, "votes": {str(rank): to_plain(vote) for rank, vote in attempt.votes.items()}}
 
 
 def load_attempt(values: dict[str, Any], now: Now) -> Attempt:
-    votes = {int(rank): Vote(**vote) for rank, vote in values["votes"].items()}
-    changed = {
-        "votes": votes,
-        "ranks": tuple(values["ranks"]),
-        "missing": tuple(values["missing"]),
-        "verdict": Verdict(values["verdict"]),
-        "deadline": now.monotonic + values["deadline_s"],
-    }
-    return Attempt(**{**values, **changed})
+    votes = {int(rank): from_plain(Vote, vote) for rank, vote in values["votes"].items()}
+    return from_plain(Attempt, {**values, "votes": votes, "deadline": now.monotonic + values["deadline_s"]})
