@@ -44,7 +44,7 @@ class Ties(rk_grpc.RanksServicer):
 
     async def Tie(self, request_iterator: AsyncIterator[rk.RankWords], context: Context) -> None:
         def admit(hello: rk.RankHello, worker: Worker) -> None:
-            check_rank(context, hello, self.state.tasks)
+            """Was done before the worker was looked up: a rank does not learn which others exist."""
 
         def end(error: StrataError) -> None:
             context.end(to_status(error), to_text(error), to_trailers(error))
@@ -53,6 +53,8 @@ class Ties(rk_grpc.RanksServicer):
 
         def hear(words: rk.RankWords) -> None:
             self.coordinator.meter.count("Tie")
+            if words.HasField("hello"):
+                check_rank(context, words.hello, self.state.tasks)
             tie.hear(words)
 
         try:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from strata.checkpoint import CheckpointManager
 
@@ -37,6 +38,7 @@ def _launch(folder: Path, rank: int, attempt: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=folder, env={**os.environ, **launched}, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_ranks_of_torchrun_save_one_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(_TRAIN)
     for attempt, last in ((0, 2), (1, 12)):

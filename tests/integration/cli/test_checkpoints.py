@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from strata.client.channel import Channel
 from strata.client.checkpoints import CheckpointsClient
 from strata.client.workers import WorkersClient
@@ -13,6 +15,7 @@ from tests.support.cluster import Cluster, strata
 from tests.support.waiting import eventually
 
 
+@pytest.mark.slow
 def test_the_list_leaves_out_what_was_removed_unless_asked_for(tmp_path: Path) -> None:
     with Cluster(tmp_path / "data", "--no-agent") as cluster:
         with Channel(cluster.endpoints["grpc"]) as channel:

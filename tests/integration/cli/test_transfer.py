@@ -3,10 +3,13 @@
 import csv
 from pathlib import Path
 
+import pytest
+
 from tests.support.cluster import Cluster, strata
 from tests.support.waiting import eventually
 
 
+@pytest.mark.slow
 def test_a_csv_goes_in_once_and_comes_out_again(tmp_path: Path) -> None:
     table = tmp_path / "history.csv"
     table.write_text("step,loss,lr\n" + "".join(f"{step},{1 / (step + 1)},0.1\n" for step in range(100)))

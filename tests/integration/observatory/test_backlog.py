@@ -98,6 +98,7 @@ def test_points_and_lines_of_hundreds_of_months_arrive_and_do_not_hold_others_up
     assert stored(observatory, "SELECT count() FROM {db}.logs") >= 199
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_in_the_spool_costs_one_batch_and_is_told(observatory: ObservatoryProcess) -> None:
     wait_until(observatory.store_ready, "the store's start")
     store = observatory.store_pid()

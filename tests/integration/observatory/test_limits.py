@@ -88,6 +88,7 @@ def test_an_absurd_parameter_is_refused_with_a_sentence(shared_observatory: Obse
     assert answer.json()["error"]["message"]
 
 
+@pytest.mark.slow
 def test_clients_with_filters_of_their_own_cost_no_copy_each(observatory: ObservatoryProcess) -> None:
     """150 clients, each with runs of its own choice, once cost 34 MB a second: a copy per filter and event was kept."""
     runs = [f"run-{number:02d}" for number in range(5)]
@@ -142,6 +143,7 @@ def _feed(followers: list[socket.socket], observatory: ObservatoryProcess, runs:
     return received
 
 
+@pytest.mark.slow
 def test_samples_and_log_lines_are_kept_within_bounds(observatory: ObservatoryProcess) -> None:
     """105 workers that each show a megabyte of samples, and lines of 64 KB: parsed, this was 2.7 GB."""
     rows = b"[" + b",".join([b'{"a":[1]}'] * 110_000)[: (1 << 20) - 100].rsplit(b",", 1)[0] + b"]"

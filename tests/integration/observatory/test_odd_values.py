@@ -101,6 +101,7 @@ def test_a_config_is_shown_exactly_and_given_to_the_ranks_as_it_was(nodes: Nodes
     assert found["spec"]["config"]["seed"] == 2**70
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "words"),
     [
@@ -118,6 +119,7 @@ def test_a_config_that_cannot_be_shown_is_refused_with_its_place(nodes: Nodes, c
     assert words in status.details()
 
 
+@pytest.mark.slow
 def test_a_journal_of_an_earlier_release_with_such_values_comes_up(tmp_path: Path) -> None:
     """Submitted without harm, then put into the journal by hand, as the release before let them in."""
     with Nodes(tmp_path) as nodes:

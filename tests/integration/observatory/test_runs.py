@@ -155,6 +155,7 @@ def test_edits_and_deletions_outlive_a_kill(process: ObservatoryProcess) -> None
     assert refused.status_code == 409
 
 
+@pytest.mark.slow
 async def test_rows_of_a_deleted_run_by_strangers_are_not_shown(
     tmp_path: Path, shim_port: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -83,6 +83,7 @@ def test_the_recovery_lines_of_the_troubleshooting_page(environment: dict[str, s
     ]
 
 
+@pytest.mark.slow
 def test_a_task_saves_where_the_variables_say(environment: dict[str, str], tmp_path: Path) -> None:
     """STORAGE_BACKEND=s3, CHECKPOINT_BUCKET=my-ml-checkpoints, AWS_REGION=us-west-2."""
     script = tmp_path / "save.py"

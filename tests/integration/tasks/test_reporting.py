@@ -86,6 +86,7 @@ def test_a_run_without_a_server_is_sent_later(nodes: Nodes, tmp_path: Path) -> N
     wait_for(lambda: _points(nodes, "many", "loss") == 500, 30, "500 points")
 
 
+@pytest.mark.slow
 def test_the_specs_request_trains_and_its_logs_are_readable_by_task_and_worker(nodes: Nodes, tmp_path: Path) -> None:
     """Over HTTP alone, as with curl: a dataset is registered, the request submitted, all the rest looked up."""
     nodes.start("agent")

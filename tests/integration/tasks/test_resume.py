@@ -148,6 +148,7 @@ def test_what_runs_or_is_done_is_refused_with_a_sentence(nodes: Nodes) -> None:
     assert "is completed: there is nothing to resume." in told.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_the_command_that_it_names_goes_on(tmp_path: Path) -> None:
     """With a cluster of the command's own, which is gone in between."""
     script = tmp_path / "patient.py"

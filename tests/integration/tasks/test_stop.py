@@ -64,6 +64,7 @@ def test_all_ranks_leave_at_the_same_step(nodes: Nodes) -> None:
     assert len({found[1] for found in left if found}) == 1
 
 
+@pytest.mark.slow
 def test_a_stopped_training_is_saved_where_it_stopped(nodes: Nodes, tmp_path: Path) -> None:
     nodes.register("ds", write_dataset(tmp_path / "data"))
     config = {"epochs": 500, "checkpoint_every": 10_000, "pause_s": 0.02}

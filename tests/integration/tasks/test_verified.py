@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from strata.checkpoint import CheckpointManager
 from tests.support.cluster import Cluster, strata
 from tests.support.waiting import eventually
@@ -50,6 +52,7 @@ def _verify(cluster: Cluster, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_checked_by_every_road_and_recovery_passes_over_a_damaged_one(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(_SCRIPT)

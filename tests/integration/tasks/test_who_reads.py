@@ -153,6 +153,7 @@ def test_a_task_reads_what_its_table_says(site: Site) -> None:
     eventually("nobody reads it", lambda: nobody(site.shards()), within_s=30)
 
 
+@pytest.mark.slow
 def test_queue_mode_shows_who_took_which_shard(site: Site) -> None:
     task_id = site.submit("queue")
     compared: set[str] = set()

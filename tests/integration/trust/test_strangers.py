@@ -164,6 +164,7 @@ def test_the_data_folder_is_closed_to_others(nodes: Nodes) -> None:
     assert nodes.data_dir.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_on_a_public_address_strangers_get_health_and_a_browser_signs_in(tmp_path: Path) -> None:
     environment = {"STRATA_INSECURE": "1"}
     with Cluster(tmp_path / "data", "--host", "0.0.0.0", "--no-agent", environment=environment) as cluster:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pool, message_factory
 
+from strata.protocol.generated import ranks_pb2  # noqa: F401  # for the pool of descriptors
 from strata.trust.proofs import Proofs
 from strata.trust.table import TABLE, Rule
 from strata.trust.who import Who
@@ -107,6 +108,9 @@ def _message(path: str, **values: str) -> bytes:
     service, _, method = path[1:].partition("/")
     found: Any = descriptor_pool.Default().FindServiceByName(service)
     kind = found.methods_by_name[method].input_type
+    if "hello" in kind.fields_by_name and values:  # a stream that says who it is in its first message
+        hello = message_factory.GetMessageClass(kind.fields_by_name["hello"].message_type)(**values)
+        return bytes(message_factory.GetMessageClass(kind)(hello=hello).SerializeToString())
     known = {name: value for name, value in values.items() if name in kind.fields_by_name}
     assert known.keys() == values.keys(), (path, values)
     return bytes(message_factory.GetMessageClass(kind)(**known).SerializeToString())

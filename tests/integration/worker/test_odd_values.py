@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.cluster import Cluster
 
 _HARNESS = """
@@ -88,6 +90,7 @@ def outcome(script: str, cluster: Cluster, folder: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 def test_scripts_and_commands_take_or_refuse(tmp_path: Path) -> None:
     with Cluster(tmp_path / "data", "--no-agent") as cluster:
         script = outcome(_SCRIPT, cluster, tmp_path)
