@@ -100,6 +100,7 @@ def test_every_end_of_a_script_is_an_end_of_its_run(up: Cluster, tmp_path: Path)
     assert seen == set()
 
 
+@pytest.mark.slow
 def test_a_silent_run_is_lost_until_it_is_heard_again(up: Cluster, tmp_path: Path) -> None:
     script = _start(tmp_path / "elsewhere", "silent", "time.sleep(600)")
     try:
@@ -123,6 +124,7 @@ def test_without_a_server_the_folder_and_the_command_are_said(tmp_path: Path) ->
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variable", ["STRATA_TELEMETRY_ADDR", "COORDINATOR_ADDR"])
 def test_what_is_exported_says_where_metrics_go(
     up: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str

@@ -12,7 +12,7 @@ from benchmarks.report import RunReport, describe_run, format_value, to_json, to
 from benchmarks.results import CaseResult, VariantResult, judge
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def report() -> RunReport:
     case = Case(
         name="a case",
