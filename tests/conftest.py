@@ -4,6 +4,7 @@ whoever runs it.
 """
 
 import os
+import signal
 import sys
 import tempfile
 from typing import Any
@@ -18,6 +19,10 @@ os.environ["XDG_RUNTIME_DIR"] = _PLACE.name
 # Hundreds of processes start here. Each would compile all of Strata anew, and pytest every test file.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell's background job ignores Ctrl-C, and so would every process that a test starts and ends with it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

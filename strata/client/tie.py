@@ -143,6 +143,7 @@ class Tie:
                 self._fail(self._error)
             while stream is not None:
                 self._stream = stream
+                self._due.set()  # what changed while there was no stream
                 stream = await self._stay(stream)
                 away_since = time.monotonic()
             self._stream = None
