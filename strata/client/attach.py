@@ -4,9 +4,9 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from strata.client.client_stream import ClientStream
 from strata.client.stream import open_stream
 from strata.errors import StrataError
-from strata.grpcserver.client_stream import ClientStream
 from strata.grpcserver.wire import Turns
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.status import from_rpc_error

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from strata.client.channel import dial, token_metadata
+from strata.client.client_stream import ClientStream
 from strata.errors import CoordinatorUnavailable
-from strata.grpcserver.client_stream import ClientStream
 from strata.grpcserver.wire import Turns
 
 __all__ = ["UNIX", "open_stream", "reachable"]

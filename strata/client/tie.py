@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+from strata.client.client_stream import ClientStream
 from strata.client.stream import open_stream
 from strata.error_codes import rebuild_error
 from strata.errors import (
@@ -21,7 +22,6 @@ from strata.errors import (
     Unavailable,
     UnknownWorker,
 )
-from strata.grpcserver.client_stream import ClientStream
 from strata.grpcserver.wire import Turns
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk

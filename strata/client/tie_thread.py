@@ -16,11 +16,6 @@ from strata.types.barriers import BarrierPolicy, BarrierResult
 
 __all__ = ["TieThread"]
 
-_POLICIES = {
-    BarrierPolicy.FAIL: pb.BarrierRequest.FAIL,
-    BarrierPolicy.SHRINK: pb.BarrierRequest.SHRINK,
-    BarrierPolicy.WAIT: pb.BarrierRequest.WAIT,
-}
 _BARRIER_TIMEOUT_S = 1800.0
 _MARGIN_S = 30.0
 _CLOSE_S = 5.0
@@ -56,7 +51,7 @@ class TieThread:
             generation=member.generation,
             incarnation=member.incarnation,
             request_id=uuid.uuid4().hex,
-            policy=_POLICIES[policy],
+            policy=pb.BarrierRequest.Policy.Value(policy.name),
         )
         answer: Future[pb.BarrierResponse | StrataError] = Future()
         self._soon(lambda: self._tie.arrive(request, answer.set_result))

@@ -171,7 +171,7 @@ class Observatory:
         self.telemetry = f"{shown}:{await server.start(host, self._settings.telemetry_port)}"
 
     async def _serve_http(self, teardown: Teardown, guard: Guard, sock: socket.socket) -> None:
-        commands = CoordinatorCommands(self._settings.coordinator_addr, guard.token)
+        commands = CoordinatorCommands(self._settings.coordinator_addr, guard.token, self._published.shown)
         teardown.step("the channel to the coordinator", commands.stop)
         parts = Parts(
             guard=guard,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from strata.cluster.events.base import Event
+from strata.types.tasks import TaskCourse
 
 __all__ = [
     "TaskChanged",
@@ -30,7 +31,7 @@ class TaskSubmitted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskChanged(Event):
+class TaskChanged(TaskCourse, Event):
     """A task's status, attempt or reason changed. The rest is its course: where its ranks are, and what went wrong so
     far. An attempt is launched only after the event that names it is durable, so none is ever launched twice."""
 
@@ -39,18 +40,3 @@ class TaskChanged(Event):
     attempt: int
     reason: str
     at: float
-    placement: tuple[str, ...] = ()
-    master_addr: str = ""
-    master_port: int = 0
-    gang_port: int = 0
-    failures: int = 0
-    preemptions: int = 0
-    stalled: int = 0
-    losses: int = 0
-    losses_since: float = 0.0
-    step: int = -1
-    retry_at: float = 0.0
-    stuck_rank: int | None = None
-    stuck_step: int | None = None
-    stop_at: int = -1
-    hurry: bool = False

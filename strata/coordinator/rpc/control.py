@@ -158,13 +158,13 @@ class ControlService(ct_grpc.ControlServicer):
         spec = convert.from_task_spec(request)
         task_id = f"{spec.name[:80]}-{uuid.uuid4().hex[:8]}"
         command = c.SubmitTask(task_id=task_id, spec=spec, request_id=convert.check_request_id(request.request_id))
-        return _ack(await self._coordinator.ask(command))
+        return self._ack(await self._coordinator.ask(command))
 
     @answered
     async def StopTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:
         reason = request.reason or "stopped by the user"
         command = c.StopTask(task_id=request.task_id, reason=reason, hurry=request.hurry)
-        return _ack(await self._coordinator.ask(command))
+        return self._ack(await self._coordinator.ask(command))
 
     @answered
     async def ReportCheck(self, request: ct.CheckpointCheck, context: Context) -> ct.CheckAck:
@@ -179,10 +179,13 @@ class ControlService(ct_grpc.ControlServicer):
     async def ResumeTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:
         command = c.ResumeTask(task_id=request.task_id, by=request.reason or "resumed by the user")
         step = await self._coordinator.ask(command)
-        found = ct.TaskAck(task_id=request.task_id, status=TaskStatus.QUEUED.value)
+        found = ct.TaskAck(task_id=request.task_id, status=TaskStatus.QUEUED.value, seq=self._coordinator.seq)
         if step >= 0:
             found.from_step = step
         return found
+
+    def _ack(self, task: Task) -> ct.TaskAck:
+        return ct.TaskAck(task_id=task.task_id, status=task.status.value, seq=self._coordinator.seq)
 
 
 def _with_saved(task: Task, saved: CheckpointInfo | None) -> dict[str, Any]:
@@ -223,7 +226,3 @@ async def _merge(
     finally:
         records.cancel()
         vitals.cancel()
-
-
-def _ack(task: Task) -> ct.TaskAck:
-    return ct.TaskAck(task_id=task.task_id, status=task.status.value)

@@ -111,7 +111,11 @@ class WorkersService(QueueCalls):
     async def RegisterDataset(self, request: pb.DatasetInfo, context: Context) -> pb.DatasetAck:
         shards = await self._coordinator.ask(c.RegisterDataset(spec=convert.from_dataset_info(request)))
         return pb.DatasetAck(
-            success=True, dataset_id=request.dataset_id, total_shards=shards, message=f"{shards} shards"
+            success=True,
+            dataset_id=request.dataset_id,
+            total_shards=shards,
+            message=f"{shards} shards",
+            seq=self._coordinator.seq,
         )
 
     @answered

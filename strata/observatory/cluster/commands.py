@@ -1,6 +1,7 @@
-"""A click on the page becomes a command to the coordinator. Nothing here changes state; it only asks, and reports."""
+"""A click on the page becomes a command to the coordinator. Nothing here changes state: it asks, waits until the
+followed records show the change, and reports."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import grpc
@@ -22,10 +23,12 @@ Answer = TypeVar("Answer")
 
 
 class CoordinatorCommands:
-    """Typed calls with one channel that is opened on first use. Who may call is decided before, by the HTTP guard."""
+    """Typed calls with one channel that is opened on first use. Who may call is decided before, by the HTTP guard.
+    `shown` returns when the pages show an event of the coordinator: who has our answer finds the change there."""
 
-    def __init__(self, address: str, token: str | None) -> None:
+    def __init__(self, address: str, token: str | None, shown: Callable[[int], Awaitable[None]]) -> None:
         self._address = address
+        self._shown = shown
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._channel: grpc.aio.Channel | None = None
 
@@ -37,22 +40,27 @@ class CoordinatorCommands:
         """The new task's id; the same for every retry with one request id."""
         call: Any = self._control().SubmitTask
         ack: ct.TaskAck = await self._ask(call(convert.to_task_spec(spec, request_id), **self._options()))
+        await self._shown(ack.seq)
         return ack.task_id
 
     async def stop_task(self, task_id: str, reason: str, *, hurry: bool) -> None:
         call: Any = self._control().StopTask
-        await self._ask(call(ct.TaskRef(task_id=task_id, reason=reason, hurry=hurry), **self._options()))
+        request = ct.TaskRef(task_id=task_id, reason=reason, hurry=hurry)
+        ack: ct.TaskAck = await self._ask(call(request, **self._options()))
+        await self._shown(ack.seq)
 
     async def resume_task(self, task_id: str, reason: str) -> int | None:
         """The step it goes on from; None when it has no checkpoint."""
         call: Any = self._control().ResumeTask
         ack: ct.TaskAck = await self._ask(call(ct.TaskRef(task_id=task_id, reason=reason), **self._options()))
+        await self._shown(ack.seq)
         return ack.from_step if ack.HasField("from_step") else None
 
     async def register_dataset(self, spec: DatasetSpec) -> int:
         """How many shards it has."""
         call: Any = CoordinatorStub(self._opened()).RegisterDataset
         ack: pb.DatasetAck = await self._ask(call(convert.to_dataset_info(spec), **self._options()))
+        await self._shown(ack.seq)
         return ack.total_shards
 
     async def shard_table(

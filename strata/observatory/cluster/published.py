@@ -1,5 +1,6 @@
 """What REST and SSE send of the cluster: each collection encoded once per change, never per request."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,9 @@ from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.control_pb2 import BarrierVitals
 
 __all__ = ["PublishedCluster"]
+
+# A feed that is this far behind is broken, and the page says so.
+_SHOWN_WITHIN_S = 5.0
 
 _VIEWS: dict[Collection, Callable[[FollowedCluster], Any]] = {
     "workers": views.workers,
@@ -45,10 +49,12 @@ class PublishedCluster:
         self._bodies: dict[Collection, bytes] = {}
         self._stale: set[str] = set(COLLECTIONS)
         self._told: object = None
+        self._awaited: list[tuple[int, asyncio.Future[None]]] = []
 
     def load(self, seq: int, dumped: Mapping[str, Any]) -> None:
         self.followed.load(seq, dumped, lambda place: self.aside.guard("cluster records", place))
         self._set_connected()
+        self._wake()
 
     def apply(self, seq: int, kind: str, body: bytes) -> None:
         """An event that happened just now; those of a replay before a snapshot never come through here. A kind that
@@ -60,6 +66,24 @@ class PublishedCluster:
         if kind in EVENT_KINDS:
             with self.aside.guard("cluster events", name):
                 self._tell(decode_event(kind, body), name)
+        self._wake()
+
+    async def shown(self, seq: int) -> None:
+        """Returns when the records hold the coordinator's event `seq`, or when the feed is too far behind to wait."""
+        if seq <= self.followed.seq:
+            return
+        reached = asyncio.get_running_loop().create_future()
+        self._awaited.append((seq, reached))
+        await asyncio.wait([reached], timeout=_SHOWN_WITHIN_S)
+        reached.cancel()
+
+    def _wake(self) -> None:
+        """Those who waited for an event that has come, and those who gave up."""
+        if self._awaited:
+            for seq, reached in self._awaited:
+                if seq <= self.followed.seq and not reached.done():
+                    reached.set_result(None)
+            self._awaited = [item for item in self._awaited if not item[1].done()]
 
     def _tell(self, event: Event, name: str) -> None:
         """Everybody who listens, who may look at what was before, then the records. One who fails hides it from no

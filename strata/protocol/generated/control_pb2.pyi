@@ -711,20 +711,24 @@ class TaskAck(_message.Message):
     TASK_ID_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     FROM_STEP_FIELD_NUMBER: _builtins.int
+    SEQ_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     status: _builtins.str
     from_step: _builtins.int
     """of a resumed task: its checkpoint's; none: it starts anew"""
+    seq: _builtins.int
+    """whoever follows WatchState sees the change at this event or earlier"""
     def __init__(
         self,
         *,
         task_id: _builtins.str = ...,
         status: _builtins.str = ...,
         from_step: _builtins.int | None = ...,
+        seq: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_from_step", b"_from_step", "from_step", b"from_step"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_from_step", b"_from_step", "from_step", b"from_step", "status", b"status", "task_id", b"task_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_from_step", b"_from_step", "from_step", b"from_step", "seq", b"seq", "status", b"status", "task_id", b"task_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__from_step: _TypeAlias = _typing.Literal["from_step"]  # noqa: Y015
     _WhichOneofArgType__from_step: _TypeAlias = _typing.Literal["_from_step", b"_from_step"]  # noqa: Y015

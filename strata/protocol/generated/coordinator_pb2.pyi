@@ -1096,10 +1096,13 @@ class DatasetAck(_message.Message):
     DATASET_ID_FIELD_NUMBER: _builtins.int
     TOTAL_SHARDS_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    SEQ_FIELD_NUMBER: _builtins.int
     success: _builtins.bool
     dataset_id: _builtins.str
     total_shards: _builtins.int
     message: _builtins.str
+    seq: _builtins.int
+    """whoever follows WatchState sees the dataset at this event or earlier"""
     def __init__(
         self,
         *,
@@ -1107,10 +1110,11 @@ class DatasetAck(_message.Message):
         dataset_id: _builtins.str = ...,
         total_shards: _builtins.int = ...,
         message: _builtins.str = ...,
+        seq: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "message", b"message", "success", b"success", "total_shards", b"total_shards"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "message", b"message", "seq", b"seq", "success", b"success", "total_shards", b"total_shards"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

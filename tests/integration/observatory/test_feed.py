@@ -10,8 +10,12 @@ from typing import Any
 import grpc
 import pytest
 
+from strata.observatory.cluster.commands import CoordinatorCommands
+from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
+from strata.types.datasets import DatasetSpec
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 
 _COORDINATOR = """
@@ -52,6 +56,29 @@ def coordinator(tmp_path: Path) -> Iterator[CoordinatorProcess]:
     process = CoordinatorProcess(tmp_path / "control").start()
     yield process
     process.kill()
+
+
+async def test_a_command_is_answered_when_the_records_show_what_it_did(coordinator: CoordinatorProcess) -> None:
+    """Each command waits for the event that it caused, by number; the number is the coordinator's own count."""
+    address = f"127.0.0.1:{coordinator.port}"
+    awaited: list[int] = []
+
+    async def shown(seq: int) -> None:
+        awaited.append(seq)
+
+    commands = CoordinatorCommands(address, None, shown)
+    try:
+        for name in ("a", "b"):
+            spec = DatasetSpec(dataset_id=name, path="p", format="csv", total_samples=4, shard_size=2)
+            await commands.register_dataset(spec)
+            async with grpc.aio.insecure_channel(address) as channel:
+                watch: Any = ControlStub(channel).WatchState(ct.WatchRequest())
+                first = await watch.read()
+            assert awaited[-1] == first.snapshot.seq
+            assert name.encode() in first.snapshot.records_json
+        assert awaited[0] < awaited[1]
+    finally:
+        await commands.stop()
 
 
 def test_state_is_followed_kept_and_taken_up_again(tmp_path: Path, coordinator: CoordinatorProcess) -> None:

@@ -83,6 +83,7 @@ async def test_runs_meta_comes_every_thirty_seconds(tmp_path: Path) -> None:
         await asyncio.wait_for(observatory._poller.ready.wait(), 120)
         await client.open()
         await _two_polls(observatory, client, 1)
+        await client.wait_for(partial(_has_said, client, 1))  # the look at all runs tells of a new one, once
         clock.advance(31)
         await _two_polls(observatory, client, 3)
         for step in (5, 7):

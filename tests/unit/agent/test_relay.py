@@ -11,9 +11,9 @@ import grpc
 import pytest
 
 from strata.agent.relay import Relay
+from strata.client.client_stream import ClientStream
 from strata.client.stream import UNIX, open_stream
 from strata.errors import CoordinatorUnavailable
-from strata.grpcserver.client_stream import ClientStream
 from strata.protocol.generated import agents_pb2 as ag
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import grpc
 import pytest
 
+from strata.client.client_stream import ClientStream
 from strata.grpcserver.call import Call
-from strata.grpcserver.client_stream import ClientStream
 from strata.grpcserver.server import Server
 
 _BIG = 3 << 20  # more than a window, less than a message may have
