@@ -6,13 +6,11 @@ No asyncio, no threads, no files, no logging in here: the coordinator's state ma
 from strata.sharding.cursor import QueueCursor, SyncCursor
 from strata.sharding.lanes import Lane, LaneLayout, OrderSpec, Window
 from strata.sharding.manager import ShardManager
-from strata.sharding.order import EpochOrder, SampleRefs, Tail, default_lanes
+from strata.sharding.order import EpochOrder, Tail, default_lanes
 from strata.sharding.permutation import Permutation
-from strata.sharding.ring import plan_ring
-from strata.sharding.spans import ShardParts, Spans
+from strata.sharding.spans import Spans
 from strata.sharding.sticky import plan_sticky
 from strata.sharding.table import Table
-from strata.sharding.weighted import plan_weighted
 
 __all__ = [
     "EpochOrder",
@@ -21,16 +19,12 @@ __all__ = [
     "OrderSpec",
     "Permutation",
     "QueueCursor",
-    "SampleRefs",
     "ShardManager",
-    "ShardParts",
     "Spans",
     "SyncCursor",
     "Table",
     "Tail",
     "Window",
     "default_lanes",
-    "plan_ring",
     "plan_sticky",
-    "plan_weighted",
 ]

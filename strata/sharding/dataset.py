@@ -2,7 +2,7 @@
 
 import base64
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -10,13 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from strata.errors import InvalidArgument
 from strata.sharding.hashing import derive_key, hash_ints, hash_order
 from strata.sharding.ring import plan_ring
 from strata.sharding.sticky import deal, plan_sticky
 from strata.sharding.table import Table
-from strata.sharding.weighted import plan_weighted
-from strata.types.datasets import MAX_SHARDS, DataFile, DatasetSpec, ShardAssignment
+from strata.types.datasets import DataFile, DatasetSpec, ShardAssignment
 
 __all__ = ["FileRanges", "Policy", "ShardedDataset"]
 
@@ -24,13 +22,25 @@ Policy = Literal["sticky", "ring"]
 
 
 class FileRanges:
-    """Which files of a dataset a range of samples lies in."""
+    """Knows which files of a dataset a range of samples lies in."""
 
     def __init__(self, spec: DatasetSpec) -> None:
         self._spec = spec
         self._ends = np.cumsum([file.num_samples for file in spec.files], dtype=np.int64)
 
-    def between(self, start: int, end: int) -> tuple[str, ...]:
+    def assignment(self, shard: int, start: int, end: int, epoch: int) -> ShardAssignment:
+        """Samples `start` up to `end` of a shard, and the files they are in."""
+        return ShardAssignment(
+            dataset_id=self._spec.dataset_id,
+            shard_id=shard,
+            total_shards=self._spec.num_shards,
+            start_index=start,
+            end_index=end,
+            file_paths=self._between(start, end),
+            epoch=epoch,
+        )
+
+    def _between(self, start: int, end: int) -> tuple[str, ...]:
         if not self._spec.files:
             return (self._spec.path,) if self._spec.path else ()
         low = int(np.searchsorted(self._ends, start, side="right"))
@@ -39,16 +49,12 @@ class FileRanges:
 
 
 class ShardedDataset:
-    """Maps shard numbers to units (their rank in hash order) and back; the table itself speaks only of units.
+    """Maps shard numbers to units (their rank in hash order) and back; the table itself speaks only of units."""
 
-    `sizes` gives every shard its own number of samples; without it all have `spec.shard_size`, the last one the rest.
-    """
-
-    def __init__(self, spec: DatasetSpec, policy: Policy, sizes: Sequence[int] | None = None) -> None:
+    def __init__(self, spec: DatasetSpec, policy: Policy) -> None:
         self.spec = spec
         self.policy: Policy = policy
-        self._ends = None if sizes is None else _ends(spec, sizes)
-        self.num_shards = spec.num_shards if self._ends is None else len(self._ends)
+        self.num_shards = spec.num_shards
         self._key = derive_key("shards", spec.dataset_id)
         self._files = FileRanges(spec)
         self.table: Table | None = None
@@ -68,9 +74,6 @@ class ShardedDataset:
         """The table these slots would get now. Changes nothing."""
         if self.policy == "ring":
             return plan_ring(np.sort(hash_ints(np.arange(self.num_shards, dtype=np.uint64), self._key)), slots)
-        if self._ends is not None:
-            weights = np.diff(self._ends, prepend=0)[self._shards]
-            return plan_weighted(weights, slots, self.table)
         return plan_sticky(self.num_shards, slots, self.table)
 
     def apply(self, table: Table) -> None:
@@ -97,30 +100,13 @@ class ShardedDataset:
         return shards[np.argsort(hash_ints(shards.astype(np.uint64), key), kind="stable")]
 
     def assignment(self, shard: int, epoch: int) -> ShardAssignment:
-        start, end = self._range(shard)
-        return ShardAssignment(
-            dataset_id=self.spec.dataset_id,
-            shard_id=shard,
-            total_shards=self.num_shards,
-            start_index=start,
-            end_index=end,
-            file_paths=self._files.between(start, end),
-            epoch=epoch,
-        )
-
-    def _range(self, shard: int) -> tuple[int, int]:
-        if self._ends is not None:
-            return int(self._ends[shard - 1]) if shard else 0, int(self._ends[shard])
         size = self.spec.shard_size
-        return shard * size, min((shard + 1) * size, self.spec.total_samples)
+        return self._files.assignment(shard, shard * size, min((shard + 1) * size, self.spec.total_samples), epoch)
 
     def dump(self) -> dict[str, Any]:
-        spec = asdict(replace(self.spec, metadata=dict(self.spec.metadata)))
-        sizes = None if self._ends is None else np.diff(self._ends, prepend=0).tolist()
         return {
-            "spec": spec,
+            "spec": asdict(replace(self.spec, metadata=dict(self.spec.metadata))),
             "policy": self.policy,
-            "sizes": sizes,
             "revision": self.revision,
             "table": None if self.table is None else self._dumped(self.table),
         }
@@ -135,23 +121,11 @@ class ShardedDataset:
     def load(cls, state: Mapping[str, Any]) -> "ShardedDataset":
         fields = dict(state["spec"])
         fields["files"] = tuple(DataFile(**file) for file in fields["files"])
-        dataset = cls(DatasetSpec(**fields), state["policy"], state["sizes"])
+        dataset = cls(DatasetSpec(**fields), state["policy"])
         dataset.revision = state["revision"]
         if state["table"] is not None:
             dataset.table = _load_table(state["table"], dataset.num_shards)
         return dataset
-
-
-def _ends(spec: DatasetSpec, sizes: Sequence[int]) -> NDArray[np.int64]:
-    if not 1 <= len(sizes) <= MAX_SHARDS:
-        raise InvalidArgument(f"dataset {spec.dataset_id!r} has {len(sizes)} shards; allowed are 1 to {MAX_SHARDS}")
-    ends = np.cumsum(np.asarray(sizes, dtype=np.int64))
-    if min(sizes) < 0 or int(ends[-1]) != spec.total_samples:
-        raise InvalidArgument(
-            f"the shard sizes of dataset {spec.dataset_id!r} add up to {int(ends[-1])}, the smallest is {min(sizes)}; "
-            f"total_samples is {spec.total_samples}"
-        )
-    return ends
 
 
 def _dump_table(table: Table) -> dict[str, Any]:

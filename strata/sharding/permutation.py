@@ -5,7 +5,7 @@ Below SMALL the whole permutation is an argsort of hashes: at such sizes a Feist
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ _Radix = np.uint64 | NDArray[np.uint64]
 
 
 class Permutation:
-    """Calling it maps positions to values; `inverse` maps back. Frozen by golden vectors: epochs are made of it."""
+    """Calling it maps positions to values. Frozen by golden vectors: epochs are made of it."""
 
     __slots__ = ("_left", "_right", "_rounds", "_table", "size")
 
@@ -39,41 +39,21 @@ class Permutation:
     def __call__(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         if self._table is not None:
             return self._table[positions]
-        return self._walk(positions, self._forward)
-
-    def inverse(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        if self._table is not None:
-            return np.argsort(self._table, kind="stable")[values]
-        return self._walk(values, self._backward)
-
-    def all(self) -> NDArray[np.int64]:
-        """The whole permutation as an array: for windows, not for whole datasets."""
-        return self(np.arange(self.size, dtype=np.int64))
-
-    def _walk(
-        self, given: NDArray[np.int64], step: Callable[[NDArray[np.uint64]], NDArray[np.uint64]]
-    ) -> NDArray[np.int64]:
-        if given.size and (int(given.min()) < 0 or int(given.max()) >= self.size):
-            raise IndexError(f"positions {given.min()}…{given.max()} are outside 0…{self.size - 1}")
-        found = step(given.astype(np.uint64))
+        if positions.size and (int(positions.min()) < 0 or int(positions.max()) >= self.size):
+            raise IndexError(f"positions {positions.min()}…{positions.max()} are outside 0…{self.size - 1}")
+        left, right = np.uint64(self._left), np.uint64(self._right)
+        found = _feistel(positions.astype(np.uint64), left, right, self._rounds)
         # Cycle walking: what falls outside 0…size-1 goes through again; the cycle it is on must come back inside.
         outside = np.flatnonzero(found >= self.size)
         while outside.size:
-            again = step(found[outside])
+            again = _feistel(found[outside], left, right, self._rounds)
             found[outside] = again
             outside = outside[again >= self.size]
         return found.astype(np.int64)
 
-    def _forward(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        return _feistel(values, np.uint64(self._left), np.uint64(self._right), self._rounds)
-
-    def _backward(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        left, right = np.divmod(values, np.uint64(self._right))
-        radix_left, radix_right = np.uint64(self._left), np.uint64(self._right)
-        for number in range(ROUNDS - 2, -1, -2):
-            right = _subtract(right, _scaled(left, self._rounds[number + 1], radix_right), radix_right)
-            left = _subtract(left, _scaled(right, self._rounds[number], radix_left), radix_left)
-        return left * radix_right + right
+    def all(self) -> NDArray[np.int64]:
+        """The whole permutation as an array: for windows, not for whole datasets."""
+        return self(np.arange(self.size, dtype=np.int64))
 
 
 def permute_many(
@@ -131,7 +111,3 @@ def _add(half: NDArray[np.uint64], other: NDArray[np.uint64], radix: _Radix) -> 
     other += half
     other -= (other >= radix) * radix
     return other
-
-
-def _subtract(half: NDArray[np.uint64], other: NDArray[np.uint64], radix: np.uint64) -> NDArray[np.uint64]:
-    return _add(half, radix - other, radix)

@@ -66,18 +66,11 @@ class Datasets:
         shards = manager.shard_ids(dataset_id, slot_name(worker.rank), epoch)[: 1 if first else None]
         return [manager.shard(dataset_id, shard, epoch) for shard in shards.tolist()]
 
-    def part(self, spec: DatasetSpec, shard: int, start: int, stop: int, epoch: int) -> ShardAssignment:
-        """Samples `start` up to `stop` of a shard, as somebody reads them."""
-        files = self._files.setdefault(spec.dataset_id, FileRanges(spec))
-        return ShardAssignment(
-            dataset_id=spec.dataset_id,
-            shard_id=shard,
-            total_shards=spec.num_shards,
-            start_index=start,
-            end_index=stop,
-            file_paths=files.between(start, stop),
-            epoch=epoch,
-        )
+    def files(self, spec: DatasetSpec) -> FileRanges:
+        """The files of a dataset by sample. Remembered, since a dataset may have many."""
+        if spec.dataset_id not in self._files:
+            self._files[spec.dataset_id] = FileRanges(spec)
+        return self._files[spec.dataset_id]
 
     def owners(self, task_id: str, dataset_id: str) -> tuple[list[int], NDArray[np.int32]]:
         """The dealt table: ranks, and by shard an index into them; -1 is nobody."""

@@ -130,7 +130,8 @@ class Shares:
             return self._datasets.shards_for(worker, dataset_id, epoch, first=first)
         number = 1 if first else len(parts.shards)
         pieces = zip(parts.shards[:number].tolist(), parts.starts.tolist(), parts.stops.tolist(), strict=False)
-        return [self._datasets.part(spec, shard, start, stop, epoch) for shard, start, stop in pieces]
+        files = self._datasets.files(spec)
+        return [files.assignment(shard, start, stop, epoch) for shard, start, stop in pieces]
 
     # --- the three ways
 

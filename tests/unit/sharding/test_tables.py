@@ -1,4 +1,4 @@
-"""One suite over the three policies: every unit has one owner, join order does not matter, and little moves."""
+"""One suite over both policies: every unit has one owner, join order does not matter, and little moves."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,6 @@ from strata.sharding.hashing import hash_ints
 from strata.sharding.ring import plan_ring
 from strata.sharding.sticky import plan_sticky
 from strata.sharding.table import UNOWNED, Table
-from strata.sharding.weighted import plan_weighted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +80,9 @@ def test_sticky_is_balanced_and_moves_the_minimum(num_units: int, schedule: list
 @given(num_units=st.integers(0, 200), slots=SLOTS)
 def test_first_tables_do_not_depend_on_the_order_of_joining(num_units: int, slots: set[str]) -> None:
     given_order, other_order = sorted(slots), sorted(slots, reverse=True)
-    weights = np.arange(num_units, dtype=np.int64)
     keys = ring_keys(num_units)
     assert plan_sticky(num_units, given_order).digest == plan_sticky(num_units, other_order).digest
     assert plan_ring(keys, given_order).digest == plan_ring(keys, other_order).digest
-    assert plan_weighted(weights, given_order).digest == plan_weighted(weights, other_order).digest
 
 
 @given(num_units=st.integers(0, 300), before=SLOTS, after=SLOTS)
@@ -98,36 +95,6 @@ def test_ring_moves_only_what_touches_the_change(num_units: int, before: set[str
     assert all(
         source in changed or target in changed for source, target in zip(moves.sources, moves.targets, strict=True)
     )
-
-
-@given(weights=st.lists(st.integers(0, 1000), max_size=120), schedule=SCHEDULES)
-def test_weighted_loads_differ_by_at_most_the_largest_unit(weights: list[int], schedule: list[set[str]]) -> None:
-    sizes = np.array(weights, dtype=np.int64)
-    table: Table | None = None
-    for slots in schedule:
-        table = plan_weighted(sizes, slots, table)
-        check_whole(table, len(sizes), slots)
-        loads = [int(sizes[table.units_of(slot)].sum()) for slot in table.slots]
-        assert max(loads) - min(loads) <= int(sizes.max(initial=0))
-
-
-def test_weighted_join_moves_little() -> None:
-    sizes = np.random.default_rng(1).integers(500, 1500, 2000)
-    slots = [f"w{n}" for n in range(50)]
-    before = plan_weighted(sizes, slots)
-    after = plan_weighted(sizes, [*slots, "new"], before)
-    assert set(moves_between(before, after).targets) == {"new"}
-    assert len(moves_between(before, after)) <= 2000 / 51 * 1.1
-
-
-def test_weighted_balance_of_very_unequal_units() -> None:
-    sizes = np.random.default_rng(1).lognormal(6, 1, 5000).astype(np.int64) + 1
-    slots = [f"w{n}" for n in range(50)]
-    table = plan_weighted(sizes, slots)
-    loads = np.array([sizes[table.units_of(slot)].sum() for slot in slots])
-    assert loads.max() / loads.mean() < 1.02
-    after = plan_weighted(sizes, slots[1:], table)
-    assert len(moves_between(table, after)) < 1.5 * len(table.units_of("w0"))
 
 
 def test_golden_tables() -> None:
@@ -148,7 +115,7 @@ def test_digest_names_the_owners_not_only_the_counts() -> None:
 
 
 def test_no_slots_means_nobody_owns_anything() -> None:
-    for table in (plan_sticky(5, []), plan_ring(ring_keys(5), []), plan_weighted(np.ones(5, np.int64), [])):
+    for table in (plan_sticky(5, []), plan_ring(ring_keys(5), [])):
         assert table.owner.tolist() == [-1] * 5
         assert len(table.units_of("a")) == 0
     moves = moves_between(plan_sticky(5, []), plan_sticky(5, ["a"]))
