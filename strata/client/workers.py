@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from strata.client.channel import Channel
 from strata.errors import Fenced
-from strata.protocol import convert
+from strata.protocol.fields import from_message, to_message
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.sharding import LaneLayout
@@ -50,7 +50,7 @@ class WorkersClient:
         self._stub = channel.stub(CoordinatorStub)
 
     def register(self, spec: WorkerSpec) -> Membership:
-        reply: pb.WorkerConfig = self._channel.call(self._stub.RegisterWorker, convert.to_worker_info(spec))
+        reply: pb.WorkerConfig = self._channel.call(self._stub.RegisterWorker, to_message(pb.WorkerInfo, spec))
         return Membership(
             worker_id=reply.assigned_id,
             rank=reply.rank,
@@ -75,7 +75,7 @@ class WorkersClient:
             worker_id=member.worker_id, dataset_id=dataset_id, epoch=epoch, incarnation=member.incarnation
         )
         reply: pb.ShardAssignments = self._channel.call(self._stub.GetShardAssignments, request)
-        return [convert.from_shard_assignment(shard) for shard in reply.assignments]
+        return [from_message(ShardAssignment, shard) for shard in reply.assignments]
 
     def announce(self, member: Membership, dataset_id: str, layout: LaneLayout, lanes: Sequence[int]) -> None:
         """Says which lanes of a dataset this worker reads. How it is cut is sent only where nobody has said so yet."""
@@ -102,6 +102,6 @@ class WorkersClient:
             path=reply.latest_checkpoint.storage_path,
             step=reply.resume_step,
             epoch=reply.resume_epoch,
-            assignments=tuple(convert.from_shard_assignment(shard) for shard in reply.shard_assignments),
+            assignments=tuple(from_message(ShardAssignment, shard) for shard in reply.shard_assignments),
             generation=reply.generation,
         )

@@ -1,34 +1,31 @@
-"""Messages to records and back. The only place that knows both; validation is the records' own."""
+"""Messages to records and back where their fields differ; validation is the records' own."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from strata.errors import InvalidArgument
+from strata.protocol.fields import from_message, to_message
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.types.barriers import BarrierArrival, BarrierPolicy, BarrierResult
 from strata.types.checkpoints import CheckpointInfo
-from strata.types.datasets import DataFile, DatasetSpec, ShardAssignment
+from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.shown import check_shown
 from strata.types.tasks import TaskSpec
-from strata.types.workers import AgentSpec, WorkerSpec, check_metadata
+from strata.types.workers import AgentSpec, check_metadata
 
 __all__ = [
     "check_request_id",
     "from_agent_hello",
     "from_barrier_request",
     "from_dataset_info",
-    "from_shard_assignment",
     "from_task_spec",
-    "from_worker_info",
     "to_barrier_response",
     "to_checkpoint_info",
     "to_dataset_info",
-    "to_shard_assignment",
     "to_task_spec",
-    "to_worker_info",
 ]
 
 _MAX_REQUEST_ID = 128
@@ -39,48 +36,8 @@ _POLICIES = {
 }
 
 
-def from_worker_info(message: pb.WorkerInfo) -> WorkerSpec:
-    return WorkerSpec(
-        worker_id=message.worker_id,
-        task_id=message.task_id,
-        incarnation=message.incarnation,
-        rank=message.rank if message.HasField("rank") else None,
-        hostname=message.hostname,
-        port=message.port,
-        gpu_count=message.gpu_count,
-        memory_bytes=message.memory_bytes,
-        agent_id=message.agent_id,
-        metadata=dict(message.metadata),
-    )
-
-
-def to_worker_info(spec: WorkerSpec) -> pb.WorkerInfo:
-    return pb.WorkerInfo(
-        worker_id=spec.worker_id,
-        task_id=spec.task_id,
-        incarnation=spec.incarnation,
-        rank=spec.rank,
-        hostname=spec.hostname,
-        port=spec.port,
-        gpu_count=spec.gpu_count,
-        memory_bytes=spec.memory_bytes,
-        agent_id=spec.agent_id,
-        metadata=spec.metadata,
-    )
-
-
 def from_agent_hello(message: ag.AgentHello) -> AgentSpec:
-    return AgentSpec(
-        agent_id=message.agent_id,
-        incarnation=message.incarnation,
-        hostname=message.hostname,
-        address=message.address,
-        slots=message.slots,
-        gpu_count=message.gpu_count,
-        memory_bytes=message.memory_bytes,
-        version=message.version,
-        launcher=message.launchers[0] if message.launchers else "local",
-    )
+    return from_message(AgentSpec, message, launcher=message.launchers[0] if message.launchers else "local")
 
 
 def from_barrier_request(message: pb.BarrierRequest) -> BarrierArrival:
@@ -115,69 +72,22 @@ def to_barrier_response(result: BarrierResult) -> pb.BarrierResponse:
 
 
 def from_dataset_info(message: pb.DatasetInfo) -> DatasetSpec:
-    return DatasetSpec(
-        dataset_id=message.dataset_id,
-        path=message.path,
-        format=message.format,
-        total_samples=message.total_samples,
-        shard_size=message.shard_size,
-        shuffle=message.shuffle,
-        seed=message.seed,
-        metadata=check_metadata(dict(message.metadata)),
-        files=tuple(DataFile(path=file.path, num_samples=file.num_samples) for file in message.files),
-    )
+    files = tuple(from_message(DataFile, file) for file in message.files)
+    return from_message(DatasetSpec, message, metadata=check_metadata(dict(message.metadata)), files=files)
 
 
 def to_dataset_info(spec: DatasetSpec) -> pb.DatasetInfo:
-    return pb.DatasetInfo(
-        dataset_id=spec.dataset_id,
-        path=spec.path,
-        format=spec.format,
-        total_samples=spec.total_samples,
-        shard_size=spec.shard_size,
-        shuffle=spec.shuffle,
-        seed=spec.seed,
-        metadata=spec.metadata,
-        files=[pb.DataFile(path=file.path, num_samples=file.num_samples) for file in spec.files],
-    )
-
-
-def to_shard_assignment(shard: ShardAssignment) -> pb.ShardAssignment:
-    return pb.ShardAssignment(
-        dataset_id=shard.dataset_id,
-        shard_id=shard.shard_id,
-        total_shards=shard.total_shards,
-        start_index=shard.start_index,
-        end_index=shard.end_index,
-        file_paths=shard.file_paths,
-        epoch=shard.epoch,
-    )
-
-
-def from_shard_assignment(message: pb.ShardAssignment) -> ShardAssignment:
-    return ShardAssignment(
-        dataset_id=message.dataset_id,
-        shard_id=message.shard_id,
-        total_shards=message.total_shards,
-        start_index=message.start_index,
-        end_index=message.end_index,
-        file_paths=tuple(message.file_paths),
-        epoch=message.epoch,
-    )
+    return to_message(pb.DatasetInfo, spec, files=[to_message(pb.DataFile, file) for file in spec.files])
 
 
 def to_checkpoint_info(record: CheckpointInfo) -> pb.CheckpointInfo:
-    return pb.CheckpointInfo(
-        worker_id=record.worker_id or "",
+    return to_message(
+        pb.CheckpointInfo,
+        record,
         checkpoint_id=record.id,
-        step=record.step,
-        epoch=record.epoch,
         storage_path=record.path,
-        size_bytes=record.size_bytes,
         timestamp_ms=int(record.created_at * 1e3),
         metadata={key: str(value) for key, value in record.metadata.items()},
-        task_id=record.task_id or "",
-        duration_s=record.duration_s or 0.0,
     )
 
 
@@ -189,34 +99,17 @@ def check_request_id(request_id: str) -> str:
 
 
 def from_task_spec(message: ct.TaskSpec) -> TaskSpec:
-    return TaskSpec(
-        name=message.name,
+    return from_message(
+        TaskSpec,
+        message,
         type=message.type or "training",
-        dataset_id=message.dataset_id,
-        worker_count=message.worker_count,
         config=_parse_config(message.config_json),
-        entrypoint=tuple(message.entrypoint),
-        env=dict(message.env),
         launcher=message.launcher or "local",
-        max_restarts=message.max_restarts,
-        working_dir=message.working_dir,
     )
 
 
 def to_task_spec(spec: TaskSpec, request_id: str) -> ct.TaskSpec:
-    return ct.TaskSpec(
-        name=spec.name,
-        type=spec.type,
-        dataset_id=spec.dataset_id,
-        worker_count=spec.worker_count,
-        config_json=json.dumps(dict(spec.config)),
-        entrypoint=spec.entrypoint,
-        env=spec.env,
-        launcher=spec.launcher,
-        max_restarts=spec.max_restarts,
-        working_dir=spec.working_dir,
-        request_id=request_id,
-    )
+    return to_message(ct.TaskSpec, spec, config_json=json.dumps(dict(spec.config)), request_id=request_id)
 
 
 def _parse_config(text: str) -> Mapping[str, Any]:

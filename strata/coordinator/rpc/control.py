@@ -16,6 +16,7 @@ from strata.coordinator.rpc.vitals import VitalsFeed
 from strata.coordinator.state import commands as c
 from strata.errors import Busy, StrataError
 from strata.protocol import convert
+from strata.protocol.fields import to_message
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import control_pb2_grpc as ct_grpc
 from strata.types.checkpoints import CheckpointInfo
@@ -134,20 +135,14 @@ class ControlService(ct_grpc.ControlServicer):
         task_id = request.task_id if request.HasField("task_id") else shares.reading_group(request.dataset_id)
         first, limit = max(request.first_shard, 0), request.num_shards if request.num_shards > 0 else None
         table = shares.table(task_id, request.dataset_id, first, limit)
-        return ct.ShardTable(
-            task_id=table.task_id,
-            mode=table.mode,
-            workers=table.workers,
-            ranks=table.ranks,
-            alive=table.alive,
+        return to_message(
+            ct.ShardTable,
+            table,
             shard=table.shards.tolist(),
             reader=table.readers.tolist(),
             start_index=table.starts.tolist(),
             end_index=table.stops.tolist(),
             committed=table.committed.tolist(),
-            num_samples=table.num_samples,
-            epoch=table.epoch,
-            generation=table.generation,
             digest=self._state.datasets.digest(task_id, request.dataset_id) if table.mode == "dealt" else "",
         )
 

@@ -2,35 +2,40 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Protocol
 
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, answered, check_rank, fail
 from strata.coordinator.rpc.beats import take_beat
-from strata.coordinator.rpc.queues import QueueCalls
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.attempts import Verdict, Vote
+from strata.coordinator.state.attempts import Attempt, Verdict, Vote
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.outcomes import outcome_for
 from strata.coordinator.state.replies import JoinReply, ShardsReply
 from strata.errors import InvalidArgument, Refused, StrataError, UnknownDataset
 from strata.protocol import convert
+from strata.protocol.fields import from_message, to_message
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
+from strata.protocol.queues import from_progress, to_grant
 from strata.types.shown import check_path
-from strata.types.workers import check_metadata
+from strata.types.workers import WorkerSpec, check_count, check_metadata
 
 __all__ = ["WorkersService"]
 
 _DEFAULT_CHECKPOINT_DEADLINE_S = 600.0
 _TYPES = frozenset(pb.CheckpointInfo.Type.values())
-_VERDICTS = {
-    Verdict.UNDECIDED: pb.CheckpointDecision.UNDECIDED,
-    Verdict.PREPARED: pb.CheckpointDecision.PREPARED,
-    Verdict.COMMITTED: pb.CheckpointDecision.COMMITTED,
-    Verdict.ABORTED: pb.CheckpointDecision.ABORTED,
-}
 
 
-class WorkersService(QueueCalls):
+class _Signed(Protocol):
+    """A request that says who sends it, and which generation it belongs to."""
+
+    worker_id: str
+    incarnation: str
+    generation: int
+
+
+class WorkersService(pb_grpc.CoordinatorServicer):
     """Implements `coordinator.Coordinator`."""
 
     def __init__(self, coordinator: Coordinator) -> None:
@@ -43,7 +48,7 @@ class WorkersService(QueueCalls):
 
     @answered
     async def RegisterWorker(self, request: pb.WorkerInfo, context: Context) -> pb.WorkerConfig:
-        reply = await self._coordinator.ask(c.RegisterWorker(spec=convert.from_worker_info(request)))
+        reply = await self._coordinator.ask(c.RegisterWorker(spec=from_message(WorkerSpec, request)))
         return self._config(reply)
 
     @answered
@@ -53,14 +58,12 @@ class WorkersService(QueueCalls):
 
     def _config(self, reply: JoinReply) -> pb.WorkerConfig:
         lease_s = self._state.config.worker_lease_s
-        return pb.WorkerConfig(
+        return to_message(
+            pb.WorkerConfig,
+            reply,
             assigned_id=reply.worker_id,
-            rank=reply.rank,
-            world_size=reply.world_size,
             heartbeat_interval_ms=int(min(lease_s / 3, 10.0) * 1e3),
             config={"incarnation": reply.incarnation, "generation": str(reply.generation)},
-            generation=reply.generation,
-            incarnation=reply.incarnation,
             term=self._state.term,
         )
 
@@ -127,36 +130,47 @@ class WorkersService(QueueCalls):
                 "there are more workers than shards, or none is lent to it now",
                 hint="Register the dataset with a smaller shard_size, or use fewer workers.",
             )
-        return convert.to_shard_assignment(reply.assignments[0])
+        return to_message(pb.ShardAssignment, reply.assignments[0])
 
     @answered
     async def GetShardAssignments(self, request: pb.ShardRequest, context: Context) -> pb.ShardAssignments:
         reply = await self._shards(request, first=False)
         return pb.ShardAssignments(
-            assignments=[convert.to_shard_assignment(shard) for shard in reply.assignments],
+            assignments=[to_message(pb.ShardAssignment, shard) for shard in reply.assignments],
             generation=reply.generation,
             digest=reply.digest,
         )
 
     @answered
     async def AnnounceReading(self, request: pb.ReadingInfo, context: Context) -> pb.ReadingAck:
-        command = c.AnnounceReading(
-            caller=_caller(request.worker_id, request.incarnation, 0),
-            dataset_id=request.dataset_id,
-            manifest=request.manifest,
-            num_lanes=request.num_lanes,
-            shuffle=request.shuffle,
-            lanes=tuple(request.lanes),
-            sizes=request.sizes,
-        )
+        caller = Caller(worker_id=request.worker_id, incarnation=request.incarnation)
+        command = from_message(c.AnnounceReading, request, caller=caller)
         return pb.ReadingAck(known=await self._coordinator.ask(command))
 
     async def _shards(self, request: pb.ShardRequest, *, first: bool) -> ShardsReply:
         if not request.dataset_id:
             raise UnknownDataset("no dataset_id was given")
-        caller = _caller(request.worker_id, request.incarnation, request.generation)
-        command = c.GetShards(caller=caller, dataset_id=request.dataset_id, epoch=request.epoch, first=first)
+        command = from_message(c.GetShards, request, caller=_caller(request), first=first)
         return await self._coordinator.ask(command)
+
+    # --- queue mode
+
+    @answered
+    async def ClaimShard(self, request: pb.QueueClaim, context: Context) -> pb.QueueGrant:
+        held = from_progress(request.held)
+        command = from_message(c.ClaimShard, request, caller=_caller(request), held=held)
+        return to_grant(await self._coordinator.ask(command))
+
+    @answered
+    async def CommitShards(self, request: pb.QueueCommit, context: Context) -> pb.QueueGrant:
+        progress = from_progress(request.progress)
+        command = from_message(c.CommitShards, request, caller=_caller(request), progress=progress)
+        return to_grant(await self._coordinator.ask(command))
+
+    @answered
+    async def RestoreQueue(self, request: pb.QueueRestore, context: Context) -> pb.QueueGrant:
+        command = from_message(c.RestoreQueue, request, caller=_caller(request))
+        return to_grant(await self._coordinator.ask(command))
 
     # --- barriers
 
@@ -172,14 +186,11 @@ class WorkersService(QueueCalls):
     async def NotifyCheckpoint(self, request: pb.CheckpointInfo, context: Context) -> pb.CheckpointAck:
         if request.type not in _TYPES:
             raise InvalidArgument(f"checkpoint type {request.type} is unknown")
-        command = c.NotifyCheckpoint(
-            caller=_caller(request.worker_id, request.incarnation, request.generation),
-            checkpoint_id=request.checkpoint_id,
-            step=request.step,
-            epoch=request.epoch,
+        command = from_message(
+            c.NotifyCheckpoint,
+            request,
+            caller=_caller(request),
             storage_path=check_path("storage_path", request.storage_path),
-            size_bytes=request.size_bytes,
-            type=request.type,
             duration_s=request.duration_s or None,
             metadata=check_metadata(dict(request.metadata)),
         )
@@ -190,94 +201,55 @@ class WorkersService(QueueCalls):
 
     @answered
     async def BeginCheckpoint(self, request: pb.CheckpointBegin, context: Context) -> pb.CheckpointAttempt:
-        command = c.BeginCheckpoint(
-            caller=_caller(request.worker_id, request.incarnation, request.generation),
-            step=request.step,
-            epoch=request.epoch,
+        command = from_message(
+            c.BeginCheckpoint,
+            request,
+            caller=_caller(request),
             storage_path=check_path("storage_path", request.storage_path),
             deadline_s=request.deadline_s or _DEFAULT_CHECKPOINT_DEADLINE_S,
         )
-        attempt = await self._coordinator.ask(command)
-        return pb.CheckpointAttempt(
-            attempt=attempt.attempt,
-            step=attempt.step,
-            generation=attempt.generation,
-            deadline_s=attempt.deadline_s,
-            ranks=attempt.ranks,
-            checkpoint_id=attempt.checkpoint_id,
-            epoch=attempt.epoch,
-            committer=attempt.committer,
-        )
+        return to_message(pb.CheckpointAttempt, await self._coordinator.ask(command), worker_id="")
 
     @answered
     async def AbortCheckpoint(self, request: pb.CheckpointAbort, context: Context) -> pb.CheckpointAck:
-        command = c.AbortCheckpoint(
-            caller=_caller(request.worker_id, request.incarnation, request.generation),
-            attempt=request.attempt,
-            reason=request.reason or "no reason given",
-        )
+        reason = request.reason or "no reason given"
+        command = from_message(c.AbortCheckpoint, request, caller=_caller(request), reason=reason)
         attempt = await self._coordinator.ask(command)
-        return pb.CheckpointAck(
-            success=attempt.verdict is Verdict.ABORTED,
-            checkpoint_id=attempt.checkpoint_id,
-            message=attempt.reason or f"the attempt is {attempt.verdict}",
-            global_step=attempt.step,
-        )
+        aborted = attempt.verdict is Verdict.ABORTED
+        return _ack(attempt, attempt.reason or f"the attempt is {attempt.verdict}", success=aborted)
 
     @answered
     async def VoteCheckpoint(self, request: pb.CheckpointVote, context: Context) -> pb.CheckpointAck:
-        if request.size_bytes < 0 or request.duration_s < 0:
-            raise InvalidArgument(f"size_bytes {request.size_bytes} and duration_s {request.duration_s} must be ≥ 0")
-        vote = Vote(
-            manifest_key=request.manifest_key,
-            manifest_hash=request.manifest_hash,
-            size_bytes=request.size_bytes,
-            duration_s=request.duration_s,
-        )
-        command = c.VoteCheckpoint(
-            caller=_caller(request.worker_id, request.incarnation, request.generation),
-            attempt=request.attempt,
-            rank=request.rank,
-            vote=vote,
-        )
+        vote = from_message(Vote, request)
+        command = from_message(c.VoteCheckpoint, request, caller=_caller(request), vote=vote)
         attempt = await self._coordinator.ask(command)
         waiting = f"waiting for ranks {list(attempt.unvoted())}" if attempt.unvoted() else "every vote is in"
-        return pb.CheckpointAck(
-            success=True, checkpoint_id=attempt.checkpoint_id, message=waiting, global_step=attempt.step
-        )
+        return _ack(attempt, waiting)
 
     @answered
     async def AwaitCheckpoint(self, request: pb.CheckpointAttempt, context: Context) -> pb.CheckpointDecision:
         worker = self._state.membership.look_up(request.worker_id, self._coordinator.now())
         attempt = await self._coordinator.wait_attempt(request.attempt, worker)
-        return pb.CheckpointDecision(
-            verdict=_VERDICTS[attempt.verdict],
-            attempt=attempt.attempt,
-            reason=attempt.reason,
-            missing=attempt.missing,
-            committer=attempt.committer,
-            votes=[_vote(attempt.attempt, rank, attempt.votes[rank]) for rank in sorted(attempt.votes)],
+        votes = sorted(attempt.votes.items())
+        return to_message(
+            pb.CheckpointDecision,
+            attempt,
+            verdict=pb.CheckpointDecision.Verdict.Value(attempt.verdict.name),
+            votes=[to_message(pb.CheckpointVote, vote, attempt=attempt.attempt, rank=rank) for rank, vote in votes],
         )
 
     @answered
     async def CommitCheckpoint(self, request: pb.CheckpointInfo, context: Context) -> pb.CheckpointAck:
-        command = c.CommitCheckpoint(
-            caller=_caller(request.worker_id, request.incarnation, request.generation),
-            attempt=request.attempt,
-            metadata=check_metadata(dict(request.metadata)),
-        )
-        attempt = await self._coordinator.ask(command)
-        return pb.CheckpointAck(
-            success=True, checkpoint_id=attempt.checkpoint_id, message="committed", global_step=attempt.step
-        )
+        metadata = check_metadata(dict(request.metadata))
+        command = from_message(c.CommitCheckpoint, request, caller=_caller(request), metadata=metadata)
+        return _ack(await self._coordinator.ask(command), "committed")
 
     @answered
     async def GetLatestCheckpoint(self, request: pb.RecoveryRequest, context: Context) -> pb.RecoveryResponse:
-        caller = _caller(request.worker_id, request.incarnation, request.generation)
-        reply = await self._coordinator.ask(c.Recover(caller=caller, job_id=request.job_id))
+        reply = await self._coordinator.ask(c.Recover(caller=_caller(request), job_id=request.job_id))
         response = pb.RecoveryResponse(
             has_checkpoint=reply.checkpoint is not None,
-            shard_assignments=[convert.to_shard_assignment(shard) for shard in reply.assignments],
+            shard_assignments=[to_message(pb.ShardAssignment, shard) for shard in reply.assignments],
             generation=reply.generation,
         )
         if reply.checkpoint is not None:
@@ -287,18 +259,12 @@ class WorkersService(QueueCalls):
         return response
 
 
-def _vote(attempt: str, rank: int, vote: Vote) -> pb.CheckpointVote:
-    return pb.CheckpointVote(
-        attempt=attempt,
-        rank=rank,
-        manifest_key=vote.manifest_key,
-        manifest_hash=vote.manifest_hash,
-        size_bytes=vote.size_bytes,
-        duration_s=vote.duration_s,
+def _ack(attempt: Attempt, message: str, *, success: bool = True) -> pb.CheckpointAck:
+    return pb.CheckpointAck(
+        success=success, checkpoint_id=attempt.checkpoint_id, message=message, global_step=attempt.step
     )
 
 
-def _caller(worker_id: str, incarnation: str, generation: int) -> Caller:
-    if generation < 0:
-        raise InvalidArgument(f"generation is {generation}, it must be 0 or more")
-    return Caller(worker_id=worker_id, incarnation=incarnation, generation=generation)
+def _caller(request: _Signed) -> Caller:
+    generation = check_count("generation", request.generation)
+    return Caller(worker_id=request.worker_id, incarnation=request.incarnation, generation=generation)

@@ -19,6 +19,7 @@ from strata.coordinator.state import endings as d
 from strata.coordinator.state import placement as p
 from strata.coordinator.state.membership import Caller
 from strata.errors import StrataError
+from strata.protocol.fields import from_message
 from strata.protocol.generated import agents_pb2 as ag
 from strata.trust.proofs import SECRET_VARIABLE, Proofs
 from strata.types.tasks import TaskCourse, TaskStatus, incarnation_of, worker_id_of
@@ -331,13 +332,6 @@ class Scheduler:
 
 
 def _end_of(report: ag.ProcessReport) -> d.RankEnd:
-    return d.RankEnd(
-        rank=report.rank,
-        exit_code=None if report.exit_unknown or report.unstarted or report.hindered else report.exit_code,
-        message=report.message,
-        preempted=report.stopped,
-        unstarted=report.unstarted,
-        hindered=report.hindered,
-        out_of_memory=report.out_of_memory,
-        exception=report.exception,
-    )
+    unseen = report.exit_unknown or report.unstarted or report.hindered
+    exit_code = None if unseen else report.exit_code
+    return from_message(d.RankEnd, report, exit_code=exit_code, preempted=report.stopped)

@@ -9,26 +9,8 @@ from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.types.barriers import BarrierPolicy, BarrierResult
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
-from strata.types.datasets import DataFile, DatasetSpec, ShardAssignment
+from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.tasks import TaskSpec
-from strata.types.workers import WorkerSpec
-
-
-@pytest.mark.parametrize("rank", [None, 0, 5])
-def test_a_worker_comes_back(rank: int | None) -> None:
-    spec = WorkerSpec(
-        worker_id="w",
-        task_id="t",
-        incarnation="i",
-        rank=rank,
-        hostname="h",
-        port=1,
-        gpu_count=8,
-        memory_bytes=9,
-        agent_id="a",
-        metadata={"k": "v"},
-    )
-    assert convert.from_worker_info(convert.to_worker_info(spec)) == spec
 
 
 def test_a_dataset_comes_back() -> None:
@@ -37,13 +19,6 @@ def test_a_dataset_comes_back() -> None:
         dataset_id="d", path="p", format="csv", total_samples=7, shard_size=2, seed=-1, metadata={"k": "v"}, files=files
     )
     assert convert.from_dataset_info(convert.to_dataset_info(spec)) == spec
-
-
-def test_a_shard_comes_back() -> None:
-    shard = ShardAssignment(
-        dataset_id="d", shard_id=1, total_shards=2, start_index=3, end_index=4, file_paths=("f",), epoch=5
-    )
-    assert convert.from_shard_assignment(convert.to_shard_assignment(shard)) == shard
 
 
 def test_a_task_comes_back() -> None:
