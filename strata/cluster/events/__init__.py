@@ -64,6 +64,7 @@ __all__ = [
 
 
 EVENT_KINDS: dict[str, type[Event]] = {cls.__name__: cls for cls in Event.__subclasses__()}
+_NAMES = {kind: frozenset(item.name for item in fields(cls)) for kind, cls in EVENT_KINDS.items()}
 
 
 def encode_event(event: Event) -> bytes:
@@ -76,5 +77,5 @@ def decode_event(kind: str, body: bytes) -> Event:
     """The inverse. Raises KeyError for a kind that this version does not know; unknown fields are passed over."""
     cls = EVENT_KINDS[kind]
     values: dict[str, Any] = json.loads(body)
-    known = {name: value for name, value in values.items() if name in cls.__slots__}
+    known = {name: value for name, value in values.items() if name in _NAMES[kind]}
     return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
