@@ -6,12 +6,14 @@ Also a follower's first message, which holds every record. `python scripts/poll_
 import asyncio
 import statistics
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any, cast
 
 from strata.clock import SystemClock
 from strata.coordinator.engine.coordinator import Coordinator
-from strata.coordinator.journal.memory import MemoryJournal
+from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.coordinator.rpc.control import ControlService
 from strata.coordinator.rpc.vitals import VitalsFeed
 from strata.coordinator.state import commands as c
@@ -35,9 +37,9 @@ class _Owner:
     caller = Admission(Visitor(Who.OWNER), TABLE["/strata.control.Control/GetTask"])
 
 
-async def _training() -> Coordinator:
+async def _training(folder: Path) -> Coordinator:
     """A task whose ranks have met at many barriers."""
-    coordinator = Coordinator(ClusterState(StateConfig()), MemoryJournal(), SystemClock())
+    coordinator = Coordinator(ClusterState(StateConfig()), SqliteJournal(folder), SystemClock())
     await coordinator.open()
     spec = TaskSpec(name="train", worker_count=RANKS, entrypoint=("python", "train.py"))
     coordinator.apply(c.SubmitTask(task_id=TASK, spec=spec))
@@ -62,7 +64,11 @@ async def _training() -> Coordinator:
 
 
 async def main() -> None:
-    coordinator = await _training()
+    with tempfile.TemporaryDirectory() as folder:
+        await _measure(await _training(Path(folder)))
+
+
+async def _measure(coordinator: Coordinator) -> None:
     service = ControlService(coordinator, VitalsFeed(coordinator))
     owner = cast("Any", _Owner())
     times: dict[str, list[float]] = {"GetTask": [], "the first message": []}
@@ -78,6 +84,7 @@ async def main() -> None:
         times["the first message"].append(time.thread_time() - began)
     for name, taken in times.items():
         sys.stdout.write(f"{name}: {sizes[name]:,} bytes, {statistics.median(taken) * 1e3:.2f} ms\n")
+    coordinator.close()
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from strata.agent.relay import Relay
 from strata.client.attach import Attachment
 from strata.client.tie import Tie
 from strata.errors import StrataError
-from strata.grpcserver.turns import LoopTurns
+from strata.grpcserver.wire import Turns
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
@@ -117,7 +117,7 @@ class Host:
         self.path = path
         self._relay = Relay()
 
-    async def start(self, address: str, token: str, turns: LoopTurns) -> None:
+    async def start(self, address: str, token: str, turns: Turns) -> None:
         hello = ag.AgentHello(agent_id=self._agent_id, incarnation=RUN, hostname="h", slots=RANKS_PER_AGENT)
         self._stream = await Attachment.open(address, token, hello, self._on_message, turns)
         self._relay.attach(self._stream.send)
@@ -207,7 +207,7 @@ class Load:
 
     async def barrier(self, number: int) -> dict[str, float]:
         await self.register_all(number, f"{RUN}-task")
-        turns = LoopTurns()
+        turns = Turns()
         return await self._meet([Tie(Member(rank), (self.address,), turns=turns) for rank in range(number)])
 
     async def all_agents(self, number: int) -> dict[str, float]:
@@ -217,7 +217,7 @@ class Load:
         """On two cores the work that 125 hosts do at once would be done one after the other, so all but `real` of them
         are messages that are ready: what an agent sends, and the count of what it gets."""
         await self.register_all(number, f"{RUN}-task", RANKS_PER_AGENT)
-        turns = LoopTurns()
+        turns = Turns()
         num_hosts = number // RANKS_PER_AGENT
         ready = await connect_all(self.address, num_hosts - real, self._on_agent_message)
         for connection in ready:

@@ -26,7 +26,6 @@ from strata.grpcserver.frames import (
 from strata.grpcserver.headers import TrailerReader, build_request
 from strata.grpcserver.inbound import WINDOW, Inbound, Unreadable
 from strata.grpcserver.outbound import Outbound, PeerTooSlow
-from strata.grpcserver.turns import LoopTurns
 from strata.grpcserver.wire import Turns, Wire
 
 __all__ = ["ClientStream", "StreamEnd"]
@@ -81,7 +80,7 @@ class ClientStream(Wire):
         on_message: Callable[[bytes], None],
         turns: Turns | None = None,
     ) -> None:
-        super().__init__(turns or LoopTurns())
+        super().__init__(turns or Turns())
         self._preface_due = False
         self._trailers = TrailerReader()
         self._block: bytearray | None = None

@@ -14,7 +14,7 @@ import grpc
 
 from strata.grpcserver.connection import Check, Connection, Gate, Service
 from strata.grpcserver.limits import Complaints, max_connections
-from strata.grpcserver.turns import LoopTurns
+from strata.grpcserver.wire import Turns
 
 __all__ = ["Server"]
 
@@ -41,7 +41,7 @@ class Server:
             gate=gate,
             max_message=max_message,
             closed=self._on_closed,
-            turns=LoopTurns(),
+            turns=Turns(),
             complaints=self.complaints,
         )
         self._listener: asyncio.Server | None = None

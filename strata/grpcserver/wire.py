@@ -7,7 +7,7 @@ sends stays in its own memory and in the kernel's.
 import asyncio
 import time
 from abc import abstractmethod
-from typing import Protocol
+from collections import deque
 
 from strata.grpcserver.frames import (
     FRAME_HEADER,
@@ -28,13 +28,35 @@ _PLAIN_HTTP = (
 )
 
 
-class Turns(Protocol):
-    """What the server does for its connections at the end of a turn of the loop: `flush_soon` calls their `flush`,
-    `resume_soon` gives one of them after the other a `turn`."""
+class Turns:
+    """What connections of one loop share: their writes leave together at the end of a turn, and those that were sent
+    more than fits into one turn are read on one after the other."""
 
-    def flush_soon(self, wire: "Wire") -> None: ...
+    def __init__(self) -> None:
+        self._unsent: list[Wire] = []
+        self._behind: deque[Wire] = deque()
 
-    def resume_soon(self, wire: "Wire") -> None: ...
+    def flush_soon(self, wire: "Wire") -> None:
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._unsent.append(wire)
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        for wire in unsent:
+            wire.flush()
+
+    def resume_soon(self, wire: "Wire") -> None:
+        if not self._behind:
+            asyncio.get_running_loop().call_soon(self._resume)
+        self._behind.append(wire)
+
+    def _resume(self) -> None:
+        """One of those that sent more than fits into a turn, then the loop: what others sent comes first."""
+        wire = self._behind.popleft()
+        if self._behind:
+            asyncio.get_running_loop().call_soon(self._resume)
+        wire.turn()
 
 
 class Wire(asyncio.Protocol):

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from strata.coordinator.journal.base import Journal, Record, Snapshot, Stored
-from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.journal.sqlite import SqliteJournal
 from tests.support.journals import Owner, records
+from tests.support.memory_journal import MemoryJournal
 
 Open = Callable[[], Journal]
 

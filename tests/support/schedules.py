@@ -7,7 +7,6 @@ from typing import Any
 
 from strata.clock import ManualClock
 from strata.cluster import events as e
-from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Attempt, Verdict, Vote
 from strata.coordinator.state.membership import Caller
@@ -18,6 +17,7 @@ from strata.types.tasks import TaskSpec, TaskStatus, incarnation_of, worker_id_o
 from strata.types.workers import WorkerSpec
 from tests.support.actors import Mode, Process
 from tests.support.history import History, Violation
+from tests.support.memory_journal import MemoryJournal
 from tests.support.simulation import Call, Node
 
 __all__ = ["run_schedule"]

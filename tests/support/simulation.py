@@ -12,7 +12,6 @@ from strata.cluster import events as e
 from strata.cluster.tasks import Task
 from strata.coordinator.engine.snapshots import Snapshots
 from strata.coordinator.journal.base import Record
-from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.membership import Caller
@@ -21,6 +20,7 @@ from strata.coordinator.state.replies import BarrierReply, JoinReply
 from strata.errors import StrataError
 from strata.types.barriers import BarrierKey
 from tests.support.history import History, Outcome, Violation
+from tests.support.memory_journal import MemoryJournal
 
 __all__ = ["Call", "Node"]
 

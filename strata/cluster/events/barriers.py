@@ -4,10 +4,7 @@ from dataclasses import dataclass
 
 from strata.cluster.events.base import Event
 
-__all__ = [
-    "BarrierBroke",
-    "BarrierReleased",
-]
+__all__ = ["BarrierBroke", "BarrierReleased"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

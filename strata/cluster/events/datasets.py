@@ -4,12 +4,7 @@ from dataclasses import dataclass
 
 from strata.cluster.events.base import Event
 
-__all__ = [
-    "DatasetAttached",
-    "DatasetRegistered",
-    "ReadingAnnounced",
-    "ShardsRebalanced",
-]
+__all__ = ["DatasetAttached", "DatasetRegistered", "ReadingAnnounced", "ShardsRebalanced"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,7 @@ from dataclasses import dataclass
 
 from strata.cluster.events.base import Event
 
-__all__ = [
-    "AgentJoined",
-    "AgentLost",
-    "ClusterStarted",
-    "MembersLost",
-    "WorkerJoined",
-]
+__all__ = ["AgentJoined", "AgentLost", "ClusterStarted", "MembersLost", "WorkerJoined"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,7 @@ from dataclasses import dataclass
 
 from strata.cluster.events.base import Event
 
-__all__ = [
-    "QueueCommitted",
-    "QueueEnded",
-    "QueueLeased",
-    "QueueOpened",
-    "QueueRestored",
-    "QueueStaged",
-]
+__all__ = ["QueueCommitted", "QueueEnded", "QueueLeased", "QueueOpened", "QueueRestored", "QueueStaged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from strata.cluster.events.base import Event
 from strata.types.tasks import TaskCourse
 
-__all__ = [
-    "TaskChanged",
-    "TaskSubmitted",
-]
+__all__ = ["TaskChanged", "TaskSubmitted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from strata.clock import ManualClock
 from strata.cluster.tasks import Task
 from strata.config import RANK_VARIABLES
 from strata.coordinator.engine.coordinator import Coordinator
-from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
@@ -17,6 +16,7 @@ from strata.protocol.generated import agents_pb2 as ag
 from strata.trust.proofs import Proofs
 from strata.types.tasks import TaskSpec, TaskStatus
 from strata.types.workers import AgentSpec
+from tests.support.memory_journal import MemoryJournal
 
 
 class _Agent:

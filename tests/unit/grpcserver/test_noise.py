@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strata.grpcserver.connection import Connection, Service
 from strata.grpcserver.frames import PREFACE, build_frame
 from strata.grpcserver.server import Server
-from strata.grpcserver.turns import LoopTurns
+from strata.grpcserver.wire import Turns
 from tests.support.hostile_peer import head
 from tests.unit.grpcserver.conftest import Desk, register
 
@@ -83,7 +83,7 @@ async def _feed(noise: bytes, portion: int) -> None:
         gate=lambda transport: lambda path, metadata: None,
         max_message=1000,
         closed=lambda connection: None,
-        turns=LoopTurns(),
+        turns=Turns(),
         complaints=server.complaints,
     )
     connection, sink = Connection(service), Sink()

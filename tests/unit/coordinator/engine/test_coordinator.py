@@ -7,13 +7,13 @@ import pytest
 from strata.clock import ManualClock
 from strata.cluster import events as e
 from strata.coordinator.engine.coordinator import Coordinator
-from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Verdict, Vote
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.outcomes import Outcome
 from strata.errors import Fenced, Unavailable
 from strata.types.barriers import BarrierArrival, BarrierPolicy
+from tests.support.memory_journal import MemoryJournal
 from tests.support.pure_cluster import caller, spec
 
 

@@ -7,9 +7,9 @@ from strata.clock import SystemClock
 from strata.cluster import events as e
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.ticker import run_ticker
-from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
+from tests.support.memory_journal import MemoryJournal
 from tests.support.pure_cluster import spec
 
 

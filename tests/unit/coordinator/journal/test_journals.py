@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from strata.coordinator.journal.base import Record, Snapshot
-from strata.coordinator.journal.memory import MemoryJournal
 from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.errors import DataDirInUse, InvalidConfig
 from tests.support.journals import Owner, records
+from tests.support.memory_journal import MemoryJournal
 
 
 async def test_memory_crashes_on_purpose() -> None:
