@@ -13,7 +13,7 @@ from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.replies import JoinReply
 from strata.errors import Fenced, StrataError, UnknownWorker
 from strata.types.barriers import BarrierArrival, BarrierPolicy
-from strata.types.tasks import TaskSpec, TaskStatus, incarnation_of, worker_id_of
+from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus, incarnation_of, worker_id_of
 from strata.types.workers import WorkerSpec
 from tests.support.actors import Mode, Process
 from tests.support.history import History, Violation
@@ -74,7 +74,7 @@ class World:
         gone = {process.worker_id: "its gang is restarted" for process in self.processes}
         self.node.apply(c.LoseWorkers(gone=gone))
         number = task.attempt + 1
-        change = c.ChangeTask(task_id=TASK, status=TaskStatus.RUNNING, reason="", attempt=number)
+        change = c.ChangeTask(task_id=TASK, status=TaskStatus.RUNNING, reason="", attempt=number, course=TaskCourse())
         self.node.apply(change)
         self.node.flush()
         self.late += [process for process in self.processes if not process.dead]

@@ -155,9 +155,9 @@ class Scheduler:
         now = self._coordinator.now().monotonic
         look = now - self._watched_at >= _WATCH_S
         for task_id in [task.task_id for task in self._state.tasks.tasks.values() if not task.status.final]:
-            decision = self._decide(self._state.tasks.task(task_id))
-            if decision is not None:
-                self._carry_out(task_id, decision)
+            change = self._decide(self._state.tasks.task(task_id))
+            if change is not None:
+                self._carry_out(change)
             if look:
                 self._watched_at = now
                 self._watch(self._state.tasks.task(task_id))
@@ -166,7 +166,7 @@ class Scheduler:
         await self._coordinator.settled()
         self._tell()
 
-    def _decide(self, task: Task) -> d.Decision | None:
+    def _decide(self, task: Task) -> c.ChangeTask | None:
         now = self._coordinator.now()
         match task.status:
             case TaskStatus.RUNNING:
@@ -195,9 +195,8 @@ class Scheduler:
                 self._say(task, f"attempt {task.attempt}", replace(task.course, stuck_rank=None, stuck_step=None))
 
     def _say(self, task: Task, reason: str, course: TaskCourse) -> None:
-        """Nothing becomes of the task but what is said of it."""
-        said = d.Decision(status=task.status, reason=reason, attempt=task.attempt, course=course)
-        self._carry_out(task.task_id, said)
+        """The task stays as it is; only its reason or its course changes."""
+        self._carry_out(d.plan_change(task, task.status, reason, course))
 
     def _place_queued(self) -> None:
         queued = [task for task in self._state.tasks.tasks.values() if task.status is TaskStatus.QUEUED]
@@ -208,21 +207,14 @@ class Scheduler:
             if isinstance(plan, p.Lacking):
                 self._say(task, plan.reason, task.course)
             else:
-                self._carry_out(task_id, d.plan_start(task, plan.agents, self._step(task)))
+                self._carry_out(d.plan_start(task, plan, self._step(task)))
 
-    def _carry_out(self, task_id: str, decision: d.Decision) -> None:
-        course = decision.course
-        if decision.attempt != self._state.tasks.task(task_id).attempt:
-            host = self._state.agents.agents[course.placement[0]]
+    def _carry_out(self, change: c.ChangeTask) -> None:
+        if change.attempt != self._state.tasks.task(change.task_id).attempt:
+            host = self._state.agents.agents[change.course.placement[0]]
             master, gang = pick_ports()
-            course = replace(course, master_addr=host.address, master_port=master, gang_port=gang)
-        change = c.ChangeTask(
-            task_id=task_id,
-            status=decision.status,
-            reason=decision.reason,
-            attempt=decision.attempt,
-            course=course,
-        )
+            course = replace(change.course, master_addr=host.address, master_port=master, gang_port=gang)
+            change = replace(change, course=course)
         task = self._coordinator.apply(change).reply
         if task.status.final:
             self._dismiss(task)

@@ -5,6 +5,7 @@ may create COMMIT.json, which alone decides. A death before that aborts the atte
 after it only passes the pen to another rank.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,7 +23,7 @@ from strata.cluster.members import Worker
 from strata.cluster.model import Cluster
 from strata.cluster.plain import shared
 from strata.coordinator.state.attempts import Attempt, Verdict, Vote, dump_attempt, load_attempt
-from strata.coordinator.state.commands import NotifyCheckpoint
+from strata.coordinator.state.commands import BeginCheckpoint, NotifyCheckpoint
 from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.errors import CheckpointAborted as Aborted
@@ -99,10 +100,12 @@ class Checkpoints:
         reason = told.metadata.get("reason", "deleted from its store")
         return CheckpointRemoved(task_id=worker.task_id, checkpoint_ids=gone, reason=reason, at=now.wall)
 
-    def plan_begin(
-        self, worker: Worker, *, step: int, epoch: int, storage_path: str, deadline_s: float, now: Now
-    ) -> CheckpointBegun | Attempt:
+    def plan_begin(self, worker: Worker, asked: BeginCheckpoint, now: Now) -> CheckpointBegun | Attempt:
         """A new attempt, or the one that the other ranks of this generation have begun for this step."""
+        step = check_count("step", asked.step)
+        check_count("epoch", asked.epoch)
+        if not 0 < asked.deadline_s < math.inf:
+            raise InvalidArgument(f"deadline_s is {asked.deadline_s}, it must be finite and more than 0")
         group = self._membership.groups[worker.task_id]
         for known in self.attempts.values():
             if known.task_id == worker.task_id and known.step == step and known.joinable(group.fence):
@@ -112,15 +115,12 @@ class Checkpoints:
         )
         attempt = f"g{group.generation}-{self._begun + 1}"
         return CheckpointBegun(
+            **shared(CheckpointBegun, asked),
             task_id=worker.task_id,
             attempt=attempt,
             checkpoint_id=checkpoint_id_of(step, attempt),
-            step=step,
-            epoch=epoch,
             generation=group.generation,
             ranks=tuple(ranks),
-            storage_path=storage_path,
-            deadline_s=deadline_s,
             worker_id=worker.worker_id,
             at=now.wall,
         )

@@ -5,7 +5,6 @@ What everybody may see is in the cluster's records, which every event changes by
 what is decided about them, and what only the coordinator knows.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -222,18 +221,7 @@ class ClusterState:
 
     def _begin_checkpoint(self, command: c.BeginCheckpoint, now: Now, emit: c.Emit) -> Attempt:
         worker = self.membership.authorize(command.caller, now)
-        check_count("step", command.step)
-        check_count("epoch", command.epoch)
-        if not 0 < command.deadline_s < math.inf:
-            raise InvalidArgument(f"deadline_s is {command.deadline_s}, it must be finite and more than 0")
-        begun = self.checkpoints.plan_begin(
-            worker,
-            step=command.step,
-            epoch=command.epoch,
-            storage_path=command.storage_path,
-            deadline_s=command.deadline_s,
-            now=now,
-        )
+        begun = self.checkpoints.plan_begin(worker, command, now)
         if isinstance(begun, Attempt):
             return begun
         emit(begun)
@@ -295,8 +283,7 @@ class ClusterState:
         return self.tasks.task(command.task_id)
 
     def _change_task(self, command: c.ChangeTask, now: Now, emit: c.Emit) -> Task:
-        change = (command.status, command.reason, command.attempt)
-        emit(self.tasks.plan_change(command.task_id, change, command.course, now))
+        emit(self.tasks.plan_change(command, now))
         return self.tasks.task(command.task_id)
 
     def _stop_task(self, command: c.StopTask, now: Now, emit: c.Emit) -> Task:

@@ -241,7 +241,7 @@ class ChangeTask(Command[Task]):
     status: TaskStatus
     reason: str
     attempt: int
-    course: TaskCourse | None = None  # None = as it is
+    course: TaskCourse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from strata.cluster.tasks import Task
+from strata.coordinator.state.commands import ChangeTask
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host, Lacking, plan_gang
 from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskCourse, TaskStatus, loss_budget
 
-__all__ = ["Decision", "RankEnd", "plan_end", "plan_restart", "plan_start", "plan_stopped"]
+__all__ = ["RankEnd", "plan_change", "plan_end", "plan_restart", "plan_start", "plan_stopped"]
 
 _FOLLOWED_EXIT = 75  # of a rank whose place was taken, or that lost a peer
 _SHELL_SIGNAL = 128  # a shell exits with this and the number of the signal that killed its program
@@ -84,39 +85,30 @@ def _named(number: int) -> str:
         return str(number)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What a task becomes, and why."""
-
-    status: TaskStatus
-    reason: str
-    attempt: int
-    course: TaskCourse
+def plan_change(task: Task, status: TaskStatus, reason: str, course: TaskCourse | None = None) -> ChangeTask:
+    """What the current attempt of a task becomes, and why. Without a `course` it stays as it is."""
+    course = course or task.course
+    return ChangeTask(task_id=task.task_id, status=status, reason=reason, attempt=task.attempt, course=course)
 
 
-def plan_end(task: Task, ends: Mapping[int, RankEnd], step: int, now: Now, chance: float) -> Decision | None:
+def plan_end(task: Task, ends: Mapping[int, RankEnd], step: int, now: Now, chance: float) -> ChangeTask | None:
     """What the ends of a running task's ranks mean; None while it simply runs on. `step` is the newest committed
     checkpoint's (-1: none), `chance` between 0 and 1 spreads retries."""
     bad = [ends[rank] for rank in sorted(ends) if not ends[rank].well]
     if not bad:
         if len(ends) < task.spec.worker_count:
             return None
-        reason = f"all {task.spec.worker_count} ranks finished"
-        return Decision(status=TaskStatus.COMPLETED, reason=reason, attempt=task.attempt, course=task.course)
+        return plan_change(task, TaskStatus.COMPLETED, f"all {task.spec.worker_count} ranks finished")
     blamed = _blamed(bad)
     # Whoever lost a peer that had finished well is out of step with it, which is the program's own doing.
     own = not blamed.lost or (blamed.exit_code == _FOLLOWED_EXIT and len(bad) < len(ends))
     course = _counted(task.course, now, own=own, advanced=step > task.course.step)
     given_up = _given_up(task, blamed, course, own=own)
     if given_up:
-        return Decision(status=TaskStatus.FAILED, reason=given_up, attempt=task.attempt, course=course)
+        return plan_change(task, TaskStatus.FAILED, given_up, course)
     resume = f"step {step}" if step >= 0 else "the start"
-    return Decision(
-        status=TaskStatus.RECOVERING,
-        reason=f"{blamed}; all ranks go back to {resume}",
-        attempt=task.attempt,
-        course=replace(course, retry_at=now.wall + _delay_s(course, chance)),
-    )
+    course = replace(course, retry_at=now.wall + _delay_s(course, chance))
+    return plan_change(task, TaskStatus.RECOVERING, f"{blamed}; all ranks go back to {resume}", course)
 
 
 def _blamed(bad: Sequence[RankEnd]) -> RankEnd:
@@ -175,29 +167,30 @@ def _delay_s(course: TaskCourse, chance: float) -> float:
     return 0.0 if row == 0 else min(_MAX_BACKOFF_S, _BACKOFF_S * 2 ** min(row - 1, 10)) * (0.5 + chance)
 
 
-def plan_restart(task: Task, hosts: Sequence[Host], step: int, now: Now) -> Decision | None:
+def plan_restart(task: Task, hosts: Sequence[Host], step: int, now: Now) -> ChangeTask | None:
     """The next attempt of a task whose last one has ended everywhere, or the news that it lacks slots; None while it
     has to wait for its turn."""
     if now.wall < task.course.retry_at:
         return None
     plan = plan_gang(task.spec.worker_count, task.spec.launcher, hosts, task.course.placement)
     if isinstance(plan, Lacking):
-        return Decision(status=TaskStatus.RECOVERING, reason=plan.reason, attempt=task.attempt, course=task.course)
-    return plan_start(task, plan.agents, step)
+        return plan_change(task, TaskStatus.RECOVERING, plan.reason)
+    return plan_start(task, plan, step)
 
 
-def plan_start(task: Task, agents: tuple[str, ...], step: int) -> Decision:
+def plan_start(task: Task, agents: tuple[str, ...], step: int) -> ChangeTask:
     """The next attempt, on these agents."""
     attempt = task.attempt + 1
     resume = f", resumes from step {step}" if step >= 0 else ""
     course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None)
-    return Decision(status=TaskStatus.RUNNING, reason=f"attempt {attempt}{resume}", attempt=attempt, course=course)
+    started = plan_change(task, TaskStatus.RUNNING, f"attempt {attempt}{resume}", course)
+    return replace(started, attempt=attempt)
 
 
-def plan_stopped(task: Task, ends: Mapping[int, RankEnd]) -> Decision | None:
+def plan_stopped(task: Task, ends: Mapping[int, RankEnd]) -> ChangeTask | None:
     """A stopping task has stopped when no rank is left."""
     if len(ends) < task.spec.worker_count:
         return None
     killed = [end.rank for end in ends.values() if end.exit_code == -9]
     note = f"; ranks {killed} had to be killed" if killed else ""
-    return Decision(status=TaskStatus.STOPPED, reason=f"{task.reason}{note}", attempt=task.attempt, course=task.course)
+    return plan_change(task, TaskStatus.STOPPED, f"{task.reason}{note}")

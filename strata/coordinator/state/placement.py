@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from strata.cluster.tasks import Task
 
-__all__ = ["Host", "Lacking", "Placement", "plan_gang", "plan_queue"]
+__all__ = ["Host", "Lacking", "plan_gang", "plan_queue"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +24,6 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """The agent of each rank."""
-
-    agents: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Lacking:
     """Why a gang cannot be placed now; `ever` is False when all slots together would not do."""
 
@@ -38,9 +31,11 @@ class Lacking:
     ever: bool
 
 
-def plan_gang(num_ranks: int, launcher: str, hosts: Sequence[Host], before: Sequence[str] = ()) -> Placement | Lacking:
-    """All ranks or none. Ranks go back to the hosts they had `before` where those have room; else on as few hosts as
-    will do, neighbours together."""
+def plan_gang(
+    num_ranks: int, launcher: str, hosts: Sequence[Host], before: Sequence[str] = ()
+) -> tuple[str, ...] | Lacking:
+    """The agent of each rank: all ranks are placed, or none. Ranks go back to the hosts they had `before` where those
+    have room; else on as few hosts as will do, neighbours together."""
     usable = [host for host in hosts if host.launcher == launcher]
     free = {host.agent_id: host.free for host in usable}
     if sum(free.values()) < num_ranks:
@@ -51,7 +46,7 @@ def plan_gang(num_ranks: int, launcher: str, hosts: Sequence[Host], before: Sequ
     )
     spare = [host.agent_id for host in rest for _ in range(free[host.agent_id])]
     filled = iter(spare)
-    return Placement(agents=tuple(agent if agent is not None else next(filled) for agent in kept))
+    return tuple(agent if agent is not None else next(filled) for agent in kept)
 
 
 def _keep(before: Sequence[str], free: dict[str, int]) -> list[str | None]:
@@ -82,10 +77,10 @@ def _lacking(num_ranks: int, launcher: str, usable: Sequence[Host]) -> Lacking:
     return Lacking(reason=f"waiting for {ranks}: {free} of {slots} are free on {on}", ever=True)
 
 
-def plan_queue(queued: Iterable[Task], hosts: Sequence[Host]) -> dict[str, Placement | Lacking]:
+def plan_queue(queued: Iterable[Task], hosts: Sequence[Host]) -> dict[str, tuple[str, ...] | Lacking]:
     """First come, first served: a task that fits the cluster but not now holds back those behind it, so that it is
     not starved; one that the cluster is too small for holds back nobody."""
-    planned: dict[str, Placement | Lacking] = {}
+    planned: dict[str, tuple[str, ...] | Lacking] = {}
     blocked: dict[str, str] = {}
     current = {host.agent_id: host for host in hosts}
     for task in queued:
@@ -99,6 +94,6 @@ def plan_queue(queued: Iterable[Task], hosts: Sequence[Host]) -> dict[str, Place
             if plan.ever:
                 blocked[launcher] = task.task_id
             continue
-        for agent_id in plan.agents:
+        for agent_id in plan:
             current[agent_id] = replace(current[agent_id], held=current[agent_id].held + 1)
     return planned

@@ -5,12 +5,14 @@ The values of a task's env are not here: the state is streamed and shown to many
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from strata.cluster.events import TaskChanged, TaskSubmitted
 from strata.cluster.model import Cluster
 from strata.cluster.plain import shared
 from strata.cluster.tasks import Task
+from strata.coordinator.state.commands import ChangeTask
+from strata.coordinator.state.endings import plan_change
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownTask
 from strata.types.tasks import (
@@ -99,17 +101,13 @@ class Tasks:
             at=now.wall,
         )
 
-    def plan_change(
-        self, task_id: str, change: tuple[TaskStatus, str, int], course: TaskCourse | None, now: Now
-    ) -> TaskChanged | None:
-        """`change` is the new status, its reason and the attempt. None when nothing would change; a task that has
-        ended keeps its end."""
-        task = self.task(task_id)
-        status, reason, attempt = change
-        course = course or task.course
-        if task.status.final or (task.status, task.reason, task.attempt, task.course) == (*change, course):
+    def plan_change(self, change: ChangeTask, now: Now) -> TaskChanged | None:
+        """None when nothing would change; a task that has ended keeps its end."""
+        task = self.task(change.task_id)
+        before = (task.status, task.reason, task.attempt, task.course)
+        if task.status.final or before == (change.status, change.reason, change.attempt, change.course):
             return None
-        return _changed(task_id, status, attempt, reason, course, now)
+        return _changed(change, now)
 
     def plan_stop(self, task_id: str, reason: str, now: Now, *, hurry: bool = False) -> TaskChanged | None:
         """A queued task stops at once, a running one has to be stopped by its agents first. In a `hurry` they give no
@@ -117,9 +115,9 @@ class Tasks:
         task = self.task(task_id)
         course = replace(task.course, hurry=task.course.hurry or hurry)
         if task.status is TaskStatus.STOPPING:
-            return self.plan_change(task_id, (task.status, task.reason, task.attempt), course, now)
+            return self.plan_change(plan_change(task, task.status, task.reason, course), now)
         status = TaskStatus.STOPPED if task.status is TaskStatus.QUEUED else TaskStatus.STOPPING
-        return self.plan_change(task_id, (status, reason, task.attempt), course, now)
+        return self.plan_change(plan_change(task, status, reason, course), now)
 
     def plan_resume(self, task_id: str, by: str, step: int, now: Now) -> TaskChanged:
         """A stopped or failed task goes back into the queue, with fresh budgets, to go on from the checkpoint of this
@@ -138,7 +136,7 @@ class Tasks:
                 else f"`strata tasks stop {task_id}` stops it first.",
             )
         where = f"from step {step}" if step >= 0 else "at step 0, for it has no checkpoint"
-        return _changed(task_id, TaskStatus.QUEUED, task.attempt, f"{by}, to go on {where}", TaskCourse(), now)
+        return _changed(plan_change(task, TaskStatus.QUEUED, f"{by}, to go on {where}", TaskCourse()), now)
 
     def on_submitted(self, event: TaskSubmitted) -> None:
         if not event.request_id:
@@ -148,10 +146,9 @@ class Tasks:
             del self.requests[next(iter(self.requests))]
 
 
-def _changed(task_id: str, status: TaskStatus, attempt: int, reason: str, course: TaskCourse, now: Now) -> TaskChanged:
-    return TaskChanged(
-        task_id=task_id, status=status.value, attempt=attempt, reason=reason, at=now.wall, **asdict(course)
-    )
+def _changed(change: ChangeTask, now: Now) -> TaskChanged:
+    told = {**shared(TaskChanged, change), **shared(TaskChanged, change.course), "status": change.status.value}
+    return TaskChanged(**told, at=now.wall)
 
 
 def _rank_of(task: Task, worker_id: str) -> int | None:

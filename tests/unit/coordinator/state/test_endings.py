@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.cluster.tasks import Task
-from strata.coordinator.state.endings import Decision, RankEnd, plan_end, plan_restart, plan_stopped
+from strata.coordinator.state.commands import ChangeTask
+from strata.coordinator.state.endings import RankEnd, plan_end, plan_restart, plan_stopped
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host
 from strata.types.tasks import LOSS_WINDOW_S, MAX_LOSSES, TaskCourse, TaskSpec, TaskStatus
@@ -29,15 +30,15 @@ def _host(slots: int) -> Host:
     return Host(agent_id="a", address="127.0.0.1", slots=slots)
 
 
-def _end(task: Task, *ends: RankEnd, step: int = -1, now: Now = _NOW, chance: float = 0.5) -> Decision:
+def _end(task: Task, *ends: RankEnd, step: int = -1, now: Now = _NOW, chance: float = 0.5) -> ChangeTask:
     decision = plan_end(task, {end.rank: end for end in ends}, step, now, chance)
     assert decision is not None
     return decision
 
 
-def _row(task: Task, end: RankEnd, count: int, every_s: float = 60.0) -> list[Decision]:
+def _row(task: Task, end: RankEnd, count: int, every_s: float = 60.0) -> list[ChangeTask]:
     """The same end again and again, with no new checkpoint; stops when the task is given up."""
-    decisions: list[Decision] = []
+    decisions: list[ChangeTask] = []
     for number in range(count):
         decisions.append(_end(task, end, now=_NOW._replace(wall=_NOW.wall + number * every_s)))
         task = replace(task, course=decisions[-1].course)

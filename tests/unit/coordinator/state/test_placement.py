@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.cluster.tasks import Task
-from strata.coordinator.state.placement import Host, Lacking, Placement, plan_gang, plan_queue
+from strata.coordinator.state.placement import Host, Lacking, plan_gang, plan_queue
 from strata.types.tasks import TaskSpec
 
 
@@ -19,12 +19,12 @@ def _task(name: str = "t", workers: int = 2, **values: object) -> Task:
 
 def test_a_gang_goes_on_few_hosts_and_neighbours_stay_together() -> None:
     plan = plan_gang(5, "local", [_host("a", 2), _host("b", 4), _host("c", 1)])
-    assert plan == Placement(agents=("b", "b", "b", "b", "a"))
+    assert plan == ("b", "b", "b", "b", "a")
 
 
 def test_a_gang_returns_to_its_hosts_where_they_have_room() -> None:
     hosts = [_host("a", 2, held=2), _host("b", 2), _host("c", 2)]
-    assert plan_gang(3, "local", hosts, before=("a", "c", "b")) == Placement(agents=("b", "c", "b"))
+    assert plan_gang(3, "local", hosts, before=("a", "c", "b")) == ("b", "c", "b")
 
 
 def test_lacking_names_how_many_and_whether_it_could_ever_fit() -> None:
@@ -56,8 +56,8 @@ def test_a_gang_is_placed_whole_within_the_free_slots_or_not_at_all(
     if isinstance(plan, Lacking):
         assert sum(free.values()) < ranks
         return
-    assert len(plan.agents) == ranks
-    assert all(plan.agents.count(name) <= free[name] for name in set(plan.agents))
+    assert len(plan) == ranks
+    assert all(plan.count(name) <= free[name] for name in set(plan))
 
 
 def test_the_queue_is_first_come_first_served_without_starving_or_blocking() -> None:
@@ -67,4 +67,4 @@ def test_the_queue_is_first_come_first_served_without_starving_or_blocking() -> 
     assert planned["wide"] == Lacking(reason="waiting for 4 slots: 3 of 4 are free on 1 local agent", ever=True)
     assert planned["small"] == Lacking(reason="waiting behind task wide", ever=True)
     free = plan_queue([_task("one", 2), _task("two", 1), _task("three", 1)], hosts)
-    assert [type(plan) for plan in free.values()] == [Placement, Placement, Lacking]
+    assert [type(plan) for plan in free.values()] == [tuple, tuple, Lacking]

@@ -7,14 +7,16 @@ import pytest
 from strata.coordinator.state import commands as c
 from strata.errors import Conflict, Fenced
 from strata.types.barriers import BarrierArrival
-from strata.types.tasks import TaskStatus, incarnation_of, worker_id_of
+from strata.types.tasks import TaskCourse, TaskStatus, incarnation_of, worker_id_of
 from tests.support.pure_cluster import PureCluster, caller
 
 NAMES = [worker_id_of("t", rank) for rank in range(2)]
 
 
 def _begin(cluster: PureCluster, attempt: int) -> None:
-    cluster.ask(c.ChangeTask(task_id="t", status=TaskStatus.RUNNING, reason="running", attempt=attempt))
+    cluster.ask(
+        c.ChangeTask(task_id="t", status=TaskStatus.RUNNING, reason="running", attempt=attempt, course=TaskCourse())
+    )
 
 
 def _join(cluster: PureCluster, attempt: int, rank: int) -> None:
@@ -105,7 +107,7 @@ def test_a_plain_worker_may_come_back_at_once(cluster: PureCluster) -> None:
 
 
 def test_a_task_that_is_over_takes_nobody(cluster: PureCluster) -> None:
-    cluster.ask(c.ChangeTask(task_id="t", status=TaskStatus.COMPLETED, reason="done", attempt=1))
+    cluster.ask(c.ChangeTask(task_id="t", status=TaskStatus.COMPLETED, reason="done", attempt=1, course=TaskCourse()))
     with pytest.raises(Fenced, match="completed"):
         _join(cluster, 1, 0)
     with pytest.raises(Fenced, match="attempt 1 of task t is over"):

@@ -12,7 +12,7 @@ from strata.coordinator.state.shares import ShardReaders
 from strata.errors import InvalidArgument, UnknownDataset, UnknownWorker
 from strata.sharding import LaneLayout, OrderSpec, plan_sticky
 from strata.types.queues import LeaseProgress
-from strata.types.tasks import TaskStatus
+from strata.types.tasks import TaskCourse, TaskStatus
 from tests.support.pure_cluster import PureCluster, caller
 
 SIZES = np.array([37, 64, 99, 0, 200, 600], dtype=np.int64)  # 1,000 samples in blocks unlike the shards of 30
@@ -131,7 +131,7 @@ def test_a_new_process_with_another_order_replaces_what_the_old_one_said(cluster
 def test_a_task_that_is_over_reads_nothing(cluster: PureCluster) -> None:
     begin(cluster, "x", "y")
     assert cluster.state.shares.reading_group("d") == "t"
-    cluster.ask(c.ChangeTask(task_id="t", status=TaskStatus.FAILED, reason="gone", attempt=1))
+    cluster.ask(c.ChangeTask(task_id="t", status=TaskStatus.FAILED, reason="gone", attempt=1, course=TaskCourse()))
     assert cluster.state.shares.table("t", "d").mode == ""
     assert cluster.state.readings.dump() == {"layouts": [], "readers": []}
     assert cluster.state.shares.reading_group("d") == ""
