@@ -5,16 +5,13 @@ Global batch t is the same whatever the world size; the state is one position, s
 
 import copy
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from os import PathLike, fspath
-from pathlib import Path
 from typing import Any, Unpack
 
 from strata.data.blocks import INDEX, BlockSource
 from strata.data.config import LoaderConfig, LoaderOptions
-from strata.data.files.cache import LocalCache, default_cache_dir
-from strata.data.manifest import Manifest, build_manifest
+from strata.data.manifest import Dataset, Manifest, open_manifest
 from strata.data.plan import LanePlan, PlanSource, StaticPlan, choose_lanes, choose_window, plan_source
 from strata.data.preview import Preview, preview_rows
 from strata.data.stats import LoaderStats, SkipLog
@@ -25,8 +22,6 @@ from strata.errors import InvalidArgument, Refused
 from strata.sharding import EpochOrder, LaneLayout, OrderSpec, SyncCursor
 
 __all__ = ["Loader"]
-
-Dataset = str | PathLike[str] | Sequence[str] | Manifest
 
 
 class Loader:
@@ -215,24 +210,16 @@ class Loader:
         return StaticPlan(given.rank, given.world_size, given.worker_count)
 
     def _opened(self, dataset: Dataset) -> Manifest:
-        if isinstance(dataset, Manifest):
-            return dataset
         found = self._source.resolve(dataset) if isinstance(dataset, str) else None
         self._registered = found is not None
         if found is not None:
             shuffle = found.shuffle if self.config.shuffle is None else self.config.shuffle
             seed = found.seed if self.config.seed is None else self.config.seed
             self.config = replace(self.config, shuffle=shuffle, seed=seed, format=self.config.format or found.format)
-            paths: str | list[str] = found.path
-        else:
-            paths = [fspath(part) for part in ([dataset] if isinstance(dataset, str | PathLike) else dataset)]
-        return build_manifest(
-            paths,
-            self.config.format,
-            columns=self.config.columns,
-            cache=LocalCache(Path(self.config.cache_dir or default_cache_dir())),
-            on_bad=self._skipped if self.config.on_error == "skip" else None,
-        )
+            dataset = found.path
+        config = self.config
+        on_bad = self._skipped if config.on_error == "skip" else None
+        return open_manifest(dataset, config.format, config.columns, config.cache_dir, on_bad)
 
     def _chosen_lanes(self) -> tuple[int, int]:
         config, workers = self.config, self._source.worker_count

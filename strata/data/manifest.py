@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from os import PathLike, fspath
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from strata.data.readers.base import select
 from strata.data.table.types import merge_schemas
 from strata.errors import DataError
 
-__all__ = ["Manifest", "build_manifest"]
+__all__ = ["Dataset", "Manifest", "build_manifest", "open_manifest"]
 
 # Formats whose types are guessed from text: there an int column of one file may be a double column of the next.
 _GUESSED = {"jsonl", "csv"}
@@ -85,6 +87,9 @@ class Manifest:
         return hasher.hexdigest()
 
 
+Dataset = str | PathLike[str] | Sequence[str] | Manifest
+
+
 def build_manifest(
     paths: str | Sequence[str],
     format: str | None = None,  # noqa: A002  # the word of the contract
@@ -124,6 +129,21 @@ def build_manifest(
         schema=merge_schemas(schemas, widen=name in _GUESSED),
         source=source,
     )
+
+
+def open_manifest(
+    dataset: Dataset,
+    format: str | None,  # noqa: A002  # the word of the contract
+    columns: Sequence[str] | None,
+    cache_dir: Path | str | None,
+    on_bad: Callable[[DataError], None] | None = None,
+) -> Manifest:
+    """The manifest of what a user gave a loader: one that is there already, a path, or several."""
+    if isinstance(dataset, Manifest):
+        return dataset
+    paths = [fspath(part) for part in ([dataset] if isinstance(dataset, str | PathLike) else dataset)]
+    cache = LocalCache(Path(cache_dir or default_cache_dir()))
+    return build_manifest(paths, format, columns=columns, cache=cache, on_bad=on_bad)
 
 
 def _chosen(ref: FileRef, index: FileIndex, columns: Sequence[str] | None) -> dict[str, str]:

@@ -73,31 +73,18 @@ class LocalQueue:
             known = queue.check_held(worker, held)
             if epoch > queue.epoch:
                 if not queue.finished:
-                    return self._grant(worker, QueueStatus.DRAINED if queue.drained else QueueStatus.WAIT)
+                    return queue.grant(worker, queue.idle)
                 queue.open_epoch(epoch)
             place = queue.free_place()
             if place is not None:
-                return self._grant(worker, QueueStatus.LEASED, queue.lend(worker, place, queue.next_id).lease_id)
+                return queue.grant(worker, QueueStatus.LEASED, queue.lend(worker, place, queue.next_id).lease_id)
             queue.note_read(queue.unread(known))
-            if queue.finished:
-                return self._grant(worker, QueueStatus.FINISHED)
-            return self._grant(worker, QueueStatus.DRAINED if queue.drained else QueueStatus.WAIT)
+            return queue.grant(worker, queue.idle)
 
     def commit(self, worker: str, progress: Sequence[LeaseProgress]) -> QueueGrant:
         with self._lock:
             self._queue.commit(worker, self._queue.check_held(worker, progress))
-            return self._grant(worker, QueueStatus.FINISHED if self._queue.finished else QueueStatus.WAIT)
-
-    def _grant(self, worker: str, status: QueueStatus, lease_id: int = 0) -> QueueGrant:
-        leases = {lease.lease_id: lease for lease in self._queue.held_by(worker)}
-        return QueueGrant(
-            status=status,
-            epoch=self._queue.epoch,
-            lease=self._queue.describe(leases[lease_id]) if lease_id else None,
-            held=self._queue.progress_of(worker),
-            num_committed=self._queue.num_committed,
-            num_samples=self._queue.num_samples,
-        )
+            return self._queue.grant(worker, QueueStatus.FINISHED if self._queue.finished else QueueStatus.WAIT)
 
 
 class LocalSource:

@@ -5,9 +5,8 @@ the same batches whatever happens, use Loader.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strata.data.blocks import INDEX, BlockSource
-from strata.data.files.cache import LocalCache, default_cache_dir
-from strata.data.manifest import Manifest, build_manifest
+from strata.data.manifest import Dataset, open_manifest
 from strata.data.plan import plan_source
 from strata.data.preview import Preview, preview_rows
 from strata.data.queue import LocalQueue, LocalSource, QueueSource, queue_source
@@ -28,8 +26,6 @@ from strata.sharding.queue import START, QueueOrder
 from strata.types.queues import LeaseProgress, QueueGrant, QueueLease, QueueStatus
 
 __all__ = ["QueueConfig", "QueueLoader"]
-
-Dataset = str | PathLike[str] | Sequence[str] | Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +183,7 @@ class QueueLoader:
     # --- opening
 
     def _open_files(self, dataset: Dataset, source: LocalSource | None) -> None:
-        self.manifest = self._opened(dataset, self.config.format)
+        self.manifest = open_manifest(dataset, self.config.format, self.config.columns, self.config.cache_dir)
         if source is None:
             source = LocalQueue.of(self.manifest, seed=self.config.seed, shuffle=self.config.shuffle).source()
         self._local, self._order = source.queue, source.queue.order
@@ -203,19 +199,13 @@ class QueueLoader:
                 hint="Workers that share a queue need one the coordinator knows: register it. To read files in this "
                 "process alone, pass queue=LocalQueue.of(build_manifest(files)).source().",
             )
-        self.manifest = self._opened(found.path, self.config.format or found.format)
+        self.manifest = open_manifest(
+            found.path, self.config.format or found.format, self.config.columns, self.config.cache_dir
+        )
         unknown = np.empty(0, dtype=np.int64)  # how it is cut into shards is the coordinator's business
         self._order = QueueOrder(dataset=dataset, seed=found.seed, shuffle=found.shuffle, sizes=unknown)
         self.dataset_id = dataset
         self._queue = source
-
-    def _opened(self, dataset: Dataset, kind: str | None) -> Manifest:
-        if isinstance(dataset, Manifest):
-            return dataset
-        config = self.config
-        paths = [fspath(part) for part in ([dataset] if isinstance(dataset, str | PathLike) else dataset)]
-        cache = LocalCache(Path(config.cache_dir or default_cache_dir()))
-        return build_manifest(paths, kind, columns=config.columns, cache=cache)
 
     # --- reading
 

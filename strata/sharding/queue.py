@@ -17,7 +17,7 @@ from strata.sharding.cursor import QueueCursor
 from strata.sharding.hashing import derive_key
 from strata.sharding.permutation import Permutation
 from strata.sharding.takers import Takers
-from strata.types.queues import LeaseProgress, QueueLease
+from strata.types.queues import LeaseProgress, QueueGrant, QueueLease, QueueStatus
 
 __all__ = ["START", "Lease", "QueueOrder", "ShardQueue"]
 
@@ -134,7 +134,26 @@ class ShardQueue:
         place[self._shards] = np.arange(len(self._shards))
         return np.array([self._cursor.row(number) for number in place[shards].tolist()], dtype=np.int64)
 
-    def describe(self, lease: Lease) -> QueueLease:
+    @property
+    def idle(self) -> QueueStatus:
+        """What a worker is to do for which no place is free."""
+        if self.finished:
+            return QueueStatus.FINISHED
+        return QueueStatus.DRAINED if self.drained else QueueStatus.WAIT
+
+    def grant(self, worker: str, status: QueueStatus, lease_id: int = 0) -> QueueGrant:
+        """The answer to a worker, with the lease that it gets now."""
+        held = self.held_by(worker)
+        return QueueGrant(
+            status=status,
+            epoch=self.epoch,
+            lease=self._described(self._leases[lease_id]) if lease_id else None,
+            held=tuple(LeaseProgress(lease_id=lease.lease_id, row=self.committed_row(lease)) for lease in held),
+            num_committed=self.num_committed,
+            num_samples=self.num_samples,
+        )
+
+    def _described(self, lease: Lease) -> QueueLease:
         shard = int(self._shards[lease.place])
         return QueueLease(
             lease_id=lease.lease_id,
@@ -156,11 +175,6 @@ class ShardQueue:
     def num_read(self) -> int:
         """Open leases that are read to their end and wait for their commit."""
         return sum(lease.read for lease in self._leases.values())
-
-    def progress_of(self, worker: str) -> tuple[LeaseProgress, ...]:
-        return tuple(
-            LeaseProgress(lease_id=lease.lease_id, row=self.committed_row(lease)) for lease in self.held_by(worker)
-        )
 
     def check_held(self, worker: str, progress: Sequence[LeaseProgress]) -> list[LeaseProgress]:
         """Refuses leases that this worker no longer holds, and rows outside of them. Returns those that are still open:

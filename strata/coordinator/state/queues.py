@@ -5,6 +5,7 @@ a checkpoint that commits takes along what was staged for it; a group that goes 
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from strata.cluster import events as e
 from strata.cluster.members import Worker
@@ -40,7 +41,23 @@ class Queues:
     # --- commands
 
     def claim(self, command: c.ClaimShard, now: Now, emit: c.Emit) -> QueueGrant:
-        return self._claim(command, self._authorized(command.caller, now), emit)
+        worker = self._authorized(command.caller, now)
+        check_count("epoch", command.epoch)
+        key = (worker.task_id, command.dataset_id)
+        spec = self._datasets.spec(command.dataset_id)
+        queue = self.queues.get(key)
+        if queue is not None and command.epoch < queue.epoch:
+            return QueueGrant(status=QueueStatus.FINISHED, epoch=command.epoch, num_samples=spec.total_samples)
+        held = self._held(queue, worker, command.held)
+        if queue is None or command.epoch > queue.epoch:
+            if queue is not None and not queue.finished:
+                return queue.grant(worker.worker_id, queue.idle)
+            if queue is not None and command.epoch > queue.epoch + 1:
+                raise InvalidArgument(f"epoch {command.epoch} cannot follow epoch {queue.epoch}, which was lent last")
+            emit(self._opened(worker, command.dataset_id, command.epoch))
+            queue = self.queues[key]
+        queue.note_consumed(held)
+        return self._lend(queue, key, worker, held, emit)
 
     def commit(self, command: c.CommitShards, now: Now, emit: c.Emit) -> QueueGrant:
         worker = self._authorized(command.caller, now)
@@ -59,50 +76,22 @@ class Queues:
 
     # --- deciding
 
-    def _claim(self, command: c.ClaimShard, worker: Worker, emit: c.Emit) -> QueueGrant:
-        check_count("epoch", command.epoch)
-        key = (worker.task_id, command.dataset_id)
-        spec = self._datasets.spec(command.dataset_id)
-        queue = self.queues.get(key)
-        if queue is not None and command.epoch < queue.epoch:
-            return QueueGrant(status=QueueStatus.FINISHED, epoch=command.epoch, num_samples=spec.total_samples)
-        held = self._held(queue, worker, command.held)
-        if queue is None or command.epoch > queue.epoch:
-            if queue is not None and not queue.finished:
-                return self._grant(queue, worker, QueueStatus.DRAINED if queue.drained else QueueStatus.WAIT)
-            if queue is not None and command.epoch > queue.epoch + 1:
-                raise InvalidArgument(f"epoch {command.epoch} cannot follow epoch {queue.epoch}, which was lent last")
-            emit(self._opened(worker, command.dataset_id, command.epoch))
-            queue = self.queues[key]
-        queue.note_consumed(held)
-        return self._lend(queue, key, worker, held, emit)
-
     def _lend(
-        self,
-        queue: ShardQueue,
-        key: _Key,
-        worker: Worker,
-        known: Sequence[LeaseProgress],
-        emit: c.Emit,
+        self, queue: ShardQueue, key: _Key, worker: Worker, known: Sequence[LeaseProgress], emit: c.Emit
     ) -> QueueGrant:
         named = {item.lease_id for item in known}
         unheard = [lease for lease in queue.held_by(worker.worker_id) if lease.lease_id not in named]
         if unheard:  # the answer that lent it was lost on the way
-            return self._grant(queue, worker, QueueStatus.LEASED, unheard[0].lease_id)
+            return queue.grant(worker.worker_id, QueueStatus.LEASED, unheard[0].lease_id)
+        of_queue = {"task_id": key[0], "dataset_id": key[1]}
         place = queue.free_place(self._undecided(worker.task_id))
         if place is not None:
             lease_id = queue.next_id
-            emit(
-                e.QueueLeased(
-                    task_id=key[0], dataset_id=key[1], worker_id=worker.worker_id, place=place, lease_id=lease_id
-                )
-            )
-            return self._grant(queue, worker, QueueStatus.LEASED, lease_id)
+            emit(e.QueueLeased(**of_queue, worker_id=worker.worker_id, place=place, lease_id=lease_id))
+            return queue.grant(worker.worker_id, QueueStatus.LEASED, lease_id)
         if ended := queue.unread(known):
-            emit(e.QueueEnded(task_id=key[0], dataset_id=key[1], lease_ids=tuple(ended)))
-        if queue.finished:
-            return self._grant(queue, worker, QueueStatus.FINISHED)
-        return self._grant(queue, worker, QueueStatus.DRAINED if queue.drained else QueueStatus.WAIT)
+            emit(e.QueueEnded(**of_queue, lease_ids=tuple(ended)))
+        return queue.grant(worker.worker_id, queue.idle)
 
     def _held(
         self, queue: ShardQueue | None, worker: Worker, progress: Sequence[LeaseProgress]
@@ -128,18 +117,7 @@ class Queues:
         queue = self.queues.get((worker.task_id, dataset_id))
         if queue is None:
             return QueueGrant(status=QueueStatus.WAIT, epoch=0)
-        return self._grant(queue, worker, QueueStatus.FINISHED if queue.finished else QueueStatus.WAIT)
-
-    def _grant(self, queue: ShardQueue, worker: Worker, status: QueueStatus, lease_id: int = 0) -> QueueGrant:
-        leases = {lease.lease_id: lease for lease in queue.held_by(worker.worker_id)}
-        return QueueGrant(
-            status=status,
-            epoch=queue.epoch,
-            lease=queue.describe(leases[lease_id]) if lease_id else None,
-            held=queue.progress_of(worker.worker_id),
-            num_committed=queue.num_committed,
-            num_samples=queue.num_samples,
-        )
+        return queue.grant(worker.worker_id, QueueStatus.FINISHED if queue.finished else QueueStatus.WAIT)
 
     def _plan_commit(self, command: c.CommitShards, worker: Worker) -> Sequence[e.Event]:
         self._datasets.spec(command.dataset_id)
@@ -149,29 +127,19 @@ class Queues:
         leases, rows = tuple(item.lease_id for item in progress), tuple(item.row for item in progress)
         if len(set(leases)) != len(leases):
             raise InvalidArgument(f"a lease is named twice: {leases}")
+        told: dict[str, Any] = {
+            "task_id": worker.task_id,
+            "dataset_id": command.dataset_id,
+            "worker_id": worker.worker_id,
+            "lease_ids": leases,
+            "rows": rows,
+        }
         if command.step is not None:
-            staged = e.QueueStaged(
-                task_id=worker.task_id,
-                dataset_id=command.dataset_id,
-                worker_id=worker.worker_id,
-                step=check_count("step", command.step),
-                fence=self._membership.group_of(worker).fence,
-                lease_ids=leases,
-                rows=rows,
-            )
+            fence = self._membership.group_of(worker).fence
+            staged = e.QueueStaged(**told, step=check_count("step", command.step), fence=fence)
             # A checkpoint before the first sample is a place to go back to, as well.
             return [staged] if queue is not None else [self._opened(worker, command.dataset_id, command.epoch), staged]
-        if not progress:
-            return []
-        return [
-            e.QueueCommitted(
-                task_id=worker.task_id,
-                dataset_id=command.dataset_id,
-                worker_id=worker.worker_id,
-                lease_ids=leases,
-                rows=rows,
-            )
-        ]
+        return [e.QueueCommitted(**told)] if progress else []
 
     def _plan_restore(self, command: c.RestoreQueue, worker: Worker) -> list[e.QueueRestored]:
         """Every rank may ask; the first one after a change of membership does it for all."""

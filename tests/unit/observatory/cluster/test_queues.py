@@ -31,9 +31,9 @@ def shown(cluster: FollowedCluster) -> DatasetQueue | None:
 def expected(job: Job) -> dict[str, Any]:
     queue = job.cluster.state.queues.queues[job.task_id, "d"]
     held = {name: len(queue.held_by(name)) for name in job.names if queue.held_by(name)}
-    lent = sum(
-        queue.describe(lease).num_rows - queue.committed_row(lease) for name in held for lease in queue.held_by(name)
-    )
+    leases = [lease for name in held for lease in queue.held_by(name)]
+    sizes = queue.order.sizes[queue.shards]
+    lent = sum(int(sizes[lease.place]) - queue.committed_row(lease) for lease in leases)
     return {
         "epoch": queue.epoch,
         "committed_samples": queue.num_committed,
