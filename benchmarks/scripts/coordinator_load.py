@@ -79,7 +79,15 @@ def frames_of(agent: int, words: Callable[[int], rk.RankWords]) -> bytes:
 
 
 def arrivals_of(agent: int, step: int) -> bytes:
-    return frames_of(agent, lambda rank: rk.RankWords(arrivals=[arrival(rank, step, f"{rank}-{step}")]))
+    """Byte for byte what a relay makes of them."""
+    first = agent * RANKS_PER_AGENT
+    ranks = [
+        ag.Arriving(tie=local + 1, worker_id=name(first + local), incarnation=RUN, request_id=f"{first + local}-{step}")
+        for local in range(RANKS_PER_AGENT)
+    ]
+    alike = pb.BarrierRequest(barrier_id="b", step=step)
+    frame = ag.TieFrame(arrivals=ag.Arrivals(alike=alike, ranks=ranks))
+    return ag.AgentMessage(ties=ag.TieFrames(frames=[frame])).SerializeToString()
 
 
 def greetings(agent: int) -> list[bytes]:
@@ -266,8 +274,8 @@ class Load:
         def check() -> None:
             """Everybody was released, each with a place of its own."""
             others = [ag.CoordinatorMessage.FromString(payload).ties.frames for payload in self.payloads if payload]
-            told = [rk.RankNews.FromString(frame.payload).result.response for frames in others for frame in frames]
-            found = sorted([*places, *(response.arrival_order for response in told)])
+            told = [rank.arrival_order for frames in others for frame in frames for rank in frame.releases.ranks]
+            found = sorted([*places, *told])
             assert found == list(range(1, num_ranks + 1)), f"{len(found)} of {num_ranks}"
 
         async def between() -> None:

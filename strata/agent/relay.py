@@ -1,6 +1,7 @@
 """The ties of this host's ranks, carried on the agent's own stream: a rank speaks to its agent over a Unix socket, and
-what all of them say in one turn of the loop goes on as one message. The relay does not look inside and keeps nothing:
-when either end breaks, the ranks open their ties anew and say again what was not answered.
+what all of them say in one turn of the loop goes on as one message. Arrivals at one barrier are put together in it, and
+come back as one release. The relay keeps nothing: when either end breaks, the ranks open their ties anew and say again
+what was not answered.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from strata.client.stream import reachable
 from strata.error_codes import rebuild_error
@@ -19,6 +21,8 @@ from strata.gate import Gate
 from strata.grpcserver.call import Call
 from strata.grpcserver.server import Server
 from strata.protocol.generated import agents_pb2 as ag
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.status import to_status, to_text, to_trailers
 from strata.trust.proofs import Proofs
 
@@ -66,6 +70,7 @@ class Relay:
     def on_frames(self, frames: ag.TieFrames) -> None:
         """From the coordinator."""
         for frame in frames.frames:
+            self._release(frame.releases)
             call = self._ranks.get(frame.tie)
             if call is None:
                 continue
@@ -76,6 +81,13 @@ class Relay:
                 error = rebuild_error(frame.error_code, frame.error_message, hint=frame.error_hint)
                 _end(call, error or Internal(frame.error_message))
 
+    def _release(self, releases: ag.Releases) -> None:
+        news = rk.RankNews(result=rk.BarrierResult(response=releases.alike))
+        for rank in releases.ranks:
+            if (call := self._ranks.get(rank.tie)) is not None:
+                news.result.request_id, news.result.response.arrival_order = rank.request_id, rank.arrival_order
+                call.send_bytes(news.SerializeToString())
+
     # --- ranks
 
     async def _tie(self, request_iterator: AsyncIterator[bytes], context: Call) -> None:
@@ -83,10 +95,29 @@ class Relay:
         number = next(self._numbers)
         self._ranks[number] = context
         try:
-            await context.listen(lambda payload: self._say(ag.TieFrame(tie=number, payload=payload)))
+            await context.listen(lambda payload: self._hear(number, payload))
         finally:
             if self._ranks.pop(number, None) is not None:
                 self._say(ag.TieFrame(tie=number, ended=True))
+
+    def _hear(self, number: int, payload: bytes) -> None:
+        arrival = _lone_arrival(payload)
+        if arrival is None:
+            self._say(ag.TieFrame(tie=number, payload=payload))
+            return
+        rank = ag.Arriving(
+            tie=number,
+            worker_id=arrival.worker_id,
+            incarnation=arrival.incarnation,
+            request_id=arrival.request_id,
+        )
+        for name in ("worker_id", "incarnation", "request_id"):
+            arrival.ClearField(name)
+        frames = self._outgoing.ties.frames
+        if frames and frames[-1].HasField("arrivals") and frames[-1].arrivals.alike == arrival:
+            frames[-1].arrivals.ranks.append(rank)
+        else:  # only with the one before: nothing may overtake anything
+            self._say(ag.TieFrame(arrivals=ag.Arrivals(alike=arrival, ranks=(rank,))))
 
     def _say(self, frame: ag.TieFrame) -> None:
         frames = self._outgoing.ties.frames
@@ -98,6 +129,16 @@ class Relay:
         outgoing, self._outgoing = self._outgoing, ag.AgentMessage()
         if self._send is not None and outgoing.ties.frames:
             self._send(outgoing)
+
+
+def _lone_arrival(payload: bytes) -> pb.BarrierRequest | None:
+    """What a rank says, when that is all it says."""
+    try:
+        words = rk.RankWords.FromString(payload)
+    except DecodeError:  # the coordinator will say so
+        return None
+    alone = len(words.arrivals) == 1 and len(words.ListFields()) == 1
+    return words.arrivals[0] if alone else None
 
 
 def _bound(path: Path) -> socket.socket:

@@ -213,7 +213,7 @@ class Node:
                 arrival = call.command.arrival
                 self._history.on_outcome_told(arrival.worker_id, arrival.request_id, result)
                 key = BarrierKey(result.task_id, result.barrier_id, result.step)
-                self.state.barriers.collected(key, arrival.worker_id)
+                self.state.barriers.collected(key, (arrival.worker_id,))
             case JoinReply():
                 self._history.on_told(call.task_id, result.generation)
             case Task():

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from strata.clock import Clock
 from strata.cluster import events as e
@@ -22,6 +22,7 @@ from strata.coordinator.state.attempts import Attempt, Verdict
 from strata.coordinator.state.cluster import Applied, ClusterState
 from strata.coordinator.state.now import Now, read_clock
 from strata.coordinator.state.outcomes import Outcome
+from strata.coordinator.state.replies import BarrierReply
 from strata.errors import Unavailable
 from strata.types.barriers import BarrierArrival, BarrierKey
 
@@ -217,7 +218,7 @@ class Coordinator:
         """Arrives and waits for the outcome. A waiter that is cancelled withdraws its arrival."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
-        def tell(_: Waiter, outcome: Outcome | BaseException) -> None:
+        def tell(_: Waiter, worker_ids: Sequence[str], outcome: Outcome | BaseException) -> None:
             if future.done():
                 return
             if isinstance(outcome, BaseException):
@@ -229,34 +230,50 @@ class Coordinator:
         try:
             return await future
         except asyncio.CancelledError:
-            self.give_up(waiter)
+            self.give_up(waiter, arrival.worker_id)
             raise
         finally:
-            self.state.barriers.collected(waiter.key, arrival.worker_id)
+            self.state.barriers.collected(waiter.key, (arrival.worker_id,))
 
     def arrive(self, arrival: BarrierArrival, tell: Tell) -> Waiter:
         """Arrives; `tell` hears the outcome once it is durable, never before this has returned."""
         self._check_running()
         now = self.now()
         reply, event = self.state.barriers.arrive(arrival, now)  # no command: its frame would cost a sixth
+        return self._wait(
+            Waiter(reply.key, reply.round, {arrival.worker_id: arrival.request_id}, tell), reply, event, now
+        )
+
+    def arrive_together(
+        self, arrival: BarrierArrival, task_id: str, requests: Mapping[str, str], tell: Tell
+    ) -> Waiter | None:
+        """`Barriers.arrive_together`, and who is told of it, as for one."""
+        self._check_running()
+        now = self.now()
+        arrived = self.state.barriers.arrive_together(arrival, task_id, requests, now)
+        if arrived is None:
+            return None
+        reply, event = arrived
+        return self._wait(Waiter(reply.key, reply.round, requests, tell), reply, event, now)
+
+    def _wait(self, waiter: Waiter, reply: BarrierReply, event: Outcome | None, now: Now) -> Waiter:
         if event is not None:
             self.state.evolve(event, now)
             self._record([event], now, {})
-        waiter = Waiter(reply.key, reply.round, arrival.worker_id, arrival.request_id, tell)
-        outcome = reply.outcome
+        outcome, members = reply.outcome, list(waiter.requests)
         if outcome is not None and self._durable >= self._seq:
-            asyncio.get_running_loop().call_soon(waiter.tell, outcome)
+            asyncio.get_running_loop().call_soon(waiter.tell, waiter, members, outcome)
         elif outcome is None or event is not None:
             self._barriers.add(waiter)
         else:  # decided by another call, whose events are on their way to the disk
             decided = outcome
-            self._waiting.append((self._seq, lambda error: waiter.tell(error or decided)))
+            self._waiting.append((self._seq, lambda error: waiter.tell(waiter, members, error or decided)))
         return waiter
 
-    def give_up(self, waiter: Waiter) -> None:
+    def give_up(self, waiter: Waiter, worker_id: str) -> None:
         """Only the last call of a member withdraws its arrival."""
-        if self._barriers.remove(waiter):
-            self.state.barriers.withdraw(waiter.key, waiter.round, waiter.worker_id)
+        if self._barriers.remove(waiter, worker_id):
+            self.state.barriers.withdraw(waiter.key, waiter.round, worker_id)
 
     async def wait_attempt(self, attempt: str, worker: Worker) -> Attempt:
         """Returns when the attempt is decided, or when it is this worker's turn to write COMMIT.json."""

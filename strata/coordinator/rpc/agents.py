@@ -5,23 +5,20 @@ back on it, and what those ranks must hear.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from functools import partial
-from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
 
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, fail
 from strata.coordinator.rpc.beats import take_measurement
-from strata.coordinator.rpc.ties import RankTie, Ties
+from strata.coordinator.rpc.carried import CarriedTies
+from strata.coordinator.rpc.ties import Ties
 from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.state import commands as c
 from strata.errors import Busy, InvalidArgument, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import agents_pb2_grpc as ag_grpc
-from strata.protocol.generated import ranks_pb2 as rk
 
 __all__ = ["AgentsService"]
 
@@ -42,8 +39,8 @@ class AgentsService(ag_grpc.AgentsServicer):
             first = await context.read()
             if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
                 raise InvalidArgument("an agent's first message must be its hello")
-            session = _Session(self._coordinator, self._scheduler, self._ties, first.hello)
-            await session.run(context)
+            carried = CarriedTies(self._ties, first.hello.agent_id, context.send)
+            await _Session(self._coordinator, self._scheduler, carried, first.hello, context).run()
         except StrataError as error:
             await fail(context, error)
 
@@ -52,41 +49,34 @@ class _Session:
     """One agent's stream from hello to goodbye. Beats and ties are handled as they come; what must wait for the
     disk before the next of its kind (reports of processes, the goodbye) queues up for the session's own task."""
 
-    __slots__ = (
-        "_carried",
-        "_context",
-        "_coordinator",
-        "_hello",
-        "_outgoing",
-        "_reports",
-        "_scheduler",
-        "_state",
-        "_ties",
-    )
-
-    def __init__(self, coordinator: Coordinator, scheduler: Scheduler, ties: Ties, hello: ag.AgentHello) -> None:
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        scheduler: Scheduler,
+        carried: CarriedTies,
+        hello: ag.AgentHello,
+        context: Context,
+    ) -> None:
         self._coordinator = coordinator
         self._scheduler = scheduler
         self._state = coordinator.state
+        self._carried = carried
         self._hello = hello
+        self._context = context
         self._reports: asyncio.Queue[ag.AgentMessage] = asyncio.Queue(_UNHANDLED)
-        self._ties = ties
-        self._carried: dict[int, RankTie] = {}
-        self._outgoing = ag.CoordinatorMessage()
 
-    async def run(self, context: Context) -> None:
+    async def run(self) -> None:
         await self._coordinator.ask(c.AttachAgent(spec=convert.from_agent_hello(self._hello)))
-        self._context: Context = context
         lease_ms = int(self._state.config.agent_lease_s * 1e3)
         welcome = ag.AgentWelcome(term=self._state.term, heartbeat_interval_ms=_BEAT_INTERVAL_MS, lease_ms=lease_ms)
-        context.send(ag.CoordinatorMessage(welcome=welcome))
+        self._context.send(ag.CoordinatorMessage(welcome=welcome))
         try:
             for process in self._hello.processes:
                 await self._on_process(process)
             self._scheduler.attach(self._hello.agent_id, self._push)
             async with asyncio.TaskGroup() as group:
                 reports = group.create_task(self._handle_reports())
-                await context.listen(self._on_message)
+                await self._context.listen(self._on_message)
                 await self._reports.join()
                 reports.cancel()
         except* StrataError as errors:
@@ -94,8 +84,7 @@ class _Session:
         finally:
             if self._scheduler.detach(self._hello.agent_id, self._push):
                 self._state.agents.suspect(self._hello.agent_id)
-            for tie in self._carried.values():
-                tie.close(broken=True)
+            self._carried.close()
 
     def _push(self, desired: ag.DesiredState) -> None:
         self._context.send(ag.CoordinatorMessage(desired=desired))
@@ -103,9 +92,7 @@ class _Session:
     def _on_message(self, message: ag.AgentMessage) -> None:
         match message.WhichOneof("message"):
             case "ties":
-                self._coordinator.meter.count("Tie", len(message.ties.frames))
-                for frame in message.ties.frames:
-                    self._on_frame(frame)
+                self._carried.on_frames(message.ties)
             case "beat":
                 self._on_beat(message.beat)
             case "process" | "goodbye":
@@ -142,44 +129,3 @@ class _Session:
     async def _on_process(self, process: ag.ProcessReport) -> None:
         self._coordinator.meter.count("Attach.process")
         await self._scheduler.report(self._hello.agent_id, self._hello.hostname, process)
-
-    # --- the ties that it carries
-
-    def _on_frame(self, frame: ag.TieFrame) -> None:
-        number = frame.tie
-        tie = self._carried.get(number)
-        if tie is None and frame.payload:
-            send, end = partial(self._send_frame, number), partial(self._end_tie, number)
-            tie = self._carried[number] = self._ties.carried(self._hello.agent_id, send, end)
-        if tie is None:
-            return
-        try:
-            if frame.payload:
-                tie.hear(rk.RankWords.FromString(frame.payload))
-        except StrataError as error:
-            tie.close()
-            self._end_tie(number, error)
-        except DecodeError:
-            tie.close()
-            self._end_tie(number, InvalidArgument("a rank's words cannot be parsed"))
-        if frame.ended and self._carried.pop(number, None) is not None:
-            tie.close()
-
-    def _send_frame(self, number: int, payload: bytes) -> None:
-        self._frames().add(tie=number, payload=payload)
-
-    def _end_tie(self, number: int, error: StrataError) -> None:
-        self._carried.pop(number, None)
-        self._frames().add(
-            tie=number, ended=True, error_code=error.code, error_message=error.message, error_hint=error.hint
-        )
-
-    def _frames(self) -> Any:
-        """What goes to the ranks of this host in this turn of the loop leaves as one message."""
-        if not self._outgoing.ties.frames:
-            asyncio.get_running_loop().call_soon(self._flush)
-        return self._outgoing.ties.frames
-
-    def _flush(self) -> None:
-        self._context.send(self._outgoing)
-        self._outgoing = ag.CoordinatorMessage()

@@ -1,8 +1,12 @@
-"""Releases on the ranks' streams: what all members are told is filled in once, so that the thousandth costs little."""
+"""Releases as messages: what all members are told is filled in once, so that the thousandth costs little."""
+
+from collections.abc import Iterable
 
 from strata.cluster.events import BarrierReleased
 from strata.coordinator.state.outcomes import outcome_for, place_in
 from strata.protocol import convert
+from strata.protocol.generated import agents_pb2 as ag
+from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 
 __all__ = ["ReleaseWriter"]
@@ -16,11 +20,22 @@ class ReleaseWriter:
         self._news = rk.RankNews()
 
     def write(self, event: BarrierReleased, worker_id: str, request_id: str) -> bytes:
-        """The serialised message for one member."""
-        result = self._news.result
+        """The serialised RankNews for one member."""
+        response = self._response(event, worker_id)
+        self._news.result.request_id = request_id
+        response.arrival_order = place_in(event, worker_id)
+        return self._news.SerializeToString()
+
+    def write_all(self, event: BarrierReleased, members: Iterable[tuple[int, str, str]], to: ag.Releases) -> None:
+        """For members that one agent tells: the tie, the worker and the request of each."""
+        for tie, worker_id, request_id in members:
+            to.ranks.add(tie=tie, request_id=request_id, arrival_order=place_in(event, worker_id))
+        to.alike.CopyFrom(self._response(event, worker_id))
+        to.alike.ClearField("arrival_order")
+
+    def _response(self, event: BarrierReleased, worker_id: str) -> pb.BarrierResponse:
+        response = self._news.result.response
         if event is not self._event:
             self._event = event
-            result.response.CopyFrom(convert.to_barrier_response(outcome_for(event, worker_id)))
-        result.request_id = request_id
-        result.response.arrival_order = place_in(event, worker_id)
-        return self._news.SerializeToString()
+            response.CopyFrom(convert.to_barrier_response(outcome_for(event, worker_id)))
+        return response

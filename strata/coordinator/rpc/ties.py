@@ -3,10 +3,10 @@ go down as soon as they are durable. A tie is the same whether the rank opened i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from strata.cluster import events as e
-from strata.cluster.members import Worker
+from strata.cluster.members import Group, Worker
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.answer import Context, check_rank, fail
@@ -132,9 +132,11 @@ class Ties(rk_grpc.RanksServicer):
 
 
 class RankTie:
-    """One rank's stream. `admit` refuses a hello, `send` takes a serialised RankNews, `end` ends the stream."""
+    """One rank's stream. `admit` refuses a hello, `send` takes a serialised RankNews, `end` ends the stream. `group` is
+    the rank's as it was when the rank was last let in: as long as that is how it is, nobody came or went. `waiters` are
+    what it waits at, by request."""
 
-    __slots__ = ("_admit", "_coordinator", "_end", "_state", "_task_id", "_ties", "_waiters", "_worker", "send")
+    __slots__ = ("_admit", "_coordinator", "_end", "_state", "_task_id", "_ties", "caller", "group", "send", "waiters")
 
     def __init__(self, ties: Ties, admit: Admit, send: Send, end: End) -> None:
         self._ties = ties
@@ -142,35 +144,36 @@ class RankTie:
         self._state = ties.state
         self._admit = admit
         self._end = end
-        self._worker = Caller("")
+        self.caller = Caller("")
         self._task_id = ""
-        self._waiters: dict[str, Waiter] = {}
+        self.group: Group | None = None
+        self.waiters: dict[str, Waiter] = {}
         self.send = send
 
     @property
     def worker_id(self) -> str:
-        return self._worker.worker_id
+        return self.caller.worker_id
 
     def hear(self, words: rk.RankWords) -> None:
         """Raises the StrataError with which the stream must end."""
-        if not self._worker.worker_id:
+        if not self.caller.worker_id:
             self._greet(words)
         if words.HasField("beat"):
             self._on_beat(words)
         for request in words.arrivals:
             self._on_arrival(request)
         for request_id in words.withdrawn:
-            waiter = self._waiters.pop(request_id, None)
+            waiter = self.waiters.pop(request_id, None)
             if waiter is not None:
-                self._coordinator.give_up(waiter)
+                self._coordinator.give_up(waiter, self.worker_id)
 
     def close(self, *, broken: bool = False) -> None:
         """The rank says no more here. If it did not say so, it is suspect until it is heard of again."""
-        waiters, self._waiters = self._waiters, {}
+        waiters, self.waiters = self.waiters, {}
         for waiter in waiters.values():
-            self._coordinator.give_up(waiter)
-        if self._worker.worker_id and self._ties.remove(self, self._task_id) and broken:
-            self._state.membership.suspect(self._worker.worker_id, self._worker.incarnation)
+            self._coordinator.give_up(waiter, self.worker_id)
+        if self.caller.worker_id and self._ties.remove(self, self._task_id) and broken:
+            self._state.membership.suspect(self.caller.worker_id, self.caller.incarnation)
 
     def fence(self, error: Fenced) -> None:
         self._ties.remove(self, self._task_id)
@@ -183,16 +186,18 @@ class RankTie:
         caller = Caller(worker_id=hello.worker_id, incarnation=hello.incarnation)
         worker = self._state.membership.authorize(caller, self._coordinator.now())
         self._admit(hello, worker)
-        self._worker = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
+        self.caller = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
         self._task_id = worker.task_id
+        self.group = self._state.membership.group_of(worker)
         self._ties.add(self, self._task_id)
         if not words.HasField("beat"):
             self._acknowledge(0)
 
     def _on_beat(self, words: rk.RankWords) -> None:
         beat = words.beat
-        beat.worker_id, beat.incarnation = self._worker.worker_id, self._worker.incarnation
-        take_beat(self._state, beat, self._coordinator.now())
+        beat.worker_id, beat.incarnation = self.caller.worker_id, self.caller.incarnation
+        worker = take_beat(self._state, beat, self._coordinator.now())
+        self.group = self._state.membership.group_of(worker)
         self._acknowledge(words.sequence)
 
     def _acknowledge(self, sequence: int) -> None:
@@ -204,31 +209,33 @@ class RankTie:
     # --- barriers
 
     def _on_arrival(self, request: pb.BarrierRequest) -> None:
-        if request.worker_id != self._worker.worker_id:
-            raise PermissionDenied(f"worker {self._worker.worker_id} cannot arrive as {request.worker_id[:80]!r}")
-        if request.request_id in self._waiters:
+        if request.worker_id != self.caller.worker_id:
+            raise PermissionDenied(f"worker {self.caller.worker_id} cannot arrive as {request.worker_id[:80]!r}")
+        if request.request_id in self.waiters:
             return
         try:
             if not request.request_id:
                 raise InvalidArgument("an arrival on a rank's stream needs a request_id")
-            waiter = self._coordinator.arrive(convert.from_barrier_request(request), self._on_outcome)
+            waiter = self._coordinator.arrive(convert.from_barrier_request(request), self.on_outcome)
         except StrataError as error:
             self._answer(request.request_id, error)
         else:
-            self._waiters[request.request_id] = waiter
+            self.waiters[request.request_id] = waiter
 
-    def _on_outcome(self, waiter: Waiter, outcome: Outcome | BaseException) -> None:
-        self._waiters.pop(waiter.request_id, None)
-        self._state.barriers.collected(waiter.key, waiter.worker_id)
+    def on_outcome(self, waiter: Waiter, worker_ids: Sequence[str], outcome: Outcome | BaseException) -> None:
+        """Of a barrier that this rank waits at, `worker_ids` being itself."""
+        request_id = waiter.requests[self.worker_id]
+        self.waiters.pop(request_id, None)
+        self._state.barriers.collected(waiter.key, worker_ids)
         if isinstance(outcome, e.BarrierReleased):
-            self.send(self._ties.releases.write(outcome, waiter.worker_id, waiter.request_id))
+            self.send(self._ties.releases.write(outcome, self.worker_id, request_id))
             return
         try:
             if isinstance(outcome, BaseException):
                 raise outcome
-            outcome_for(outcome, waiter.worker_id)
+            outcome_for(outcome, self.worker_id)
         except StrataError as error:
-            self._answer(waiter.request_id, error)
+            self._answer(request_id, error)
 
     def _answer(self, request_id: str, error: StrataError) -> None:
         result = rk.BarrierResult(

@@ -5,7 +5,7 @@ An arrival is a set insert, so a retry is harmless. A death breaks the barrier a
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass, field, replace
 
 from strata.cluster.events import BarrierBroke, BarrierReleased, MembersLost
@@ -41,7 +41,6 @@ class OpenBarrier:
     arrivals: dict[str, str] = field(default_factory=dict)  # worker → request id, in order of arrival
     superseded: list[str] = field(default_factory=list)  # requests that members came with before
     absent: list[str] = field(default_factory=list)
-    last_arrival: float = 0.0
 
     @property
     def total(self) -> int:
@@ -52,6 +51,14 @@ class OpenBarrier:
         if self.members is None:
             return len(self.arrivals) >= self.expected
         return self.members <= self.arrivals.keys()
+
+    def has_place_for(self, worker_ids: KeysView[str]) -> bool:
+        """Whether the round cannot be complete before the last of them is in it, and none of them is in it yet."""
+        if not self.arrivals.keys().isdisjoint(worker_ids):
+            return False
+        if self.members is None:
+            return len(self.arrivals) + len(worker_ids) <= self.expected
+        return worker_ids <= self.members
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,20 +95,43 @@ class Barriers:
         earlier = self._earlier_outcome(key, arrival)
         if earlier is not None:
             return BarrierReply(key, earlier.round, earlier), None
-        known = self.open.get(key)
-        barrier = known or self._create(key, arrival, now)
+        return self._insert(self._round_of(key, arrival, now), {worker.worker_id: arrival.request_id}, now)
+
+    def arrive_together(
+        self, arrival: BarrierArrival, task_id: str, requests: Mapping[str, str], now: Now
+    ) -> tuple[BarrierReply, Outcome | None] | None:
+        """`arrive` for many of one group (worker → request id) who may all act and of whom `arrival` says what they
+        have in common, for little more than one costs. None, and nothing is done, when they must come one by one."""
+        key = BarrierKey(task_id, arrival.barrier_id, arrival.step)
+        newest = self._newest.get(key)
+        if newest is not None and not newest.uncollected.isdisjoint(requests):
+            return None
+        if newest is not None and any(_request(*pair) in self._answered for pair in requests.items()):
+            return None
+        barrier = self._round_of(key, arrival, now)
+        if not barrier.has_place_for(requests.keys()):
+            return None
+        self._membership.pulses.renew(requests, now)
+        return self._insert(barrier, requests, now)
+
+    def _round_of(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
+        barrier = self.open.get(key) or self._create(key, arrival, now)
         self._check_same(barrier, arrival)
-        if known is None:
-            self.open[key] = barrier
+        return barrier
+
+    def _insert(
+        self, barrier: OpenBarrier, requests: Mapping[str, str], now: Now
+    ) -> tuple[BarrierReply, Outcome | None]:
+        self.open[barrier.key] = barrier
         if barrier.members is not None:
-            barrier.members.add(worker.worker_id)
-        before = barrier.arrivals.get(worker.worker_id)
-        if before and before != arrival.request_id:
-            barrier.superseded.append(_request(worker.worker_id, before))
-        barrier.arrivals[worker.worker_id] = arrival.request_id
-        barrier.last_arrival = now.monotonic
+            barrier.members.update(requests)
+        for worker_id in barrier.arrivals.keys() & requests.keys():
+            before = barrier.arrivals[worker_id]
+            if before and before != requests[worker_id]:
+                barrier.superseded.append(_request(worker_id, before))
+        barrier.arrivals.update(requests)
         outcome = self._release(barrier, now) if barrier.complete else None
-        return BarrierReply(key, barrier.round, outcome), outcome
+        return BarrierReply(barrier.key, barrier.round, outcome), outcome
 
     def _earlier_outcome(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:
         request = _request(arrival.worker_id, arrival.request_id)
@@ -164,11 +194,11 @@ class Barriers:
         if not barrier.arrivals:
             del self.open[key]
 
-    def collected(self, key: BarrierKey, worker_id: str) -> None:
-        """The member was sent its answer."""
+    def collected(self, key: BarrierKey, worker_ids: Iterable[str]) -> None:
+        """These members were sent their answer."""
         newest = self._newest.get(key)
         if newest is not None:
-            newest.uncollected.discard(worker_id)
+            newest.uncollected.difference_update(worker_ids)
 
     # --- deciding
 

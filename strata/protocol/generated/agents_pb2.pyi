@@ -309,7 +309,9 @@ Global___BeatAck: _TypeAlias = BeatAck  # noqa: Y015
 
 @_typing.final
 class TieFrames(_message.Message):
-    """Parts of the ties that an agent carries, in order, those of one turn in one message. The agent does not look inside."""
+    """Parts of the ties that an agent carries, in order, those of one turn in one message. What ranks say alike at a barrier,
+    and are told alike, is in it once; for the rest the agent does not look inside.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -339,6 +341,8 @@ class TieFrame(_message.Message):
     ERROR_CODE_FIELD_NUMBER: _builtins.int
     ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
     ERROR_HINT_FIELD_NUMBER: _builtins.int
+    ARRIVALS_FIELD_NUMBER: _builtins.int
+    RELEASES_FIELD_NUMBER: _builtins.int
     tie: _builtins.int
     """the agent's number of it on this stream; the first frame of a number opens the tie"""
     payload: _builtins.bytes
@@ -349,6 +353,14 @@ class TieFrame(_message.Message):
     """why the coordinator ended it"""
     error_message: _builtins.str
     error_hint: _builtins.str
+    @_builtins.property
+    def arrivals(self) -> Global___Arrivals:
+        """instead of all that, on the way up"""
+
+    @_builtins.property
+    def releases(self) -> Global___Releases:
+        """likewise, on the way down"""
+
     def __init__(
         self,
         *,
@@ -358,14 +370,125 @@ class TieFrame(_message.Message):
         error_code: _builtins.str = ...,
         error_message: _builtins.str = ...,
         error_hint: _builtins.str = ...,
+        arrivals: Global___Arrivals | None = ...,
+        releases: Global___Releases | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arrivals", b"arrivals", "releases", b"releases"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "error_code", b"error_code", "error_hint", b"error_hint", "error_message", b"error_message", "payload", b"payload", "tie", b"tie"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrivals", b"arrivals", "ended", b"ended", "error_code", b"error_code", "error_hint", b"error_hint", "error_message", b"error_message", "payload", b"payload", "releases", b"releases", "tie", b"tie"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TieFrame: _TypeAlias = TieFrame  # noqa: Y015
+
+@_typing.final
+class Arrivals(_message.Message):
+    """The words of ranks that had each a lone arrival to tell, one after the other in one turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALIKE_FIELD_NUMBER: _builtins.int
+    RANKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def alike(self) -> _coordinator_pb2.BarrierRequest:
+        """without what is each rank's own"""
+
+    @_builtins.property
+    def ranks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Arriving]: ...
+    def __init__(
+        self,
+        *,
+        alike: _coordinator_pb2.BarrierRequest | None = ...,
+        ranks: _abc.Iterable[Global___Arriving] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike", "ranks", b"ranks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Arrivals: _TypeAlias = Arrivals  # noqa: Y015
+
+@_typing.final
+class Arriving(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIE_FIELD_NUMBER: _builtins.int
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    tie: _builtins.int
+    worker_id: _builtins.str
+    incarnation: _builtins.str
+    request_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        tie: _builtins.int = ...,
+        worker_id: _builtins.str = ...,
+        incarnation: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["incarnation", b"incarnation", "request_id", b"request_id", "tie", b"tie", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Arriving: _TypeAlias = Arriving  # noqa: Y015
+
+@_typing.final
+class Releases(_message.Message):
+    """One release, told to ranks that had arrived together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALIKE_FIELD_NUMBER: _builtins.int
+    RANKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def alike(self) -> _coordinator_pb2.BarrierResponse:
+        """without arrival_order"""
+
+    @_builtins.property
+    def ranks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Released]: ...
+    def __init__(
+        self,
+        *,
+        alike: _coordinator_pb2.BarrierResponse | None = ...,
+        ranks: _abc.Iterable[Global___Released] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike", "ranks", b"ranks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Releases: _TypeAlias = Releases  # noqa: Y015
+
+@_typing.final
+class Released(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIE_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ARRIVAL_ORDER_FIELD_NUMBER: _builtins.int
+    tie: _builtins.int
+    request_id: _builtins.str
+    arrival_order: _builtins.int
+    def __init__(
+        self,
+        *,
+        tie: _builtins.int = ...,
+        request_id: _builtins.str = ...,
+        arrival_order: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrival_order", b"arrival_order", "request_id", b"request_id", "tie", b"tie"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Released: _TypeAlias = Released  # noqa: Y015
 
 @_typing.final
 class DesiredState(_message.Message):

@@ -6,6 +6,7 @@ import asyncio
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -15,6 +16,8 @@ from strata.client.client_stream import ClientStream
 from strata.client.stream import UNIX, open_stream
 from strata.errors import CoordinatorUnavailable
 from strata.protocol.generated import agents_pb2 as ag
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
 
 
 class Host:
@@ -81,6 +84,58 @@ async def test_a_lost_coordinator_lets_go_of_every_rank(host: Host) -> None:
     assert (await asyncio.wait_for(stream.ended, 20)).code() is grpc.StatusCode.UNAVAILABLE
     stream.abort()
     assert host.said.empty()
+
+
+def _arrival(rank: int, **values: Any) -> bytes:
+    request = {"worker_id": f"w{rank}", "incarnation": f"i{rank}", "barrier_id": "b", "request_id": f"r{rank}"}
+    return rk.RankWords(arrivals=[pb.BarrierRequest(**(request | values))]).SerializeToString()
+
+
+async def test_arrivals_of_one_turn_at_one_barrier_are_put_together(host: Host) -> None:
+    host.relay.attach(host.said.put_nowait)
+    ranks = [await host.rank() for _ in range(4)]
+    for stream, _ in ranks:
+        stream.send(b"hello")
+        await host.next()
+    beat = rk.RankWords(beat=pb.HeartbeatRequest(), sequence=1).SerializeToString()
+    said = [[_arrival(0, step=3)], [_arrival(1, step=3), beat], [_arrival(2, step=3) + beat], [_arrival(3, step=4)]]
+    for (stream, _), payloads in zip(ranks, said, strict=True):
+        for payload in payloads:
+            stream.send(payload)
+    frames = (await asyncio.wait_for(host.said.get(), 20)).ties.frames
+    found = [
+        (frame.payload, frame.tie, frame.arrivals.alike.step, [rank.tie for rank in frame.arrivals.ranks])
+        for frame in frames
+    ]
+    assert found == [
+        (b"", 0, 3, [1, 2]),
+        (beat, 2, 0, []),
+        (_arrival(2, step=3) + beat, 3, 0, []),
+        (b"", 0, 4, [4]),
+    ]
+    first, second = frames[0].arrivals.ranks
+    assert (first.worker_id, first.incarnation, first.request_id) == ("w0", "i0", "r0")
+    assert (second.worker_id, second.incarnation, second.request_id) == ("w1", "i1", "r1")
+    assert frames[0].arrivals.alike == pb.BarrierRequest(barrier_id="b", step=3)
+    for stream, _ in ranks:
+        stream.abort()
+
+
+async def test_a_release_of_several_is_each_rank_s_own(host: Host) -> None:
+    host.relay.attach(host.said.put_nowait)
+    ranks = [await host.rank() for _ in range(2)]
+    for stream, _ in ranks:
+        stream.send(b"hello")
+        await host.next()
+    told = [ag.Released(tie=tie, request_id=f"r{tie}", arrival_order=tie + 5) for tie in (2, 9, 1)]
+    alike = pb.BarrierResponse(released=True, barrier_id="b", participants=8, generation=3, absent=("x",))
+    host.relay.on_frames(ag.TieFrames(frames=[ag.TieFrame(releases=ag.Releases(alike=alike, ranks=told))]))
+    for tie, (stream, heard) in enumerate(ranks, start=1):
+        news = rk.RankNews.FromString(await asyncio.wait_for(heard.get(), 20))
+        response = pb.BarrierResponse(arrival_order=tie + 5)
+        response.MergeFrom(alike)
+        assert news == rk.RankNews(result=rk.BarrierResult(request_id=f"r{tie}", response=response))
+        stream.abort()
 
 
 async def test_without_an_agent_nobody_answers(tmp_path: Path) -> None:

@@ -76,6 +76,14 @@ async def next_frame(stream: Any) -> Any:
     return frame
 
 
+async def heard(stream: Any) -> None:
+    """What was written before has been read."""
+    await stream.write(ag.AgentMessage(beat=ag.AgentBeat(sequence=7)))
+    while (message := await asyncio.wait_for(stream.read(), 5)).WhichOneof("message") != "beat":
+        pass
+    assert message.beat.sequence == 7
+
+
 def words(tie: int, hello: str = "", proof: str = "", arrival: str = "") -> ag.AgentMessage:
     """One rank's words as its agent passes them on."""
     said = rk.RankWords()
@@ -100,10 +108,7 @@ async def test_the_end_of_an_old_stream_says_nothing_of_a_newer_one(cluster: Clu
     old = await cluster.attach("a")
     new = await cluster.attach("a")
     old.cancel()
-    await new.write(ag.AgentMessage(beat=ag.AgentBeat(sequence=7)))
-    while (message := await asyncio.wait_for(new.read(), 5)).WhichOneof("message") != "beat":
-        pass
-    assert message.beat.sequence == 7
+    await heard(new)
     assert cluster.agent_state("a") is MemberState.READY
 
 
@@ -128,6 +133,79 @@ async def test_every_member_is_told_its_own_place(cluster: Cluster) -> None:
             assert (result.response.released, result.response.participants) == (True, 3)
             places[worker_ids[frame.tie]] = result.response.arrival_order
     assert sorted(places.values()) == [1, 2, 3]
+
+
+def together(*ranks: tuple[int, str, str], **values: Any) -> ag.AgentMessage:
+    """Arrivals that an agent has put together: tie, worker, request."""
+    arriving = [
+        ag.Arriving(tie=tie, worker_id=worker_id, incarnation="i", request_id=request_id)
+        for tie, worker_id, request_id in ranks
+    ]
+    alike = pb.BarrierRequest(**({"barrier_id": "b", "step": 1} | values))
+    return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(arrivals=ag.Arrivals(alike=alike, ranks=arriving))]))
+
+
+async def host_of(cluster: Cluster, agent_id: str, *worker_ids: str) -> Any:
+    """An agent's stream, with ties 1, 2, … of its ranks that were welcomed."""
+    stream = await cluster.attach(agent_id)
+    for tie, worker_id in enumerate(worker_ids, start=1):
+        await stream.write(words(tie, hello=worker_id))
+        assert (await next_frame(stream)).tie == tie
+    return stream
+
+
+async def test_ranks_of_one_host_arrive_and_are_released_together(cluster: Cluster) -> None:
+    for worker_id, agent_id in (("w0", "a"), ("w1", "a"), ("w2", "b")):
+        await cluster.register(worker_id, agent_id)
+    first, second = await host_of(cluster, "a", "w0", "w1"), await host_of(cluster, "b", "w2")
+    for turn, step in enumerate((1, 1, 2)):  # the same one twice: its second round
+        await second.write(together((1, "w2", f"x{turn}"), step=step))
+        await first.write(together((2, "w1", f"q{turn}"), (1, "w0", f"p{turn}"), step=step, generation=3))
+        for stream, expected in ((first, {2: f"q{turn}", 1: f"p{turn}"}), (second, {1: f"x{turn}"})):
+            releases = (await next_frame(stream)).releases
+            assert {rank.tie: rank.request_id for rank in releases.ranks} == expected
+            places = [rank.arrival_order for rank in releases.ranks]
+            assert places == sorted(places)
+            assert releases.alike == pb.BarrierResponse(released=True, barrier_id="b", participants=3, generation=3)
+
+
+async def test_of_those_who_arrive_together_each_is_judged_on_its_own(cluster: Cluster) -> None:
+    """One says another's name, one's tie nobody knows, one has no request: the fourth counts."""
+    for worker_id in ("w0", "w1", "w2", "w3"):
+        await cluster.register(worker_id, "a")
+    stream = await host_of(cluster, "a", "w0", "w1", "w2")
+    await stream.write(
+        together((1, "w1", "r0"), (9, "w3", "r3"), (2, "w1", ""), (3, "w2", "r2"), expected_participants=1)
+    )
+    frames = []
+    while len(frames) < 4:
+        message = await asyncio.wait_for(stream.read(), 5)
+        frames += message.ties.frames
+    told = {frame.tie: frame for frame in frames}
+    assert (told[1].ended, told[1].error_code) == (True, "permission_denied")
+    assert (told[9].ended, told[9].error_code) == (True, "invalid_argument")  # it never said hello
+    assert rk.RankNews.FromString(told[2].payload).result.error_code == "invalid_argument"
+    released = rk.RankNews.FromString(told[3].payload).result
+    assert (released.request_id, released.response.participants) == ("r2", 1)
+
+
+async def test_a_loss_breaks_it_for_each_of_those_who_came_together(cluster: Cluster) -> None:
+    for worker_id, agent_id in (("w0", "a"), ("w1", "a"), ("w2", "b")):
+        await cluster.register(worker_id, agent_id)
+    stream = await host_of(cluster, "a", "w0", "w1")
+    await stream.write(together((1, "w0", "p"), (2, "w1", "q")))
+    await stream.write(words(1, hello="w0", arrival="w0"))  # again, by another request, while the first one waits
+    await heard(stream)
+    await cluster.workers.DeregisterWorker(pb.WorkerInfo(worker_id="w2", incarnation="i"))
+    broken: set[tuple[int, str]] = set()
+    while len(broken) < 3:
+        message = await asyncio.wait_for(stream.read(), 5)
+        for frame in message.ties.frames:
+            result = rk.RankNews.FromString(frame.payload).result
+            if result.request_id:
+                assert (result.error_code, list(result.missing)) == ("barrier_broken", ["w2"])
+                broken.add((frame.tie, result.request_id))
+    assert broken == {(1, "p"), (2, "q"), (1, "r-w0")}
 
 
 async def test_an_agent_speaks_only_for_ranks_of_its_own_host(cluster: Cluster) -> None:

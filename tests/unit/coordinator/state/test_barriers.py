@@ -80,7 +80,7 @@ def test_a_plain_retry_gets_the_answer_until_it_was_collected(cluster: PureClust
     outcome = [cluster.arrive(name) for name in "abc"][-1]
     assert cluster.arrive("a") == outcome, "its answer was lost on the way"
     assert cluster.arrive("a") is None, "it has it: this is the next round"
-    cluster.state.barriers.collected(KEY, "b")
+    cluster.state.barriers.collected(KEY, ("b",))
     assert cluster.arrive("b") is None
     assert cluster.arrive("c") == outcome
     next_round = released(cluster.arrive("c"))

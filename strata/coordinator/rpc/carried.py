@@ -1,0 +1,160 @@
+"""The ties that one agent carries: frames of its stream become words of ranks, and what ranks must hear becomes frames.
+Ranks that arrive at a barrier together are heard together and released together.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from strata.cluster.events import BarrierReleased
+from strata.cluster.members import Group
+from strata.coordinator.engine.waiters import Waiter
+from strata.coordinator.rpc.ties import RankTie, Ties
+from strata.coordinator.state.outcomes import Outcome
+from strata.errors import InvalidArgument, StrataError
+from strata.protocol import convert
+from strata.protocol.generated import agents_pb2 as ag
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
+
+__all__ = ["CarriedTies"]
+
+
+class CarriedTies:
+    """By the agent's number. `send` takes what goes to the agent."""
+
+    def __init__(self, ties: Ties, agent_id: str, send: Callable[[ag.CoordinatorMessage], None]) -> None:
+        self._ties = ties
+        self._coordinator = ties.coordinator
+        self._state = ties.state
+        self._agent_id = agent_id
+        self._send = send
+        self._carried: dict[int, RankTie] = {}
+        self._outgoing = ag.CoordinatorMessage()
+
+    def on_frames(self, frames: ag.TieFrames) -> None:
+        for frame in frames.frames:
+            self._coordinator.meter.count("Tie", len(frame.arrivals.ranks) or 1)
+            if frame.HasField("arrivals"):
+                self._arrive(frame.arrivals)
+            else:
+                self._on_frame(frame)
+
+    def close(self) -> None:
+        """The agent's stream has ended."""
+        for tie in self._carried.values():
+            tie.close(broken=True)
+
+    # --- one rank
+
+    def _on_frame(self, frame: ag.TieFrame) -> None:
+        number = frame.tie
+        tie = self._carried.get(number)
+        if tie is None and frame.payload:
+            send, end = partial(self._send_frame, number), partial(self._end_tie, number)
+            tie = self._carried[number] = self._ties.carried(self._agent_id, send, end)
+        if tie is None:
+            return
+        try:
+            if frame.payload:
+                tie.hear(rk.RankWords.FromString(frame.payload))
+        except StrataError as error:
+            tie.close()
+            self._end_tie(number, error)
+        except DecodeError:
+            tie.close()
+            self._end_tie(number, InvalidArgument("a rank's words cannot be parsed"))
+        if frame.ended and self._carried.pop(number, None) is not None:
+            tie.close()
+
+    def _send_frame(self, number: int, payload: bytes) -> None:
+        self._frames().add(tie=number, payload=payload)
+
+    def _end_tie(self, number: int, error: StrataError) -> None:
+        self._carried.pop(number, None)
+        self._frames().add(
+            tie=number, ended=True, error_code=error.code, error_message=error.message, error_hint=error.hint
+        )
+
+    def _frames(self) -> Any:
+        """What goes to the ranks of this host in this turn of the loop leaves as one message."""
+        if not self._outgoing.ties.frames:
+            asyncio.get_running_loop().call_soon(self._flush)
+        return self._outgoing.ties.frames
+
+    def _flush(self) -> None:
+        self._send(self._outgoing)
+        self._outgoing = ag.CoordinatorMessage()
+
+    # --- ranks that arrive together
+
+    def _arrive(self, said: ag.Arrivals) -> None:
+        try:
+            together = self._arrive_together(said)
+        except StrataError:
+            together = False
+        if not together:
+            for rank in said.ranks:
+                self._on_frame(_alone(said.alike, rank))
+
+    def _arrive_together(self, said: ag.Arrivals) -> bool:
+        """False or an error, and nothing was done, when one of them may be refused, or was here before."""
+        requests: dict[str, str] = {}
+        ties: dict[str, tuple[int, RankTie]] = {}
+        group: Group | None = None
+        for rank in said.ranks:
+            number, worker_id, request_id = rank.tie, rank.worker_id, rank.request_id
+            tie = self._carried.get(number)
+            if tie is None or tie.caller != (worker_id, rank.incarnation, 0):
+                return False
+            if worker_id in requests or not request_id or request_id in tie.waiters:
+                return False
+            requests[worker_id] = convert.check_request_id(request_id)
+            ties[worker_id] = (number, tie)
+            group = group or tie.group
+            if group is not tie.group:
+                return False
+        if group is None or self._state.membership.groups.get(group.task_id) is not group:
+            return False
+        said.alike.worker_id = next(iter(requests))  # one name for all of them, each of which is a worker's
+        arrival = convert.from_barrier_request(said.alike)
+        if 0 < arrival.generation < group.fence:
+            return False
+        told = partial(self._on_outcome, ties)
+        waiter = self._coordinator.arrive_together(arrival, group.task_id, requests, told)
+        if waiter is None:
+            return False
+        for worker_id, request_id in requests.items():
+            ties[worker_id][1].waiters[request_id] = waiter
+        return True
+
+    def _on_outcome(
+        self,
+        ties: Mapping[str, tuple[int, RankTie]],
+        waiter: Waiter,
+        worker_ids: Sequence[str],
+        outcome: Outcome | BaseException,
+    ) -> None:
+        if not isinstance(outcome, BarrierReleased):
+            for worker_id in worker_ids:
+                ties[worker_id][1].on_outcome(waiter, (worker_id,), outcome)
+            return
+        self._state.barriers.collected(waiter.key, worker_ids)
+        members = []
+        for worker_id in worker_ids:
+            number, tie = ties[worker_id]
+            request_id = waiter.requests[worker_id]
+            tie.waiters.pop(request_id, None)
+            members.append((number, worker_id, request_id))
+        self._ties.releases.write_all(outcome, members, self._frames().add().releases)
+
+
+def _alone(alike: pb.BarrierRequest, rank: ag.Arriving) -> ag.TieFrame:
+    """The same as the agent would have passed it on."""
+    words = rk.RankWords(arrivals=(alike,))
+    (request,) = words.arrivals
+    request.worker_id, request.incarnation, request.request_id = rank.worker_id, rank.incarnation, rank.request_id
+    return ag.TieFrame(tie=rank.tie, payload=words.SerializeToString())
