@@ -4,6 +4,7 @@ coordinator, and lets go of them when it is lost.
 
 import asyncio
 import stat
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from strata.errors import CoordinatorUnavailable
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
+from tests.support.stranger import Stranger, needs_root
 
 
 class Host:
@@ -48,6 +50,25 @@ async def host(tmp_path: Path) -> AsyncIterator[Host]:
 
 async def test_only_its_own_user_may_connect(host: Host) -> None:
     assert stat.S_IMODE(host.path.stat().st_mode) == 0o600
+
+
+@needs_root
+async def test_another_user_is_turned_away_by_the_file_and_by_the_kernel_s_word() -> None:
+    with tempfile.TemporaryDirectory() as folder, Stranger() as stranger:
+        relay, path = Relay(), Path(folder) / "ranks.sock"
+        path.parent.chmod(0o755)
+        said: list[ag.AgentMessage] = []
+        relay.attach(said.append)
+        await relay.start(path)
+
+        def call() -> str:
+            return stranger.grpc(f"{UNIX}{path}", "/strata.ranks.Ranks/Tie", b"hello")
+
+        assert await asyncio.to_thread(call) == "UNAVAILABLE"
+        path.chmod(0o666)  # as if the file did not keep anybody out
+        assert await asyncio.to_thread(call) == "UNAUTHENTICATED"
+        await relay.stop()
+        assert not said
 
 
 async def test_a_rank_is_held_until_there_is_a_coordinator_and_then_carried(host: Host) -> None:

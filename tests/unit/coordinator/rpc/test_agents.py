@@ -10,13 +10,16 @@ import pytest
 
 from strata.config import Settings
 from strata.coordinator.server import CoordinatorServer
+from strata.coordinator.state import commands as c
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import agents_pb2_grpc as ag_grpc
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.token import ensure_token
-from strata.types.workers import MemberState
+from strata.trust.proofs import Proofs
+from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus, incarnation_of, worker_id_of
+from strata.types.workers import MemberState, WorkerSpec
 
 
 class Cluster:
@@ -24,6 +27,7 @@ class Cluster:
 
     def __init__(self, settings: Settings, server: CoordinatorServer, channel: grpc.aio.Channel) -> None:
         self._token = ensure_token(settings)
+        self.proofs = Proofs(self._token)
         self._server = server
         self.workers: Any = pb_grpc.CoordinatorStub(channel)
         self._agents: Any = ag_grpc.AgentsStub(channel)
@@ -40,6 +44,19 @@ class Cluster:
     async def register(self, worker_id: str, agent_id: str) -> None:
         info = pb.WorkerInfo(worker_id=worker_id, task_id="t", incarnation="i", agent_id=agent_id)
         await self.workers.RegisterWorker(info)
+
+    def start_rank(self, task_id: str, attempt: int, agent_id: str) -> str:
+        """The only rank of a task, as the scheduler starts it and it registers; its incarnation."""
+        assert self._server.coordinator is not None
+        apply = self._server.coordinator.apply
+        apply(c.SubmitTask(task_id=task_id, spec=TaskSpec(name="job", worker_count=1, entrypoint=("x",))))
+        apply(c.ChangeTask(task_id=task_id, status=TaskStatus.RUNNING, reason="", attempt=attempt, course=TaskCourse()))
+        incarnation = incarnation_of(task_id, attempt, 0)
+        spec = WorkerSpec(
+            worker_id=worker_id_of(task_id, 0), task_id=task_id, incarnation=incarnation, rank=0, agent_id=agent_id
+        )
+        apply(c.RegisterWorker(spec=spec))
+        return incarnation
 
     def report(self, worker_id: str) -> pb.HeartbeatRequest:
         assert self._server.coordinator is not None
@@ -84,12 +101,12 @@ async def heard(stream: Any) -> None:
     assert message.beat.sequence == 7
 
 
-def words(tie: int, hello: str = "", proof: str = "", arrival: str = "") -> ag.AgentMessage:
+def words(tie: int, hello: str = "", proof: str = "", arrival: str = "", incarnation: str = "i") -> ag.AgentMessage:
     """One rank's words as its agent passes them on."""
     said = rk.RankWords()
     if hello:
         said.hello.worker_id, said.hello.proof = hello, proof
-        said.hello.incarnation = "i"
+        said.hello.incarnation = incarnation
     if arrival:
         said.arrivals.add(worker_id=arrival, barrier_id="b", step=1, request_id=f"r-{arrival}")
     return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(tie=tie, payload=said.SerializeToString())]))
@@ -141,7 +158,8 @@ def together(*ranks: tuple[int, str, str], **values: Any) -> ag.AgentMessage:
         ag.Arriving(tie=tie, worker_id=worker_id, incarnation="i", request_id=request_id)
         for tie, worker_id, request_id in ranks
     ]
-    alike = pb.BarrierRequest(**({"barrier_id": "b", "step": 1} | values))
+    shared: dict[str, Any] = {"barrier_id": "b", "step": 1} | values
+    alike = pb.BarrierRequest(**shared)
     return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(arrivals=ag.Arrivals(alike=alike, ranks=arriving))]))
 
 
@@ -177,7 +195,7 @@ async def test_of_those_who_arrive_together_each_is_judged_on_its_own(cluster: C
     await stream.write(
         together((1, "w1", "r0"), (9, "w3", "r3"), (2, "w1", ""), (3, "w2", "r2"), expected_participants=1)
     )
-    frames = []
+    frames: list[ag.TieFrame] = []
     while len(frames) < 4:
         message = await asyncio.wait_for(stream.read(), 5)
         frames += message.ties.frames
@@ -219,6 +237,26 @@ async def test_an_agent_speaks_only_for_ranks_of_its_own_host(cluster: Cluster) 
         await stream.write(words(tie, hello=hello, arrival="w0"))
         frame = await next_frame(stream)
         assert (frame.tie, frame.ended, frame.error_code) == (tie, True, code)
+
+
+async def test_for_a_rank_that_it_started_an_agent_must_have_the_secret_of_this_attempt(cluster: Cluster) -> None:
+    incarnation = cluster.start_rank("train", attempt=2, agent_id="a")
+    name = worker_id_of("train", 0)
+    stream = await cluster.attach("a")
+    secrets = {
+        "": "permission_denied",
+        "train.2.forged": "permission_denied",
+        cluster.proofs.mint_secret("other", 2): "permission_denied",
+        cluster.proofs.mint_secret("train", 1): "fenced",
+    }
+    for tie, (secret, code) in enumerate(secrets.items(), start=1):
+        await stream.write(words(tie, hello=name, proof=secret, incarnation=incarnation, arrival=name))
+        frame = await next_frame(stream)
+        assert (frame.tie, frame.ended, frame.error_code) == (tie, True, code)
+    secret = cluster.proofs.mint_secret("train", 2)
+    await stream.write(words(9, hello=name, proof=secret, incarnation=incarnation))
+    welcome = await next_frame(stream)
+    assert (welcome.tie, welcome.ended) == (9, False)
 
 
 async def test_a_stream_that_breaks_takes_its_arrivals_back(cluster: Cluster) -> None:
