@@ -2,9 +2,9 @@
 
 Modes: `beats` (ping-pong heartbeats, one stream per connection), `barrier` (ranks that meet again and again, each with
 the client that `run.barrier` uses, straight to the coordinator), `agents` (the same with eight ranks behind each agent:
-one host with the relay of `strata agent` and real ranks, the messages of the others ready-made), `all_agents` (every
-host is such a one, all of them on these cores), `bare` (for the floor: ready-made messages alone), `register` (durable
-registrations), `idle` (one beat a second).
+one host with the relay of `strata agent` and real ranks; of the others, ready-made, byte for byte what a relay sends
+when its ranks arrive in one turn), `all_agents` (every host is such a one, all of them on these cores), `bare` (for
+the floor: ready-made messages alone), `register` (durable registrations), `idle` (one beat a second).
 """
 
 import asyncio
