@@ -1,83 +1,130 @@
-"""The coordinator as the one who decides that a checkpoint of many ranks is complete."""
+"""The coordinator as the one who decides that a checkpoint of many ranks is complete. Bytes never pass through it."""
 
 import time
+from typing import Any
 
 from strata.checkpoint.commit import SaveAttempt, SaveOutcome, Vote
 from strata.checkpoint.layout import step_folder
-from strata.client.checkpoints import CheckpointsClient, RankVote, Ruling
+from strata.client.channel import Channel
+from strata.client.workers import Membership
 from strata.errors import CheckpointAborted
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.types.checkpoints import CheckpointInfo, checkpoint_id_of
 
 __all__ = ["CoordinatorCommit"]
 
 _MARGIN_S = 30.0
+_HOUSEKEEPING_S = 5.0
+_MAX_REASON = 500  # characters
 
 
 class CoordinatorCommit:
-    """Implements strata.checkpoint's CommitCoordinator for one rank."""
+    """Implements strata.checkpoint's CommitCoordinator and KeepsCatalog for one rank."""
 
-    def __init__(self, client: CheckpointsClient, storage_path: str, deadline_s: float = 600.0) -> None:
-        self._client = client
+    def __init__(self, channel: Channel, member: Membership, storage_path: str, deadline_s: float = 600.0) -> None:
+        self._channel = channel
+        self._stub = channel.stub(CoordinatorStub)
+        self._member = member
         self._storage_path = storage_path
         self._deadline_s = deadline_s
         self._begun: dict[str, float] = {}  # attempt → when this rank began to write
 
     def begin(self, rank: int, step: int, epoch: int) -> SaveAttempt:
-        ticket = self._client.begin(step, epoch, self._path_of(step), self._deadline_s)
-        self._begun = {ticket.attempt: time.monotonic()}
-        return SaveAttempt(
-            step=ticket.step,
+        request = pb.CheckpointBegin(
+            generation=self._member.generation,
+            step=step,
             epoch=epoch,
-            attempt=ticket.attempt,
-            generation=ticket.generation,
-            ranks=ticket.ranks,
-            committer=ticket.committer,
-            deadline_s=ticket.deadline_s,
+            storage_path=self._path_of(step),
+            deadline_s=self._deadline_s,
+        )
+        reply: pb.CheckpointAttempt = self._call(self._stub.BeginCheckpoint, request)
+        self._begun = {reply.attempt: time.monotonic()}
+        return SaveAttempt(
+            step=reply.step,
+            epoch=epoch,
+            attempt=reply.attempt,
+            generation=reply.generation,
+            ranks=tuple(reply.ranks),
+            committer=reply.committer,
+            deadline_s=reply.deadline_s,
         )
 
     def vote(self, attempt: SaveAttempt, vote: Vote) -> None:
-        took_s = time.monotonic() - self._begun.get(attempt.attempt, time.monotonic())
-        noted = RankVote(
-            rank=vote.rank, manifest_key=vote.key, manifest_hash=vote.digest, size_bytes=vote.size, duration_s=took_s
+        request = pb.CheckpointVote(
+            generation=self._member.generation,
+            attempt=attempt.attempt,
+            rank=vote.rank,
+            manifest_key=vote.key,
+            manifest_hash=vote.digest,
+            size_bytes=vote.size,
+            duration_s=time.monotonic() - self._begun.get(attempt.attempt, time.monotonic()),
         )
-        self._client.vote(attempt.attempt, noted)
+        self._call(self._stub.VoteCheckpoint, request)
 
     def wait_votes(self, attempt: SaveAttempt) -> tuple[Vote, ...]:
-        ruling = self._client.wait(attempt.attempt, attempt.deadline_s + _MARGIN_S)
-        if not (ruling.prepared or ruling.committed):
+        decision = self._await(attempt)
+        if decision.verdict not in (pb.CheckpointDecision.PREPARED, pb.CheckpointDecision.COMMITTED):
+            missing = tuple(decision.missing)
             raise CheckpointAborted(
-                f"step {attempt.step} was given up: {ruling.reason} (missing ranks {list(ruling.missing)})",
-                missing=ruling.missing,
+                f"step {attempt.step} was given up: {decision.reason} (missing ranks {list(missing)})", missing=missing
             )
-        return _votes(ruling)
+        return _votes(decision)
 
     def publish(self, attempt: SaveAttempt, info: CheckpointInfo) -> None:
-        self._client.commit(attempt.attempt)
+        self._call(self._stub.CommitCheckpoint, pb.CheckpointInfo(attempt=attempt.attempt))
 
     def wait_outcome(self, attempt: SaveAttempt) -> SaveOutcome:
-        ruling = self._client.wait(attempt.attempt, attempt.deadline_s + _MARGIN_S)
-        if ruling.prepared:
+        decision = self._await(attempt)
+        if decision.verdict == pb.CheckpointDecision.PREPARED:
             return SaveOutcome(
-                committed=False, reason="it was lost before COMMIT.json was reported", votes=_votes(ruling)
+                committed=False, reason="it was lost before COMMIT.json was reported", votes=_votes(decision)
             )
-        return SaveOutcome(committed=ruling.committed, missing=ruling.missing, reason=ruling.reason)
+        committed = decision.verdict == pb.CheckpointDecision.COMMITTED
+        return SaveOutcome(committed=committed, missing=tuple(decision.missing), reason=decision.reason)
 
     def abort(self, attempt: SaveAttempt, rank: int, reason: str) -> None:
-        self._client.abort(attempt.attempt, reason)
+        request = pb.CheckpointAbort(
+            generation=self._member.generation, attempt=attempt.attempt, reason=reason[:_MAX_REASON]
+        )
+        self._call(self._stub.AbortCheckpoint, request)
 
     def removed(self, step: int, reason: str) -> None:
-        self._client.removed(step, self._path_of(step), reason)
+        self._notify(step, pb.CheckpointInfo.REMOVED, {"reason": reason[:_MAX_REASON]})
 
     def checked(self, step: int, attempt: str, damage: str) -> None:
         name = checkpoint_id_of(step, attempt) if attempt else ""
-        self._client.checked(name, step, self._path_of(step), damage)
+        self._notify(step, pb.CheckpointInfo.CHECKED, {"damage": damage[:_MAX_REASON]}, checkpoint_id=name)
+
+    def _await(self, attempt: SaveAttempt) -> pb.CheckpointDecision:
+        """Returns when the attempt is decided, or when it is this rank's turn to commit."""
+        request = pb.CheckpointAttempt(attempt=attempt.attempt, worker_id=self._member.worker_id)
+        timeout_s = attempt.deadline_s + _MARGIN_S
+        decision: pb.CheckpointDecision = self._channel.call(self._stub.AwaitCheckpoint, request, timeout_s=timeout_s)
+        return decision
+
+    def _notify(self, step: int, kind: Any, metadata: dict[str, str], checkpoint_id: str = "") -> None:
+        """Tried once: nothing waits for it, and whoever has something to say says it again."""
+        request = pb.CheckpointInfo(
+            checkpoint_id=checkpoint_id,
+            step=step,
+            storage_path=self._path_of(step),
+            type=kind,
+            metadata=metadata,
+        )
+        self._call(self._stub.NotifyCheckpoint, request, timeout_s=_HOUSEKEEPING_S, patience_s=0.0)
+
+    def _call(self, method: Any, request: Any, **options: float) -> Any:
+        """As this member: a process that has taken its place fences it."""
+        request.worker_id, request.incarnation = self._member.worker_id, self._member.incarnation
+        return self._channel.call(method, request, **options)
 
     def _path_of(self, step: int) -> str:
         return f"{self._storage_path.rstrip('/')}/{step_folder(step).rstrip('/')}"
 
 
-def _votes(ruling: Ruling) -> tuple[Vote, ...]:
+def _votes(decision: pb.CheckpointDecision) -> tuple[Vote, ...]:
     return tuple(
         Vote(rank=vote.rank, key=vote.manifest_key, digest=vote.manifest_hash, size=vote.size_bytes)
-        for vote in ruling.votes
+        for vote in sorted(decision.votes, key=lambda item: item.rank)
     )

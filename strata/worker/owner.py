@@ -9,7 +9,6 @@ from typing import Protocol
 
 from strata.checkpoint.commit import CommitCoordinator
 from strata.checkpoint.store_commit import StoreCommit
-from strata.client.checkpoints import CheckpointsClient
 from strata.storage.base import ObjectStore
 from strata.worker.collective.gang import Gang
 from strata.worker.commit import CoordinatorCommit
@@ -54,8 +53,7 @@ class RunOwner:
     def decider(self, store: ObjectStore, deadline_s: float) -> CommitCoordinator | None:
         place, session = self._run.place, self._run.session
         if session is not None and place.task_id:
-            client = CheckpointsClient(session.channel, session.member)
-            return CoordinatorCommit(client, store.uri, deadline_s)
+            return CoordinatorCommit(session.channel, session.member, store.uri, deadline_s)
         if place.world_size == 1:
             return None
         ranks = tuple(range(place.world_size))

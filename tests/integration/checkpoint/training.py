@@ -64,7 +64,6 @@ def train(rank: int, options: argparse.Namespace) -> dict[str, Any]:
 def _joined(rank: int, options: argparse.Namespace) -> Any:
     """A worker of a real coordinator, which beats until it dies; nobody else tells of its death."""
     from strata.client.channel import Channel
-    from strata.client.checkpoints import CheckpointsClient
     from strata.client.plain_rank import PlainRank
     from strata.client.tie_thread import TieThread
     from strata.client.workers import WorkersClient
@@ -78,7 +77,7 @@ def _joined(rank: int, options: argparse.Namespace) -> Any:
     spec = WorkerSpec(worker_id=f"{task}-{rank}", task_id=task, incarnation=incarnation, rank=rank)
     member = workers.register(spec)
     TieThread(PlainRank(member), (options.coordinator,), token="", beat_s=0.2, patience_s=60)
-    return CoordinatorCommit(CheckpointsClient(channel, member), options.folder, options.deadline)
+    return CoordinatorCommit(channel, member, options.folder, options.deadline)
 
 
 def _agreement(rank: int, options: argparse.Namespace) -> Callable[[int], list[int]]:

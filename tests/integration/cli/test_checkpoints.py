@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from strata.client.channel import Channel
-from strata.client.checkpoints import CheckpointsClient
 from strata.client.workers import WorkersClient
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.types.workers import WorkerSpec
+from strata.worker.commit import CoordinatorCommit
 from tests.support.cluster import Cluster, strata
 from tests.support.waiting import eventually
 
@@ -22,10 +22,14 @@ def test_the_list_leaves_out_what_was_removed_unless_asked_for(tmp_path: Path) -
             member = WorkersClient(channel).register(WorkerSpec(worker_id="w"))
             for step in (1, 2):
                 saved = pb.CheckpointInfo(
-                    worker_id="w", checkpoint_id=f"c{step}", step=step, storage_path=f"/elsewhere/{step}", size_bytes=5
+                    worker_id="w",
+                    checkpoint_id=f"c{step}",
+                    step=step,
+                    storage_path=f"/elsewhere/step-{step:012d}",
+                    size_bytes=5,
                 )
                 channel.call(channel.stub(CoordinatorStub).NotifyCheckpoint, saved)
-            CheckpointsClient(channel, member).removed(1, "/elsewhere/1", "by hand")
+            CoordinatorCommit(channel, member, "/elsewhere").removed(1, "by hand")
         eventually("the removal", lambda: "removed" in {one["status"] for one in cluster.get("/api/checkpoints")})
 
         def listed(*options: str) -> list[str]:
