@@ -22,11 +22,12 @@ import numpy as np
 
 from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours, peer
 from benchmarks.measure import stopwatch
-from strata.checkpoint import CheckpointManager, SoloCommit
+from strata.checkpoint import CheckpointManager
 from strata.storage.base import ObjectStore
 from strata.storage.local import LocalStore
 from tests.support.coordinator_process import CoordinatorProcess
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, seaweed
+from tests.support.thread_commit import ThreadCommit
 
 __all__ = ["BENCHMARK"]
 
@@ -242,7 +243,7 @@ def commit(stack: ExitStack) -> tuple[Variant, ...]:
     steps = itertools.count()
 
     def run() -> dict[str, float]:
-        coordinator = SoloCommit(tuple(range(RANKS)))
+        coordinator = ThreadCommit(tuple(range(RANKS)))
         store = _Marked(work / "ours")
         managers = [
             CheckpointManager(store, keep_count=3, coordinator=coordinator, rank=rank, world_size=RANKS)

@@ -134,12 +134,10 @@ def _numpy_source(key: str, value: Any) -> ArraySource:
 
 
 def _torch_source(key: str, value: Any) -> ArraySource:
-    part = tensors.part_of(key, value)
-    shard = None
-    if part.global_shape is not None and part.global_offset is not None:
-        shard = Sharded(part.tensor, part.global_shape, part.global_offset)
-    token = _token(key, tensors.dtype_name(part.tensor))
-    return ArraySource(kind="torch", token=token, shape=tuple(part.tensor.shape), value=part.tensor, shard=shard)
+    part, offset = tensors.part_of(key, value)
+    shard = None if offset is None else Sharded(part, tuple(value.shape), offset)
+    token = _token(key, tensors.dtype_name(part))
+    return ArraySource(kind="torch", token=token, shape=tuple(part.shape), value=part, shard=shard)
 
 
 def _token(key: str, name: str) -> str:

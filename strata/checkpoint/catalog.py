@@ -197,16 +197,14 @@ class Catalog:
         """Applies retention after the step `saved` was committed; returns what is gone, with the reasons. What cannot
         be removed now is tried again next time."""
         committed = self._committed()
-        protected = dict.fromkeys(self.pins(), "pinned")
+        protected = {saved, *self.pins()}
         with self._lock:
-            protected |= {step: "being read" for step, count in self._reading.items() if count}
+            protected |= {step for step, count in self._reading.items() if count}
             checks = {step: self._checks.get(attempt) for step, attempt in committed.items()}
-        checked = [step for step, check in checks.items() if check is not None and not check.damage]
-        if checked:
-            protected.setdefault(max(checked), "the newest verified one")
-        protected[saved] = "just saved"
+        verified = [step for step, check in checks.items() if check is not None and not check.damage]
+        protected |= {max(verified)} if verified else set()
         removed: dict[int, str] = {}
-        for step, reason in plan_retention(list(committed), policy, protected).delete.items():
+        for step, reason in plan_retention(committed, policy, protected).items():
             try:
                 self.remove(step)
             except StorageError as error:

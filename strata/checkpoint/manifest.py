@@ -33,27 +33,13 @@ class TensorRecord:
     global_offset: tuple[int, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {
-            "dtype": self.dtype,
-            "shape": self.shape,
-            "offset": self.offset,
-            "nbytes": self.nbytes,
-        }
-        if self.global_shape is not None:
-            fields |= {"global_shape": self.global_shape, "global_offset": self.global_offset}
-        return fields
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Self:
-        whole, where = raw.get("global_shape"), raw.get("global_offset")
-        return cls(
-            dtype=raw["dtype"],
-            shape=tuple(raw["shape"]),
-            offset=raw["offset"],
-            nbytes=raw["nbytes"],
-            global_shape=None if whole is None else tuple(whole),
-            global_offset=None if where is None else tuple(where),
-        )
+        given: dict[str, Any] = {name: raw[name] for name in cls.__slots__ if name in raw}
+        given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        return cls(**given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,40 +64,15 @@ class RankManifest:
         return digest_of("".join(self.chunks).encode())
 
     def to_bytes(self) -> bytes:
-        return _sealed(
-            {
-                "format": FORMAT,
-                "step": self.step,
-                "attempt": self.attempt,
-                "rank": self.rank,
-                "key": self.key,
-                "size": self.size,
-                "chunk_bytes": self.chunk_bytes,
-                "xxh3_128": self.digest,
-                "chunks": self.chunks,
-                "tensors": {name: record.to_json() for name, record in self.tensors.items()},
-                "tree": self.tree,
-                "data_state": self.data_state,
-                "metadata": self.metadata,
-            }
-        )
+        tensors = {name: record.to_json() for name, record in self.tensors.items()}
+        return _sealed({"format": FORMAT, "xxh3_128": self.digest, **_fields_of(self), "tensors": tensors})
 
     @classmethod
     def from_bytes(cls, data: bytes, what: str) -> Self:
         raw = _opened(data, what)
-        return cls(
-            step=raw["step"],
-            attempt=raw["attempt"],
-            rank=raw["rank"],
-            key=raw["key"],
-            size=raw["size"],
-            chunk_bytes=raw["chunk_bytes"],
-            chunks=tuple(raw["chunks"]),
-            tensors={name: TensorRecord.from_json(record) for name, record in raw["tensors"].items()},
-            tree=raw["tree"],
-            data_state=raw["data_state"],
-            metadata=raw["metadata"],
-        )
+        raw["chunks"] = tuple(raw["chunks"])
+        raw["tensors"] = {name: TensorRecord.from_json(record) for name, record in raw["tensors"].items()}
+        return cls(**{name: raw[name] for name in cls.__slots__})
 
     def tensors_at(self, start: int, end: int) -> list[str]:
         """Names of the arrays with a byte in [start, end): how a bad chunk is reported by name."""
@@ -159,38 +120,24 @@ class CommitManifest:
         return next(entry for entry in self.ranks if entry.rank == rank)
 
     def to_bytes(self) -> bytes:
-        names = ("step", "epoch", "attempt", "generation", "created_at", "duration_s", "writer", "worker_id", "task_id")
-        fields: dict[str, Any] = {name: getattr(self, name) for name in names}
-        fields |= {"format": FORMAT, "world_size": self.world_size, "total_bytes": self.total_bytes}
-        fields["metadata"] = self.metadata
-        fields["ranks"] = [{name: getattr(entry, name) for name in RankEntry.__slots__} for entry in self.ranks]
-        return _sealed(fields)
+        counted = {"world_size": self.world_size, "total_bytes": self.total_bytes}
+        ranks = [_fields_of(entry) for entry in self.ranks]
+        return _sealed({"format": FORMAT, **counted, **_fields_of(self), "ranks": ranks})
 
     @classmethod
     def from_bytes(cls, data: bytes, what: str) -> Self:
         raw = _opened(data, what)
-        return cls(
-            step=raw["step"],
-            epoch=raw["epoch"],
-            attempt=raw["attempt"],
-            generation=raw["generation"],
-            created_at=raw["created_at"],
-            duration_s=raw["duration_s"],
-            writer=raw["writer"],
-            worker_id=raw["worker_id"],
-            task_id=raw["task_id"],
-            metadata=raw["metadata"],
-            ranks=tuple(RankEntry(**entry) for entry in raw["ranks"]),
-        )
+        raw["ranks"] = tuple(RankEntry(**entry) for entry in raw["ranks"])
+        return cls(**{name: raw[name] for name in cls.__slots__})
 
 
-def _canonical(fields: Mapping[str, Any]) -> bytes:
-    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+def _fields_of(record: RankManifest | CommitManifest | RankEntry) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
 
 
 def _sealed(fields: Mapping[str, Any]) -> bytes:
     """Canonical JSON whose last field is the hash of everything before it."""
-    body = _canonical(fields)
+    body = json.dumps(fields, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
     return body[:-1] + b',"manifest_xxh3_128":"' + digest_of(body).encode() + b'"}'
 
 

@@ -14,7 +14,7 @@ from strata.checkpoint.manifest import FORMAT
 from strata.checkpoint.options import CheckpointSettings
 from strata.checkpoint.reader import Progress
 from strata.checkpoint.retention import RetentionPolicy
-from strata.checkpoint.saver import Identity, SaveJob, Saver
+from strata.checkpoint.saver import SaveJob, Saver
 from strata.checkpoint.scrub import Scrubber
 from strata.checkpoint.staging import StagingPool
 from strata.errors import Busy, CheckpointNotFound, CorruptCheckpoint, InvalidArgument, StorageError, StrataError
@@ -42,13 +42,7 @@ class SavePipeline:
         self._settings = settings
         self._policy = policy
         self._catalog_keeper = coordinator if isinstance(coordinator, KeepsCatalog) else None
-        identity = Identity(
-            rank=settings.rank,
-            worker_id=settings.worker_id,
-            task_id=settings.task_id,
-            before_vote=settings.before_vote,
-        )
-        self._saver = Saver(store, coordinator, identity, settings.clock)
+        self._saver = Saver(store, coordinator, settings)
         self._scrubber = Scrubber(self._read_back, settings.scrub_mb_s)
         self._pool = StagingPool(settings.staging_buffers, settings.memory_budget_bytes)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-save")

@@ -2,6 +2,7 @@
 of ranks."""
 
 import fnmatch
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -145,7 +146,7 @@ class CheckpointReader:
                     f"{name} has shape {shape} ({record.dtype}), the array to fill {target.shape} ({target.token})"
                 )
             return _Wanted(name=name, token=record.dtype, shape=shape, memory=memory, data=None, pieces=pieces)
-        data = arena.take(itemsize(record.dtype) * _count(shape))
+        data = arena.take(itemsize(record.dtype) * math.prod(shape))
         return _Wanted(name=name, token=record.dtype, shape=shape, memory=data.data, data=data, pieces=pieces)
 
     def _parts(self, name: str, own: RankManifest) -> dict[int, TensorRecord]:
@@ -242,10 +243,3 @@ def _block(record: TensorRecord, request: LoadRequest, wanted: Sharded | None, w
     if record.global_shape is None or request.world_size == world_size:
         return None
     return even_block(record, request.rank, request.world_size)
-
-
-def _count(shape: Sequence[int]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count

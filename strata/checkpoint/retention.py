@@ -1,19 +1,11 @@
 """Which checkpoints stay and which go: pure decisions, each with its reason. Acting on them is the manager's job."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from strata.errors import InvalidConfig
 
-__all__ = ["RetentionPlan", "RetentionPolicy", "SaveFolder", "plan_garbage", "plan_retention"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionPlan:
-    """Every committed step is in exactly one of the two, with the reason to show."""
-
-    keep: Mapping[int, str]
-    delete: Mapping[int, str]
+__all__ = ["RetentionPolicy", "SaveFolder", "plan_garbage", "plan_retention"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,22 +22,16 @@ class RetentionPolicy:
                 raise InvalidConfig(f"{name} is {value}; it must be 1 or more, or None")
 
 
-def plan_retention(steps: Sequence[int], policy: RetentionPolicy, protected: Mapping[int, str]) -> RetentionPlan:
-    """Keeps what the policy says and what is protected: pinned, just saved, being read, the newest verified one."""
+def plan_retention(steps: Iterable[int], policy: RetentionPolicy, protected: Collection[int]) -> dict[int, str]:
+    """The steps to delete, each with the reason to show: all but what the policy keeps and what is protected."""
     keep_count, keep_every = policy.keep_count, policy.keep_every
-    newest_first = sorted(set(steps), reverse=True)
-    keep: dict[int, str] = {}
-    delete: dict[int, str] = {}
-    for place, step in enumerate(newest_first):
-        if step in protected:
-            keep[step] = protected[step]
-        elif keep_count is None or place < keep_count:
-            keep[step] = "one of the newest" if keep_count is None else f"one of the newest {keep_count}"
-        elif keep_every is not None and step % keep_every == 0:
-            keep[step] = f"every {keep_every} steps"
-        else:
-            delete[step] = f"{place} newer ones exist, keep_count is {keep_count}"
-    return RetentionPlan(keep=keep, delete=delete)
+    if keep_count is None:
+        return {}
+    return {
+        step: f"{place} newer ones exist, keep_count is {keep_count}"
+        for place, step in enumerate(sorted(set(steps), reverse=True))
+        if place >= keep_count and step not in protected and (keep_every is None or step % keep_every)
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

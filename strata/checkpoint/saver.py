@@ -14,8 +14,8 @@ from strata.checkpoint.commit import CommitCoordinator, SaveAttempt, Vote
 from strata.checkpoint.image import Image
 from strata.checkpoint.layout import commit_key, data_key, manifest_key, step_folder
 from strata.checkpoint.manifest import CommitManifest, RankEntry, RankManifest, digest_of
+from strata.checkpoint.options import CheckpointSettings
 from strata.checkpoint.writer import HashedStream
-from strata.clock import Clock
 from strata.errors import (
     CheckpointAborted,
     Conflict,
@@ -28,7 +28,7 @@ from strata.errors import (
 from strata.storage.base import ObjectStore
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus, checkpoint_id_of
 
-__all__ = ["Identity", "SaveJob", "SaveProgress", "Saver", "info_of"]
+__all__ = ["SaveJob", "SaveProgress", "Saver", "info_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -39,16 +39,6 @@ class SaveProgress(NamedTuple):
     phase: str
     bytes_done: int
     bytes_total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """Who saves: its place among the ranks, its names in the catalog, and what it must do before it votes."""
-
-    rank: int = 0
-    worker_id: str | None = None
-    task_id: str | None = None
-    before_vote: Callable[[int], None] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,11 +67,11 @@ class SaveJob:
 class Saver:
     """Runs jobs one after the other on the caller's thread; hashing has a thread of its own."""
 
-    def __init__(self, store: ObjectStore, coordinator: CommitCoordinator, identity: Identity, clock: Clock) -> None:
+    def __init__(self, store: ObjectStore, coordinator: CommitCoordinator, settings: CheckpointSettings) -> None:
         self._store = store
         self._coordinator = coordinator
-        self._identity = identity
-        self._clock = clock
+        self._settings = settings
+        self._clock = settings.clock
         self._hasher = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-hash")
         self._readers = ThreadPoolExecutor(16, thread_name_prefix="checkpoint-votes")  # its threads come when needed
         self._last_digest: tuple[int, str] | None = None
@@ -98,11 +88,11 @@ class Saver:
             self._give_up(job, attempt, error)
             raise
         job.phase = "voting"
-        if self._identity.before_vote is not None:
-            self._identity.before_vote(job.step)
+        if self._settings.before_vote is not None:
+            self._settings.before_vote(job.step)
         self._coordinator.vote(attempt, vote)
         faults.reach("voted")
-        if attempt.committer != self._identity.rank:
+        if attempt.committer != self._settings.rank:
             return self._follow(job, attempt)
         job.phase = "committing"
         return self._commit(job, attempt, self._coordinator.wait_votes(attempt)), True
@@ -124,14 +114,14 @@ class Saver:
                 f"step {job.step} is committed already in {self._store.uri}",
                 hint="Save under a new step, or pass overwrite=True to replace it.",
             )
-        attempt = self._coordinator.begin(self._identity.rank, job.step, job.epoch)
+        attempt = self._coordinator.begin(self._settings.rank, job.step, job.epoch)
         job.attempt, job.phase = attempt, "writing"
         self.running = frozenset({attempt.attempt})
         faults.reach("begun")
         return attempt
 
     def _write(self, job: SaveJob, attempt: SaveAttempt) -> Vote:
-        rank = self._identity.rank
+        rank = self._settings.rank
         key = data_key(job.step, attempt.attempt, rank)
         job.stream = HashedStream(job.buffers, self._hasher)
         self._store.put_stream(key, job.stream)
@@ -176,8 +166,8 @@ class Saver:
             duration_s=max(self._clock.monotonic() - job.started_at, 0.0),
             writer=platform.node(),
             ranks=self._entries(votes),
-            worker_id=self._identity.worker_id,
-            task_id=self._identity.task_id,
+            worker_id=self._settings.worker_id,
+            task_id=self._settings.task_id,
             metadata=job.metadata,
         )
         faults.reach("before_commit")
@@ -257,7 +247,7 @@ class Saver:
 
     def _give_up(self, job: SaveJob, attempt: SaveAttempt, error: BaseException) -> None:
         """Before the vote nobody counts on our bytes: tell the others, and free the space (the disk may be full)."""
-        rank = self._identity.rank
+        rank = self._settings.rank
         with contextlib.suppress(
             Exception
         ):  # the error that brought us here matters more; the deadline covers a lost abort
@@ -279,8 +269,8 @@ class Saver:
             size_bytes=job.image.size,
             created_at=self._clock.wall(),
             status=status,
-            worker_id=self._identity.worker_id,
-            task_id=self._identity.task_id,
+            worker_id=self._settings.worker_id,
+            task_id=self._settings.task_id,
             reason=reason,
             metadata=job.metadata,
         )

@@ -1,5 +1,6 @@
 """Which bytes of which rank make up an array: pure arithmetic for loading a checkpoint of N ranks on M."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ def _runs(rank: int, record: TensorRecord, part: Block, wanted: Block, common: B
         joined -= 1
     run_axis = max(joined - 1, 0)
     run = math.prod(common.shape[run_axis:]) * width if axes else width
-    for index in _indices(common.shape[:run_axis]):
+    for index in itertools.product(*map(range, common.shape[:run_axis])):
         at = tuple(start + step for start, step in zip(common.offset, (*index, *[0] * (axes - run_axis)), strict=True))
         source = record.offset + _position(at, part) * width
         yield Piece(rank=rank, source=source, target=_position(at, wanted) * width, nbytes=run)
@@ -91,12 +92,3 @@ def _position(at: Sequence[int], block: Block) -> int:
     for where, start, size in zip(at, block.offset, block.shape, strict=True):
         position = position * size + (where - start)
     return position
-
-
-def _indices(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    if not shape:
-        yield ()
-        return
-    for first in range(shape[0]):
-        for rest in _indices(shape[1:]):
-            yield (first, *rest)

@@ -6,23 +6,13 @@ A DTensor (FSDP, tensor parallelism) is saved as its local part and the place of
 import importlib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from strata.errors import MissingExtra, UnsupportedState
 
-__all__ = ["Part", "as_bytes", "copy_into", "dtype_name", "fillable", "is_tensor", "part_of", "plan_part", "restore"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """What this process holds of a tensor: all of it, or the block of `global_shape` that begins at `global_offset`."""
-
-    tensor: Any
-    global_shape: tuple[int, ...] | None = None
-    global_offset: tuple[int, ...] | None = None
+__all__ = ["as_bytes", "copy_into", "dtype_name", "fillable", "is_tensor", "part_of", "plan_part", "restore"]
 
 
 def is_tensor(value: Any) -> bool:
@@ -30,19 +20,19 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def part_of(key: str, value: Any) -> Part:
-    """The dense bytes of a tensor, or UnsupportedState that names it."""
+def part_of(key: str, value: Any) -> tuple[Any, tuple[int, ...] | None]:
+    """What this process holds of a tensor: all of it, or a block and where in the whole it begins. Raises
+    UnsupportedState for one that is not dense."""
     torch = sys.modules["torch"]
     spread = hasattr(value, "to_local") or hasattr(value, "local_shards")  # a DTensor, or its forerunner ShardedTensor
-    part = _distributed_part(key, value) if spread else Part(tensor=value)
-    tensor = part.tensor.detach()
+    part, offset = _distributed_part(key, value) if spread else (value, None)
+    tensor = part.detach()
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
         raise UnsupportedState(f"{key} is a {tensor.layout} tensor on {tensor.device}; only dense ones can be stored")
-    plain = tensor.resolve_conj().resolve_neg()
-    return Part(tensor=plain, global_shape=part.global_shape, global_offset=part.global_offset)
+    return tensor.resolve_conj().resolve_neg(), offset
 
 
-def _distributed_part(key: str, value: Any) -> Part:
+def _distributed_part(key: str, value: Any) -> tuple[Any, tuple[int, ...] | None]:
     """A DTensor's local shard. Whoever holds all of it saves it as an ordinary tensor."""
     placements = getattr(value, "placements", None)
     kinds = [type(placement).__name__ for placement in placements or ()]
@@ -53,16 +43,15 @@ def _distributed_part(key: str, value: Any) -> Part:
         )
     local = value.to_local()
     if set(kinds) <= {"Replicate"}:
-        return Part(tensor=local)
+        return local, None
     coordinate = value.device_mesh.get_coordinate()
     if coordinate is None:
         raise UnsupportedState(f"{key} lies on a mesh that this process is no part of")
     cuts = [placement.dim if kind == "Shard" else None for placement, kind in zip(placements, kinds, strict=True)]
-    whole = tuple(value.shape)
-    shape, offset = plan_part(whole, tuple(value.device_mesh.shape), coordinate, cuts)
+    shape, offset = plan_part(tuple(value.shape), tuple(value.device_mesh.shape), coordinate, cuts)
     if shape != tuple(local.shape):
         raise UnsupportedState(f"{key}: its local part has shape {tuple(local.shape)}, its placement says {shape}")
-    return Part(tensor=local, global_shape=whole, global_offset=offset)
+    return local, offset
 
 
 def plan_part(

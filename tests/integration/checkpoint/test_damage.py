@@ -10,15 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strata.checkpoint import CheckpointManager, SoloCommit
+from strata.checkpoint import CheckpointManager
 from strata.errors import CorruptCheckpoint, StorageFull
+from tests.support.thread_commit import ThreadCommit
 
 _ROWS = 1_500_000  # 12 MB of float64 per rank: two chunks
 
 
 def _save(folder: Path, step: int) -> None:
     """Two ranks as threads; `head` lies in the first chunk, `tail` in the last."""
-    coordinator = SoloCommit((0, 1))
+    coordinator = ThreadCommit((0, 1))
 
     def run(rank: int) -> None:
         with CheckpointManager(folder, coordinator=coordinator, rank=rank, world_size=2) as manager:
@@ -67,7 +68,7 @@ def _files(folder: Path) -> set[Path]:
 
 
 def _manager(folder: Path, rank: int = 0) -> CheckpointManager:
-    return CheckpointManager(folder, coordinator=SoloCommit((0, 1)), rank=rank, world_size=2)
+    return CheckpointManager(folder, coordinator=ThreadCommit((0, 1)), rank=rank, world_size=2)
 
 
 _DATA, _MANIFEST = "rank-00001.safetensors", "rank-00001.json"
@@ -142,7 +143,7 @@ def test_when_all_are_damaged_nobody_starts_from_scratch_by_accident(folder: Pat
 
 def test_unverified_loads_are_possible_on_request(folder: Path) -> None:
     _flip(_find(folder, _DATA), -1)
-    manager = CheckpointManager(folder, coordinator=SoloCommit((0, 1)), rank=1, world_size=2, verify_on_load=False)
+    manager = CheckpointManager(folder, coordinator=ThreadCommit((0, 1)), rank=1, world_size=2, verify_on_load=False)
     assert manager.load(2)["tail"].shape == (_ROWS,)
 
 

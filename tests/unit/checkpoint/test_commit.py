@@ -1,4 +1,6 @@
-"""One suite over both shipped coordinators: attempts, votes, decisions, restarts and fencing."""
+"""One suite over the coordinator of a shared store, and over the one by which other tests save on threads: attempts,
+votes, decisions, restarts and fencing.
+"""
 
 import contextlib
 import json
@@ -10,7 +12,7 @@ from random import Random
 
 import pytest
 
-from strata.checkpoint.commit import CommitCoordinator, SaveAttempt, SaveOutcome, SoloCommit, Vote
+from strata.checkpoint.commit import CommitCoordinator, SaveAttempt, SaveOutcome, Vote
 from strata.checkpoint.layout import commit_key, manifest_key
 from strata.checkpoint.manifest import digest_of
 from strata.checkpoint.store_commit import StoreCommit
@@ -19,6 +21,7 @@ from strata.storage.base import ObjectStore
 from strata.storage.local import LocalStore
 from strata.storage.memory import MemoryStore
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
+from tests.support.thread_commit import ThreadCommit
 
 _RANKS = (0, 1, 2)
 _INFO = CheckpointInfo(
@@ -32,13 +35,13 @@ def store(tmp_path: Path) -> ObjectStore:
     return LocalStore(tmp_path)
 
 
-@pytest.fixture(params=["solo", "store"])
+@pytest.fixture(params=["threads", "store"])
 def group(request: pytest.FixtureRequest, store: ObjectStore) -> Group:
     """Makes one coordinator as seen by each of three ranks."""
 
     def make(deadline_s: float) -> list[CommitCoordinator]:
-        if request.param == "solo":
-            return [SoloCommit(_RANKS, deadline_s=deadline_s)] * 3
+        if request.param == "threads":
+            return [ThreadCommit(_RANKS, deadline_s=deadline_s)] * 3
         return [StoreCommit(store, rank=rank, ranks=_RANKS, generation=1, deadline_s=deadline_s) for rank in _RANKS]
 
     return make

@@ -24,6 +24,7 @@ from strata.errors import (
 )
 from strata.storage.local import LocalStore
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
+from tests.support.thread_commit import ThreadCommit
 
 
 def _state(seed: int = 0, rows: int = 1000) -> dict[str, Any]:
@@ -249,7 +250,7 @@ def test_progress_of_load_and_verify(tmp_path: Path) -> None:
 
 def _save_on_ranks(path: Path, states: list[Any], *, step: int = 1) -> list[CheckpointInfo | BaseException]:
     """Ranks as threads of one process, each with its own manager."""
-    coordinator = SoloCommit(tuple(range(len(states))), deadline_s=10)
+    coordinator = ThreadCommit(tuple(range(len(states))), deadline_s=10)
     outcomes: list[CheckpointInfo | BaseException] = [RuntimeError("did not run")] * len(states)
 
     def run(rank: int) -> None:
@@ -288,7 +289,7 @@ def test_a_checkpoint_of_four_ranks_loads_on_any_number(tmp_path: Path) -> None:
 def test_one_rank_that_cannot_save_aborts_all_by_name(tmp_path: Path) -> None:
     outcomes = _save_on_ranks(tmp_path, [{"x": np.ones(4)}, {"x": np.ones(4)}])
     assert all(isinstance(outcome, CheckpointInfo) for outcome in outcomes)
-    coordinator = SoloCommit((0, 1), deadline_s=0.2)
+    coordinator = ThreadCommit((0, 1), deadline_s=0.2)
     with (
         pytest.raises(CheckpointAborted) as caught,
         CheckpointManager(tmp_path, coordinator=coordinator, rank=0, world_size=2) as manager,
@@ -315,7 +316,7 @@ def test_ranks_agree_on_the_newest_step_all_of_them_can_read(tmp_path: Path) -> 
             gate.wait(60)
             return seen
 
-        manager = CheckpointManager(tmp_path, coordinator=SoloCommit((0, 1)), rank=rank, world_size=2)
+        manager = CheckpointManager(tmp_path, coordinator=ThreadCommit((0, 1)), rank=rank, world_size=2)
         recovery = manager.recover(agree)
         assert recovery is not None
         assert recovery.data_state == {"rank": rank}

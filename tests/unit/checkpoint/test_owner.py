@@ -8,17 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strata.checkpoint import CheckpointManager, SaveHandle, SoloCommit
+from strata.checkpoint import CheckpointManager, SaveHandle
 from strata.checkpoint.commit import CommitCoordinator
 from strata.checkpoint.owner import set_owner_source
 from strata.errors import InvalidConfig
 from strata.storage.base import ObjectStore
+from tests.support.thread_commit import ThreadCommit
 
 
 class _Rank:
     """One of two ranks that are threads of this process; notes what it is asked."""
 
-    def __init__(self, rank: int, decider: SoloCommit, meeting: threading.Barrier, steps: list[int]) -> None:
+    def __init__(self, rank: int, decider: ThreadCommit, meeting: threading.Barrier, steps: list[int]) -> None:
         self._rank = rank
         self._decider = decider
         self._meeting = meeting
@@ -61,7 +62,7 @@ class _Rank:
 
 @pytest.fixture
 def ranks() -> Iterator[list[_Rank]]:
-    decider, meeting, steps = SoloCommit(ranks=(0, 1)), threading.Barrier(2), [0, 0]
+    decider, meeting, steps = ThreadCommit(ranks=(0, 1)), threading.Barrier(2), [0, 0]
     yield [_Rank(rank, decider, meeting, steps) for rank in range(2)]
     set_owner_source(None)
 

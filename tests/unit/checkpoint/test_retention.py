@@ -1,4 +1,4 @@
-"""Retention is a pure decision: each step is kept or deleted, once, with a reason."""
+"""Retention is a pure decision: which steps go, each with its reason."""
 
 import pytest
 from hypothesis import given
@@ -9,16 +9,9 @@ from strata.errors import InvalidConfig
 
 
 def test_the_newest_every_nth_and_the_protected_stay() -> None:
-    plan = plan_retention(range(0, 1100, 100), RetentionPolicy(keep_count=2, keep_every=500), {300: "pinned"})
-    assert plan.keep == {
-        1000: "one of the newest 2",
-        900: "one of the newest 2",
-        500: "every 500 steps",
-        300: "pinned",
-        0: "every 500 steps",
-    }
-    assert sorted(plan.delete) == [100, 200, 400, 600, 700, 800]
-    assert "keep_count is 2" in plan.delete[800]
+    doomed = plan_retention(range(0, 1100, 100), RetentionPolicy(keep_count=2, keep_every=500), {300})
+    assert sorted(doomed) == [100, 200, 400, 600, 700, 800]
+    assert doomed[800] == "2 newer ones exist, keep_count is 2"
 
 
 @given(
@@ -30,17 +23,17 @@ def test_the_newest_every_nth_and_the_protected_stay() -> None:
 def test_nothing_that_should_live_is_deleted(
     steps: list[int], keep_count: int, keep_every: int | None, pinned: set[int]
 ) -> None:
-    protected = dict.fromkeys(pinned, "pinned")
-    plan = plan_retention(steps, RetentionPolicy(keep_count=keep_count, keep_every=keep_every), protected)
-    assert set(plan.keep) | set(plan.delete) == set(steps)
-    assert not set(plan.keep) & set(plan.delete)
-    assert set(sorted(set(steps))[-keep_count:]) <= set(plan.keep)
-    assert pinned & set(steps) <= set(plan.keep)
-    assert all(keep_every is None or step % keep_every for step in plan.delete)
+    doomed = set(plan_retention(steps, RetentionPolicy(keep_count=keep_count, keep_every=keep_every), pinned))
+    stay = (
+        set(sorted(set(steps))[-keep_count:])
+        | pinned
+        | {step for step in steps if keep_every and step % keep_every == 0}
+    )
+    assert doomed == set(steps) - stay
 
 
 def test_no_limit_keeps_all_and_bad_limits_are_refused() -> None:
-    assert plan_retention([1, 2, 3], RetentionPolicy(keep_count=None), {}).delete == {}
+    assert plan_retention([1, 2, 3], RetentionPolicy(keep_count=None), ()) == {}
     for bad in ({"keep_count": 0, "keep_every": None}, {"keep_count": 1, "keep_every": 0}):
         with pytest.raises(InvalidConfig, match="is 0"):
             RetentionPolicy(**bad)
