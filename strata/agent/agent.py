@@ -14,7 +14,7 @@ from strata.agent.capture import Capture
 from strata.agent.host import HostSampler
 from strata.agent.journal import Journal, RankRecord
 from strata.agent.oom import OomWatch
-from strata.agent.ranks import Ranks, report, reports
+from strata.agent.ranks import Ranks, report
 from strata.agent.relay import Relay
 from strata.client.attach import Attachment
 from strata.errors import InvalidArgument, PermissionDenied, StrataError, Unauthenticated
@@ -174,7 +174,7 @@ class Agent:
             slots=config.slots,
             gpu_count=self._sampler.num_gpus,
             memory_bytes=config.memory_bytes,
-            processes=reports(self._ranks.records()),
+            processes=[report(record) for record in self._ranks.records()],
             version=__version__,
             launchers=[config.launcher],
         )

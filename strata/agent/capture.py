@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from strata.agent.causes import Cause
 from strata.agent.host import HostSample
 from strata.agent.journal import RankKey, RankRecord
-from strata.agent.logs import Line, Tail
+from strata.agent.logs import Tail
 from strata.agent.ranks import Ranks
 from strata.client.batches import new_batch
 from strata.client.telemetry import Outbox
@@ -75,7 +75,11 @@ class Capture:
 
     def _pass_on(self, record: RankRecord, *, final: bool) -> None:
         tails = self._of(record)
-        lines = [self._line(record, stream, line) for stream, tail in tails.items() for line in tail.read(final=final)]
+        lines = [
+            self._line(record, line.level, line.text, source="worker", stream=stream, sequence=line.offset)
+            for stream, tail in tails.items()
+            for line in tail.read(final=final)
+        ]
         for start in range(0, len(lines), _MAX_BATCH_LINES):
             batch = new_batch()
             batch.logs.extend(lines[start : start + _MAX_BATCH_LINES])
@@ -84,37 +88,28 @@ class Capture:
                 offsets = {stream: tail.offset for stream, tail in tails.items()}
                 self._passed.append((number, record.key, offsets))
 
-    def _line(self, record: RankRecord, stream: str, line: Line) -> tm.LogLine:
+    def say(self, level: str, message: str, record: RankRecord) -> None:
+        """A line of the agent's own, about a rank."""
+        batch = new_batch()
+        batch.logs.append(self._line(record, level, message, source="agent", stream="log"))
+        self._outbox.put(batch)
+
+    def _line(
+        self, record: RankRecord, level: str, message: str, *, source: str, stream: str, sequence: int = 0
+    ) -> tm.LogLine:
         return tm.LogLine(
             event_time_ms=time.time_ns() // 1_000_000,
-            level=line.level,
-            message=line.text,
-            source="worker",
+            level=level,
+            message=message,
+            source=source,
             task_id=record.task_id,
             worker_id=record.worker_id,
             host=self._hostname,
             rank=record.rank,
             attempt=record.attempt,
             stream=stream,
-            sequence=line.offset,
+            sequence=sequence,
         )
-
-    def say(self, level: str, message: str, record: RankRecord | None = None) -> None:
-        """A line of the agent's own, of the task it concerns."""
-        batch = new_batch()
-        batch.logs.add(
-            event_time_ms=time.time_ns() // 1_000_000,
-            level=level,
-            message=message,
-            source="agent",
-            task_id=record.task_id if record else "",
-            worker_id=record.worker_id if record else "",
-            host=self._hostname,
-            rank=record.rank if record else 0,
-            attempt=record.attempt if record else 0,
-            stream="log",
-        )
-        self._outbox.put(batch)
 
     def metrics(self, sample: HostSample) -> None:
         """The host's figures go to the run of every task that has a rank here; their step is the second."""

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from strata.agent.journal import Journal, RankKey, RankRecord
@@ -21,7 +21,7 @@ from strata.launchers.base import Exit, LaunchSpec
 from strata.launchers.local import LocalLauncher, pid_of
 from strata.protocol.generated import agents_pb2 as ag
 
-__all__ = ["Ranks", "report", "reports"]
+__all__ = ["Ranks", "report"]
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Ranks:
         self._journal = journal
         self._folder = folder
         self._environment = environment
-        self._on_change: OnChange = _ignore
+        self._on_change: OnChange = lambda _: None
         self._launcher = LocalLauncher()
         self._records: dict[RankKey, RankRecord] = {}
         self._stopping: dict[RankKey, asyncio.TimerHandle] = {}
@@ -241,10 +241,6 @@ class Ranks:
             self._unwatch(key)
 
 
-def _ignore(_: RankRecord) -> None:
-    """Nobody listens yet."""
-
-
 def _inherited() -> dict[str, str]:
     """Of the agent's own environment all but the cluster's token: a rank has the secret of its attempt."""
     return {name: value for name, value in os.environ.items() if name != "STRATA_TOKEN"}
@@ -265,12 +261,8 @@ def _check_ports(item: ag.DesiredProcess) -> None:
                 raise OSError(error.errno, error.strerror, f"port {port} ({name}) for the ranks to meet") from None
 
 
-def reports(records: Iterable[RankRecord]) -> list[ag.ProcessReport]:
-    """As the coordinator wants to hear of them."""
-    return [report(record) for record in records]
-
-
 def report(record: RankRecord) -> ag.ProcessReport:
+    """As the coordinator wants to hear of it."""
     return ag.ProcessReport(
         task_id=record.task_id,
         attempt=record.attempt,

@@ -32,10 +32,9 @@ def find_observatory(settings: Settings) -> Observatory | None:
     """The nearest one that is named anywhere. What the environment says of a cluster is right for ranks of another
     launcher, too; ranks of a task are told theirs by the agent."""
     token = known_token(settings)
-    for name in ("endpoints.json", "observatory.json"):
-        found = _read(settings.data_dir / name)
-        if found.get("telemetry"):
-            return Observatory(telemetry=str(found["telemetry"]), http=str(found.get("http", "")), token=token)
+    here = _of_folder(settings)
+    if here:
+        return Observatory(telemetry=str(here["telemetry"]), http=str(here.get("http", "")), token=token)
     if settings.model_fields_set & {"coordinator_addr", "telemetry_port"}:
         host = settings.coordinator_addr.rpartition(":")[0]
         http = f"http://{host}:{settings.http_port}"
@@ -45,11 +44,14 @@ def find_observatory(settings: Settings) -> Observatory | None:
 
 def telemetry_address(settings: Settings) -> str | None:
     """Where the observatory of this data folder takes telemetry, as far as its files tell."""
-    for name in ("endpoints.json", "observatory.json"):
-        found = _read(settings.data_dir / name).get("telemetry")
-        if found:
-            return str(found)
-    return None
+    here = _of_folder(settings)
+    return str(here["telemetry"]) if here else None
+
+
+def _of_folder(settings: Settings) -> dict[str, Any]:
+    """What the data folder says of its observatory: of one under `strata up`, or of one alone."""
+    said = (_read(settings.data_dir / name) for name in ("endpoints.json", "observatory.json"))
+    return next((found for found in said if found.get("telemetry")), {})
 
 
 def user_record() -> Path:

@@ -1,4 +1,4 @@
-"""What every launcher can do: start a program somewhere, watch it, stop it, and find it again after a restart."""
+"""What every launcher can do: start a program somewhere, watch it and stop it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +10,8 @@ __all__ = ["Exit", "LaunchSpec", "Launcher", "Standing"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
-    """A program to run. The launcher puts `tag` into its environment, so that it can be found again when the handle is
-    lost. `copies` is how many of it a scheduler should start (a local launcher starts one), and `cpus` what each of
-    them needs."""
+    """A program to run; `tag` is its name there. `copies` is how many of it a scheduler should start (a local launcher
+    starts one), and `cpus` what each of them needs."""
 
     argv: tuple[str, ...]
     tag: str
@@ -66,8 +65,4 @@ class Launcher(Protocol):
 
     def stop(self, handle: str, grace_s: float) -> Exit:
         """SIGTERM, up to `grace_s`, SIGKILL; returns when it is verifiably gone."""
-        ...
-
-    def adopt(self, tag: str) -> str | None:
-        """The handle of a running program with this tag, or None."""
         ...

@@ -100,6 +100,7 @@ class LocalLauncher:
         return ended
 
     def adopt(self, tag: str) -> str | None:
+        """The handle of a running program with this tag in its environment, for a starter that lost it; or None."""
         for process in psutil.process_iter():
             try:
                 if process.environ().get(TAG_VARIABLE) == tag and os.getsid(process.pid) == process.pid:

@@ -167,12 +167,6 @@ class RayLauncher:
             ray.kill(actor)
         return ended
 
-    def adopt(self, tag: str) -> str | None:
-        ray = self._ray()
-        known = {entry["name"] for entry in ray.util.list_named_actors(all_namespaces=True)}
-        copies = sum(name.startswith(f"{tag}-") for name in known)
-        return json.dumps({"tag": tag, "copies": copies}) if copies else None
-
     def _actors(self, handle: str) -> list[Any]:
         ray = self._ray()
         known = json.loads(handle)

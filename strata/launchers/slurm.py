@@ -28,7 +28,7 @@ _OPTION = re.compile(r"[a-z][a-z-]*\Z")
 def batch_script(spec: LaunchSpec, options: Mapping[str, str] | None = None) -> str:
     """What sbatch gets, quoted throughout. Secrets are not in it: they come by the environment."""
     given = {
-        "job-name": _job_name(spec.tag),
+        "job-name": f"strata-{spec.tag}",
         "nodes": str(spec.copies),
         "ntasks-per-node": "1",
         "cpus-per-task": str(spec.cpus),
@@ -106,10 +106,6 @@ class SlurmLauncher:
             time.sleep(_POLL_S)
         return ended
 
-    def adopt(self, tag: str) -> str | None:
-        found = self._call("squeue", "--noheader", f"--name={_job_name(tag)}", "--format=%A").split()
-        return found[0] if found else None
-
     def _queued(self, handle: str) -> tuple[str, str]:
         """The job's state, and on which nodes it is or why on none; nothing when Slurm knows no such job."""
         try:
@@ -138,10 +134,6 @@ class SlurmLauncher:
         if done.returncode and check:
             raise Unavailable(f"{command[0]} failed: {done.stderr.strip()[-300:]}")
         return done.stdout
-
-
-def _job_name(tag: str) -> str:
-    return f"strata-{tag}"
 
 
 def _quoted(value: str) -> str:

@@ -38,7 +38,7 @@ class SshLauncher:
             )
         program = shlex.quote(spec.argv[0])
         for host in self._hosts:
-            if self._run(host, f"command -v {program} >/dev/null", check=False):
+            if self._run(host, f"command -v {program} >/dev/null"):
                 raise InvalidArgument(f"the program {spec.argv[0]!r} does not exist on {host}")
 
     def start(self, spec: LaunchSpec) -> str:
@@ -55,21 +55,21 @@ class SshLauncher:
 
     def poll(self, handle: str) -> Exit | None:
         """It runs while any of its copies does."""
-        gone = [host for host, about in _parts(handle) if self._run(host, about + _ALIVE, check=False)]
+        gone = [host for host, about in _parts(handle) if self._run(host, about + _ALIVE)]
         return Exit(code=None, reason=f"gone from {', '.join(gone)}") if len(gone) == len(handle.split()) else None
 
     def describe(self, handle: str) -> Standing:
         said = []
         for host, about in _parts(handle):
             try:
-                said.append(f"{host}: {'gone' if self._run(host, about + _ALIVE, check=False) else 'runs'}")
+                said.append(f"{host}: {'gone' if self._run(host, about + _ALIVE) else 'runs'}")
             except Unavailable as error:
                 said.append(str(error))
         return Standing(text=", ".join(said))
 
     def signal(self, handle: str, number: int) -> None:
         for host, about in _parts(handle):
-            self._run(host, about + f"{{ {_ALIVE}; }} || exit 0\nkill -s {int(number)} -- -$PID", check=True)
+            self._output(host, about + f"{{ {_ALIVE}; }} || exit 0\nkill -s {int(number)} -- -$PID")
 
     def stop(self, handle: str, grace_s: float) -> Exit:
         self.signal(handle, signal.SIGTERM)
@@ -80,29 +80,14 @@ class SshLauncher:
             time.sleep(_POLL_S)
         return ended
 
-    def adopt(self, tag: str) -> str | None:
-        wanted = shlex.quote(f"STRATA_INCARNATION={tag}")
-        script = (
-            "for d in /proc/[0-9]*; do\n"
-            f'  if tr "\\0" "\\n" <$d/environ 2>/dev/null | grep -qxF {wanted}; then\n'
-            '    PID=${d#/proc/}; set -- $(cut -d")" -f2- $d/stat)\n'
-            '    [ "$4" = "$PID" ] && echo "$PID:${20}" && exit 0\n'
-            "  fi\ndone 2>/dev/null; exit 0\n"
-        )
-        found = [f"{host}:{pid}" for host in self._hosts if (pid := self._output(host, script).strip())]
-        return " ".join(found) or None
-
     def _output(self, host: str, script: str) -> str:
         done = self._call(host, script)
         if done.returncode:
             raise Unavailable(f"{host} refused: {done.stderr.decode(errors='replace').strip()[-300:]}")
         return done.stdout.decode()
 
-    def _run(self, host: str, script: str, *, check: bool) -> int:
-        done = self._call(host, script)
-        if check and done.returncode:
-            raise Unavailable(f"{host} refused: {done.stderr.decode(errors='replace').strip()[-300:]}")
-        return done.returncode
+    def _run(self, host: str, script: str) -> int:
+        return self._call(host, script).returncode
 
     def _call(self, host: str, script: str) -> "subprocess.CompletedProcess[bytes]":
         command = ("ssh", *self._options, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", host, "sh", "-s")

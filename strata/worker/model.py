@@ -96,12 +96,6 @@ class Model:
         random = np.random.default_rng(seed)
         inputs, outputs = scheme.num_inputs, scheme.num_outputs
         self._scheme = scheme
-        self._shapes = {
-            "hidden/weight": (inputs, hidden),
-            "hidden/bias": (hidden,),
-            "output/weight": (hidden, outputs),
-            "output/bias": (outputs,),
-        }
         self.params: dict[str, Vector] = {
             "hidden/weight": random.normal(0, 1 / np.sqrt(inputs), (inputs, hidden)),
             "hidden/bias": np.zeros(hidden),
@@ -112,9 +106,8 @@ class Model:
 
     def gradient(self, batch: Columns) -> tuple[Vector, float, float]:
         """(gradient of all parameters as one vector, loss, number of right answers), each summed over the batch."""
-        size = sum(int(np.prod(shape)) for shape in self._shapes.values())
         if not num_rows(batch):
-            return np.zeros(size), 0.0, 0.0
+            return np.zeros(sum(value.size for value in self.params.values())), 0.0, 0.0
         inputs, targets = self._scheme.inputs(batch), self._scheme.targets(batch)
         p = self.params
         hidden = np.tanh(inputs @ p["hidden/weight"] + p["hidden/bias"])
@@ -141,20 +134,19 @@ class Model:
     def apply(self, gradient: Vector, learning_rate: float, momentum: float) -> None:
         """One step down the mean gradient."""
         start = 0
-        for name, shape in self._shapes.items():
-            size = int(np.prod(shape))
-            part = gradient[start : start + size].reshape(shape)
+        for name, value in self.params.items():
+            part = gradient[start : start + value.size].reshape(value.shape)
             self.velocity[name] = momentum * self.velocity[name] + part
-            self.params[name] = self.params[name] - learning_rate * self.velocity[name]
-            start += size
+            self.params[name] = value - learning_rate * self.velocity[name]
+            start += value.size
 
     def state(self) -> dict[str, Any]:
         return {"params": dict(self.params), "velocity": dict(self.velocity)}
 
     def load(self, state: dict[str, Any]) -> None:
-        for name, shape in self._shapes.items():
-            for kind, into in (("params", self.params), ("velocity", self.velocity)):
+        for kind, into in (("params", self.params), ("velocity", self.velocity)):
+            for name, value in into.items():
                 array = np.array(state[kind][name], dtype=np.float64)
-                if array.shape != shape:
-                    raise InvalidArgument(f"the checkpoint's {name} has shape {array.shape}, the model's {shape}")
+                if array.shape != value.shape:
+                    raise InvalidArgument(f"the checkpoint's {name} has shape {array.shape}, the model's {value.shape}")
                 into[name] = array

@@ -43,8 +43,7 @@ class DatasetRegistry:
         if total_samples is None:
             if not path:
                 raise InvalidArgument(f"dataset {dataset_id!r} needs a path, or total_samples")
-            counted = describe_dataset(dataset_id, path, format or None, shard_size=shard_size)
-            spec = replace(counted, shuffle=shuffle, seed=seed, metadata=dict(metadata or {}))
+            spec = describe_dataset(dataset_id, path, format or None, shard_size=shard_size)
         else:
             spec = DatasetSpec(
                 dataset_id=dataset_id,
@@ -52,10 +51,8 @@ class DatasetRegistry:
                 format=format,
                 total_samples=total_samples,
                 shard_size=shard_size or max(1, -(-total_samples // _SHARDS)),
-                shuffle=shuffle,
-                seed=seed,
-                metadata=dict(metadata or {}),
             )
+        spec = replace(spec, shuffle=shuffle, seed=seed, metadata=dict(metadata or {}))
         self._client.register(spec)
         return spec
 

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -278,8 +279,7 @@ def _named(place: Place, project: str, name: str, run_id: str | None) -> Place:
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", name or project or "run").strip("-._") or "run"
         suffix = place.group or f"{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         chosen = f"{stem[:60]}-{suffix}"[:128]
-    values = {field: getattr(place, field) for field in Place.__slots__}
-    return Place(**{**values, "run_id": check_name("run_id", chosen)})
+    return replace(place, run_id=check_name("run_id", chosen))
 
 
 def _join(place: Place) -> Session | None:
