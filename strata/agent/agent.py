@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from strata import __version__
 from strata.agent.capture import Capture
 from strata.agent.host import HostSampler
-from strata.agent.journal import Journal, RankRecord
 from strata.agent.oom import OomWatch
+from strata.agent.rank_files import RankFiles, RankRecord
 from strata.agent.ranks import Ranks, report
 from strata.agent.relay import Relay
 from strata.client.attach import Attachment
@@ -58,14 +58,14 @@ class Agent:
         ranks: Ranks,
         capture: Capture,
         sampler: HostSampler,
-        journal: Journal,
+        files: RankFiles,
         relay: Relay,
     ) -> None:
         self._config = config
         self._ranks = ranks
         self._capture = capture
         self._sampler = sampler
-        self._journal = journal
+        self._files = files
         self._relay = relay
         self._stream: Attachment | None = None
         self._leaving = asyncio.Event()
@@ -91,7 +91,7 @@ class Agent:
             if not record.stopped and self._oom.struck(record.exit_code):
                 record.out_of_memory = True
                 record.message = "the kernel ran out of memory and killed it"
-            self._journal.note(record, sync=False)
+            self._files.note(record, sync=False)
             self._capture.say("info" if record.exit_code == 0 or record.stopped else "error", _obituary(record), record)
         self._say(ag.AgentMessage(process=report(record)))
 
@@ -229,7 +229,7 @@ class Agent:
                 changed = self._capture.note_offsets()
                 changed += [record for record in self._ranks.running() if self._capture.shed(record)]
                 for record in changed:
-                    self._journal.note(record, sync=False)
+                    self._files.note(record, sync=False)
             await asyncio.sleep(_FOLLOW_S)
 
 

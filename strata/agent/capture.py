@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from strata.agent.causes import Cause
 from strata.agent.host import HostSample
-from strata.agent.journal import RankKey, RankRecord
 from strata.agent.logs import Tail
+from strata.agent.rank_files import RankKey, RankRecord
 from strata.agent.ranks import Ranks
 from strata.client.batches import new_batch
 from strata.client.telemetry import Outbox

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from strata.agent.journal import Journal, RankKey, RankRecord
+from strata.agent.rank_files import RankFiles, RankKey, RankRecord
 from strata.errors import InvalidArgument
 from strata.launchers.base import Exit, LaunchSpec
 from strata.launchers.local import LocalLauncher, pid_of
@@ -33,8 +33,8 @@ OnChange = Callable[[RankRecord], None]
 class Ranks:
     """All ranks of one agent, which lives on one loop. Their output and exit notes go below `folder`."""
 
-    def __init__(self, journal: Journal, folder: Path, environment: Mapping[str, str]) -> None:
-        self._journal = journal
+    def __init__(self, files: RankFiles, folder: Path, environment: Mapping[str, str]) -> None:
+        self._files = files
         self._folder = folder
         self._environment = environment
         self._on_change: OnChange = lambda _: None
@@ -46,7 +46,7 @@ class Ranks:
         self._version = 0
 
     def listen(self, on_change: OnChange) -> None:
-        """From now on `on_change` hears of every start and end, once it is journaled."""
+        """From now on `on_change` hears of every start and end, once its file says so."""
         self._on_change = on_change
 
     # --- reading
@@ -68,7 +68,7 @@ class Ranks:
 
     def adopt(self) -> None:
         """After a restart of the agent: ranks that still run are watched again, the others are noted as ended."""
-        for record in self._journal.load():
+        for record in self._files.load():
             self._records[record.key] = record
             if record.ended:
                 continue
@@ -130,7 +130,7 @@ class Ranks:
             return
         spec = self._spec(item, record)
         try:
-            self._journal.save(record)  # the intent, before anything can run
+            self._files.save(record)  # the intent, before anything can run
             _check_ports(item)
             self._launcher.prepare(spec)
             record.handle = self._launcher.start(spec)
@@ -146,7 +146,7 @@ class Ranks:
             self._end(record, None, f"{error.filename}: {error.strerror}" if error.filename else str(error))
             return
         record.started_at = time.time()
-        self._journal.note(record)
+        self._files.note(record)
         self._watch(record)
         self._on_change(record)
 
@@ -195,14 +195,14 @@ class Ranks:
 
     def _end(self, record: RankRecord, exit_code: int | None, message: str) -> None:
         record.ended, record.exit_code, record.message = True, exit_code, message
-        self._journal.note(record)
+        self._files.note(record)
         self._on_change(record)
         if not self.running():
             self._all_gone.set()
 
     def _forget(self, record: RankRecord) -> None:
         del self._records[record.key]
-        self._journal.remove(record.key)
+        self._files.remove(record.key)
         (self._folder / "exits" / record.incarnation).unlink(missing_ok=True)
 
     # --- stopping
@@ -211,7 +211,7 @@ class Ranks:
         """SIGTERM now, SIGKILL when the grace is over; with none, SIGKILL now. A shorter grace replaces a longer."""
         if not record.stopped:
             record.stopped = True
-            self._journal.note(record)
+            self._files.note(record)
             if grace_s > 0:
                 self._launcher.signal(record.handle, signal.SIGTERM)
         loop = asyncio.get_running_loop()

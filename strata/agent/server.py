@@ -14,8 +14,8 @@ import psutil
 from strata.agent.agent import Agent, AgentConfig
 from strata.agent.capture import Capture
 from strata.agent.host import HostSampler
-from strata.agent.journal import Journal
 from strata.agent.leftovers import Leftovers
+from strata.agent.rank_files import RankFiles
 from strata.agent.ranks import Ranks
 from strata.agent.relay import Relay
 from strata.client.channel import known_token
@@ -67,12 +67,12 @@ async def _serve(settings: Settings, folder: Path, where: Whereabouts) -> None:
     outbox = Outbox(find, OutboxConfig(folder=folder / "spill", token=token))
     leftovers = Leftovers(settings.data_dir.resolve(), find, token)
     sampler = HostSampler(folder)
-    journal = Journal(folder / "ranks")
+    files = RankFiles(folder / "ranks")
     config = _config(settings, folder, where, token)
-    ranks = Ranks(journal, folder, _environment(settings, config, told, folder / _SOCKET))
+    ranks = Ranks(files, folder, _environment(settings, config, told, folder / _SOCKET))
     capture = Capture(ranks, outbox, config.hostname)
     relay = Relay()
-    agent = Agent(config, ranks, capture, sampler, journal, relay)
+    agent = Agent(config, ranks, capture, sampler, files, relay)
     parent = os.getppid()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

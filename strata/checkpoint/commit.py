@@ -8,11 +8,20 @@ import secrets
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from strata.errors import InvalidArgument
+from strata.errors import CheckpointAborted, InvalidArgument
 from strata.types.checkpoints import CheckpointInfo
 from strata.types.names import check_name
 
-__all__ = ["CommitCoordinator", "KeepsCatalog", "SaveAttempt", "SaveOutcome", "SoloCommit", "Vote", "new_attempt_id"]
+__all__ = [
+    "CommitCoordinator",
+    "KeepsCatalog",
+    "SaveAttempt",
+    "SaveOutcome",
+    "SoloCommit",
+    "Vote",
+    "new_attempt_id",
+    "raise_if_given_up",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +68,12 @@ class SaveOutcome:
     missing: tuple[int, ...] = ()
     reason: str = ""
     votes: tuple[Vote, ...] = ()
+
+
+def raise_if_given_up(step: int, outcome: SaveOutcome) -> None:
+    if not outcome.committed:
+        missing = f" (missing ranks {list(outcome.missing)})" if outcome.missing else ""
+        raise CheckpointAborted(f"step {step} was given up: {outcome.reason}{missing}", missing=outcome.missing)
 
 
 class CommitCoordinator(Protocol):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from strata.checkpoint import faults
-from strata.checkpoint.commit import CommitCoordinator, SaveAttempt, Vote
+from strata.checkpoint.commit import CommitCoordinator, SaveAttempt, Vote, raise_if_given_up
 from strata.checkpoint.image import Image
 from strata.checkpoint.layout import commit_key, data_key, manifest_key, step_folder
 from strata.checkpoint.manifest import CommitManifest, RankEntry, RankManifest, digest_of
@@ -232,11 +232,7 @@ class Saver:
             _log.warning("step %d: this rank commits for rank %d: %s", job.step, attempt.committer, decision.reason)
             job.phase = "committing"
             return self._commit(job, attempt, decision.votes), True
-        if not decision.committed:
-            raise CheckpointAborted(
-                f"step {job.step} was given up: {decision.reason} (missing ranks {list(decision.missing)})",
-                missing=decision.missing,
-            )
+        raise_if_given_up(job.step, decision)
         commit = _read_commit(self._store, job.step)
         if commit is None or commit.attempt != attempt.attempt:
             raise CheckpointAborted(

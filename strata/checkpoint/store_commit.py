@@ -7,12 +7,13 @@ waiting.
 import json
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import asdict
+from typing import TypeVar
 
-from strata.checkpoint.commit import SaveAttempt, SaveOutcome, Vote, new_attempt_id
+from strata.checkpoint.commit import SaveAttempt, SaveOutcome, Vote, new_attempt_id, raise_if_given_up
 from strata.checkpoint.layout import attempt_folder, commit_key, manifest_key, step_folder
 from strata.checkpoint.manifest import digest_of
-from strata.errors import CheckpointAborted, Fenced, InvalidArgument, StorageConflict, StorageNotFound
+from strata.errors import Fenced, InvalidArgument, StorageConflict, StorageNotFound
 from strata.storage.base import ObjectStore
 from strata.types.checkpoints import CheckpointInfo
 
@@ -70,7 +71,7 @@ class StoreCommit:
     def vote(self, attempt: SaveAttempt, vote: Vote) -> None:
         decision = self._decision(attempt)
         if decision is not None:
-            _raise_if_aborted(attempt, decision)
+            raise_if_given_up(attempt.step, decision)
 
     def wait_votes(self, attempt: SaveAttempt) -> tuple[Vote, ...]:
         def arrived() -> SaveOutcome | None:
@@ -80,7 +81,7 @@ class StoreCommit:
             return decision
 
         decision = self._poll(attempt, arrived) or self._expire(attempt)
-        _raise_if_aborted(attempt, decision)
+        raise_if_given_up(attempt.step, decision)
         return self._votes(attempt)
 
     def publish(self, attempt: SaveAttempt, info: CheckpointInfo) -> None:
@@ -130,20 +131,24 @@ class StoreCommit:
         self._decide(attempt, "abort", f"rank {rank}: {reason}", missing=(rank,))
 
     def _join(self, key: str, step: int, epoch: int) -> SaveAttempt:
-        record: dict[str, Any] = {
-            "step": step,
-            "epoch": epoch,
-            "attempt": new_attempt_id(self._generation),
-            "generation": self._generation,
-            "ranks": self._ranks,
-            "committer": self._ranks[0],
-            "deadline_s": self._deadline_s,
-        }
+        attempt = SaveAttempt(
+            step=step,
+            epoch=epoch,
+            attempt=new_attempt_id(self._generation),
+            generation=self._generation,
+            ranks=self._ranks,
+            committer=self._ranks[0],
+            deadline_s=self._deadline_s,
+        )
         try:
-            self._store.put(key, json.dumps(record).encode(), create=True)
+            self._store.put(key, json.dumps(asdict(attempt)).encode(), create=True)
         except StorageConflict:
-            record = json.loads(self._store.get(key))
-        return _attempt_from(record)
+            return self._read_attempt(key)
+        return attempt
+
+    def _read_attempt(self, key: str) -> SaveAttempt:
+        record = json.loads(self._store.get(key))
+        return SaveAttempt(**(record | {"ranks": tuple(record["ranks"])}))
 
     def _fence(self, step: int) -> None:
         """Ends what older launches left undecided, and refuses to run beside a newer one: a zombie cannot publish."""
@@ -155,8 +160,7 @@ class StoreCommit:
             if generation > self._generation:
                 raise Fenced(f"fenced: generation {self._generation}, current {generation}")
             if generation < self._generation:
-                older = _attempt_from(json.loads(self._store.get(found.key)))
-                self._decide(older, "abort", f"generation {self._generation} has begun")
+                self._decide(self._read_attempt(found.key), "abort", f"generation {self._generation} has begun")
 
     def _voted(self, attempt: SaveAttempt, rank: int) -> bool:
         return attempt.attempt not in self._begun_at and rank not in self._missing(attempt)
@@ -218,15 +222,3 @@ class StoreCommit:
             # A twentieth of the wait so far: quick saves are seen at once, long ones do not hammer a bucket.
             pause = min(max((now - started) / 20, _FIRST_POLL_S), _SLOWEST_POLL_S)
             time.sleep(min(pause, until - now))
-
-
-def _attempt_from(record: dict[str, Any]) -> SaveAttempt:
-    return SaveAttempt(**(record | {"ranks": tuple(record["ranks"])}))
-
-
-def _raise_if_aborted(attempt: SaveAttempt, decision: SaveOutcome) -> None:
-    if not decision.committed:
-        missing = f" (missing ranks {list(decision.missing)})" if decision.missing else ""
-        raise CheckpointAborted(
-            f"step {attempt.step} was given up: {decision.reason}{missing}", missing=decision.missing
-        )

@@ -9,6 +9,7 @@ from strata.cli.api import Api
 from strata.cli.options import DataDir, prepare
 from strata.cli.show import Column, ago, number, show_rows, size
 from strata.cli.verify import verify
+from strata.cluster.plain import to_plain
 from strata.types.checkpoints import CheckpointInfo
 
 __all__ = ["add_to"]
@@ -94,23 +95,10 @@ def _manager(path: str) -> Any:
 
 
 def _row(info: CheckpointInfo) -> dict[str, Any]:
-    return {
-        "id": info.id,
-        "step": info.step,
-        "epoch": info.epoch,
-        "status": info.status.value,
-        "size": info.size_bytes,
-        "duration_s": info.duration_s,
-        "throughput": info.throughput,
-        "verified": info.verified,
-        "verified_at": info.verified_at,
-        "pinned": info.pinned,
-        "created_at": info.created_at,
-        "worker_id": info.worker_id,
-        "task_id": info.task_id,
-        "path": info.path,
-        "metadata": dict(info.metadata),
-    }
+    """As the REST API names the fields."""
+    row = to_plain(info)
+    row["size"] = row.pop("size_bytes")
+    return {**row, "throughput": info.throughput}
 
 
 def _show(rows: list[dict[str, Any]], *, as_json: bool) -> None:

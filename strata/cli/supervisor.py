@@ -36,7 +36,7 @@ class Child:
     ready_file: Path
     log_file: Path
     start_timeout_s: float = 60.0
-    stop_timeout_s: float = 20.0  # a server ends itself within 15 s
+    stop_timeout_s: float
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     log_start: int = 0  # where the words of the running process begin

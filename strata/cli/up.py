@@ -1,7 +1,7 @@
 """`strata up`: the whole of Strata on one machine, supervised."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +22,7 @@ from strata.token import ensure_token
 __all__ = ["add_to", "cluster", "serve"]
 
 _console = Console(highlight=False, soft_wrap=True)
+_STOP_S = 20.0  # a server ends itself within 15 s
 
 
 def add_to(app: typer.Typer) -> None:
@@ -91,8 +92,16 @@ def serve(supervisor: Supervisor) -> None:
 def _children(settings: Settings, *, with_agent: bool) -> list[Child]:
     """Ports that were left to the system stay the same when a child comes back, so that others find it again."""
     folder = settings.data_dir
-    logs = folder / "logs"
     common = ["--data-dir", str(folder)]
+
+    def child(name: str, arguments: Callable[[], list[str]], stop_s: float = _STOP_S) -> Child:
+        return Child(
+            name=name,
+            arguments=arguments,
+            ready_file=folder / f"{name}.json",
+            log_file=folder / "logs" / f"{name}.log",
+            stop_timeout_s=stop_s,
+        )
 
     def coordinator_arguments() -> list[str]:
         port = _port_of(coordinator.endpoints.get("grpc"), settings.grpc_port)
@@ -109,25 +118,9 @@ def _children(settings: Settings, *, with_agent: bool) -> list[Child]:
         slots = ["--slots", str(settings.slots)] if settings.slots else []
         return ["agent", *common, *slots, "--coordinator", coordinator.endpoints["grpc"]]
 
-    coordinator = Child(
-        name="coordinator",
-        arguments=coordinator_arguments,
-        ready_file=folder / "coordinator.json",
-        log_file=logs / "coordinator.log",
-    )
-    observatory = Child(
-        name="observatory",
-        arguments=observatory_arguments,
-        ready_file=folder / "observatory.json",
-        log_file=logs / "observatory.log",
-    )
-    agent = Child(
-        name="agent",
-        arguments=agent_arguments,
-        ready_file=folder / "agent.json",
-        log_file=logs / "agent.log",
-        stop_timeout_s=75.0,  # its workers get their grace first
-    )
+    coordinator = child("coordinator", coordinator_arguments)
+    observatory = child("observatory", observatory_arguments)
+    agent = child("agent", agent_arguments, 75.0)  # its workers get their grace first
     return [coordinator, observatory, *([agent] if with_agent else [])]
 
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from strata.client.workers import Membership
+from strata.client.workers import Member
 from strata.errors import StrataError
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 class PlainRank:
     """Fulfils Rank. Whoever registered it sets `status`."""
 
-    def __init__(self, member: Membership) -> None:
+    def __init__(self, member: Member) -> None:
         self.member = member
         self.status = pb.WorkerStatus(state=pb.WorkerStatus.IDLE)
 

@@ -9,7 +9,8 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 
 from strata.client.tie import Rank, Tie
-from strata.client.workers import Membership
+from strata.client.workers import Member
+from strata.cluster.plain import shared
 from strata.errors import DeadlineExceeded, StrataError, Unavailable
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.types.barriers import BarrierPolicy, BarrierResult
@@ -33,7 +34,7 @@ class TieThread:
 
     def barrier(
         self,
-        member: Membership,
+        member: Member,
         barrier_id: str,
         step: int = 0,
         *,
@@ -65,13 +66,7 @@ class TieThread:
                 self._soon(lambda: self._tie.withdraw(request.request_id))
         if isinstance(reply, StrataError):
             raise reply
-        return BarrierResult(
-            barrier_id=reply.barrier_id,
-            participants=reply.participants,
-            arrival_order=reply.arrival_order,
-            generation=reply.generation,
-            absent=tuple(reply.absent),
-        )
+        return BarrierResult(**shared(BarrierResult, reply) | {"absent": tuple(reply.absent)})
 
     def beat_soon(self) -> None:
         self._soon(self._tie.beat_soon)

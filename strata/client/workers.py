@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strata.client.channel import Channel
+from strata.cluster.plain import shared
 from strata.errors import Fenced
 from strata.protocol.fields import from_message, to_message
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -13,12 +14,12 @@ from strata.sharding import LaneLayout
 from strata.types.datasets import ShardAssignment
 from strata.types.workers import WorkerSpec
 
-__all__ = ["Membership", "Recovery", "WorkersClient"]
+__all__ = ["Member", "ResumePoint", "WorkersClient"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
-    """A worker's place: what every later call of its carries."""
+class Member:
+    """A worker as the coordinator took it in. Every later call says its id and incarnation."""
 
     worker_id: str
     rank: int
@@ -30,7 +31,7 @@ class Membership:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class ResumePoint:
     """Where to go on: the newest committed checkpoint, if there is one, and this worker's shards."""
 
     has_checkpoint: bool
@@ -49,19 +50,11 @@ class WorkersClient:
         self._channel = channel
         self._stub = channel.stub(CoordinatorStub)
 
-    def register(self, spec: WorkerSpec) -> Membership:
+    def register(self, spec: WorkerSpec) -> Member:
         reply: pb.WorkerConfig = self._channel.call(self._stub.RegisterWorker, to_message(pb.WorkerInfo, spec))
-        return Membership(
-            worker_id=reply.assigned_id,
-            rank=reply.rank,
-            world_size=reply.world_size,
-            heartbeat_interval_ms=reply.heartbeat_interval_ms,
-            generation=reply.generation,
-            incarnation=reply.incarnation,
-            term=reply.term,
-        )
+        return Member(worker_id=reply.assigned_id, **shared(Member, reply))
 
-    def deregister(self, member: Membership) -> None:
+    def deregister(self, member: Member) -> None:
         """Leaves. Somebody who is out already has nothing to leave."""
         info = pb.WorkerInfo(worker_id=member.worker_id, incarnation=member.incarnation)
         try:
@@ -69,7 +62,7 @@ class WorkersClient:
         except Fenced:
             return
 
-    def shards(self, member: Membership, dataset_id: str, epoch: int) -> list[ShardAssignment]:
+    def shards(self, member: Member, dataset_id: str, epoch: int) -> list[ShardAssignment]:
         """All shards of this worker in the epoch's order."""
         request = pb.ShardRequest(
             worker_id=member.worker_id, dataset_id=dataset_id, epoch=epoch, incarnation=member.incarnation
@@ -77,7 +70,7 @@ class WorkersClient:
         reply: pb.ShardAssignments = self._channel.call(self._stub.GetShardAssignments, request)
         return [from_message(ShardAssignment, shard) for shard in reply.assignments]
 
-    def announce(self, member: Membership, dataset_id: str, layout: LaneLayout, lanes: Sequence[int]) -> None:
+    def announce(self, member: Member, dataset_id: str, layout: LaneLayout, lanes: Sequence[int]) -> None:
         """Says which lanes of a dataset this worker reads. How it is cut is sent only where nobody has said so yet."""
         request = pb.ReadingInfo(
             worker_id=member.worker_id,
@@ -93,10 +86,10 @@ class WorkersClient:
             request.sizes = zlib.compress(layout.sizes.astype("<i8").tobytes(), 6)
             self._channel.call(self._stub.AnnounceReading, request)
 
-    def recover(self, worker_id: str, job_id: str = "", incarnation: str = "") -> Recovery:
+    def recover(self, worker_id: str, job_id: str = "", incarnation: str = "") -> ResumePoint:
         request = pb.RecoveryRequest(worker_id=worker_id, job_id=job_id, incarnation=incarnation)
         reply: pb.RecoveryResponse = self._channel.call(self._stub.GetLatestCheckpoint, request)
-        return Recovery(
+        return ResumePoint(
             has_checkpoint=reply.has_checkpoint,
             checkpoint_id=reply.latest_checkpoint.checkpoint_id,
             path=reply.latest_checkpoint.storage_path,

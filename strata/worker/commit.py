@@ -3,11 +3,10 @@
 import time
 from typing import Any
 
-from strata.checkpoint.commit import SaveAttempt, SaveOutcome, Vote
+from strata.checkpoint.commit import SaveAttempt, SaveOutcome, Vote, raise_if_given_up
 from strata.checkpoint.layout import step_folder
 from strata.client.channel import Channel
-from strata.client.workers import Membership
-from strata.errors import CheckpointAborted
+from strata.client.workers import Member
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.types.checkpoints import CheckpointInfo, checkpoint_id_of
@@ -22,7 +21,7 @@ _MAX_REASON = 500  # characters
 class CoordinatorCommit:
     """Implements strata.checkpoint's CommitCoordinator and KeepsCatalog for one rank."""
 
-    def __init__(self, channel: Channel, member: Membership, storage_path: str, deadline_s: float = 600.0) -> None:
+    def __init__(self, channel: Channel, member: Member, storage_path: str, deadline_s: float = 600.0) -> None:
         self._channel = channel
         self._stub = channel.stub(CoordinatorStub)
         self._member = member
@@ -64,11 +63,8 @@ class CoordinatorCommit:
 
     def wait_votes(self, attempt: SaveAttempt) -> tuple[Vote, ...]:
         decision = self._await(attempt)
-        if decision.verdict not in (pb.CheckpointDecision.PREPARED, pb.CheckpointDecision.COMMITTED):
-            missing = tuple(decision.missing)
-            raise CheckpointAborted(
-                f"step {attempt.step} was given up: {decision.reason} (missing ranks {list(missing)})", missing=missing
-            )
+        if decision.verdict != pb.CheckpointDecision.PREPARED:
+            raise_if_given_up(attempt.step, _outcome(decision))
         return _votes(decision)
 
     def publish(self, attempt: SaveAttempt, info: CheckpointInfo) -> None:
@@ -80,8 +76,7 @@ class CoordinatorCommit:
             return SaveOutcome(
                 committed=False, reason="it was lost before COMMIT.json was reported", votes=_votes(decision)
             )
-        committed = decision.verdict == pb.CheckpointDecision.COMMITTED
-        return SaveOutcome(committed=committed, missing=tuple(decision.missing), reason=decision.reason)
+        return _outcome(decision)
 
     def abort(self, attempt: SaveAttempt, rank: int, reason: str) -> None:
         request = pb.CheckpointAbort(
@@ -121,6 +116,11 @@ class CoordinatorCommit:
 
     def _path_of(self, step: int) -> str:
         return f"{self._storage_path.rstrip('/')}/{step_folder(step).rstrip('/')}"
+
+
+def _outcome(decision: pb.CheckpointDecision) -> SaveOutcome:
+    committed = decision.verdict == pb.CheckpointDecision.COMMITTED
+    return SaveOutcome(committed=committed, missing=tuple(decision.missing), reason=decision.reason)
 
 
 def _votes(decision: pb.CheckpointDecision) -> tuple[Vote, ...]:

@@ -8,7 +8,7 @@ from typing import Self
 from strata.client.channel import Channel, known_token
 from strata.client.plain_rank import PlainRank
 from strata.client.tie_thread import TieThread
-from strata.client.workers import Membership, Recovery, WorkersClient
+from strata.client.workers import Member, ResumePoint, WorkersClient
 from strata.config import load_settings
 from strata.errors import Refused, StrataError
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -33,7 +33,7 @@ class TrainingOrchestrator:
         self._tied: tuple[PlainRank, TieThread] | None = None
 
     @property
-    def member(self) -> Membership:
+    def member(self) -> Member:
         return self._worker[0].member
 
     @property
@@ -44,7 +44,7 @@ class TrainingOrchestrator:
 
     def register_worker(
         self, worker_id: str, hostname: str = "", port: int = 0, *, gpu_count: int = 0, memory_bytes: int = 0
-    ) -> Membership:
+    ) -> Member:
         """Joins the group of plain workers; the answer has worker_id, rank, world_size and heartbeat_interval_ms."""
         spec = WorkerSpec(
             worker_id=worker_id, hostname=hostname, port=port, gpu_count=gpu_count, memory_bytes=memory_bytes
@@ -77,7 +77,7 @@ class TrainingOrchestrator:
 
     async def register_worker_async(
         self, worker_id: str, hostname: str = "", port: int = 0, *, gpu_count: int = 0
-    ) -> Membership:
+    ) -> Member:
         return await asyncio.to_thread(self.register_worker, worker_id, hostname, port, gpu_count=gpu_count)
 
     async def heartbeat_async(self, current_step: int = 0, current_epoch: int = 0) -> bool:
@@ -100,11 +100,11 @@ class TrainingOrchestrator:
     async def barrier_async(self, barrier_id: str, step: int = 0, *, timeout_s: float | None = None) -> BarrierResult:
         return await asyncio.to_thread(self.barrier, barrier_id, step, timeout_s=timeout_s)
 
-    def recover(self, job_id: str = "") -> Recovery:
+    def recover(self, job_id: str = "") -> ResumePoint:
         """The newest committed checkpoint and this worker's shards."""
         return self._workers.recover(self.member.worker_id, job_id, self.member.incarnation)
 
-    async def recover_async(self, job_id: str = "") -> Recovery:
+    async def recover_async(self, job_id: str = "") -> ResumePoint:
         return await asyncio.to_thread(self.recover, job_id)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ import psutil
 
 from strata.client.channel import Channel, known_token
 from strata.client.tie_thread import TieThread
-from strata.client.workers import Membership, WorkersClient
+from strata.client.workers import Member, WorkersClient
 from strata.errors import Fenced, StrataError, UnknownWorker
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
@@ -47,7 +47,7 @@ class Session:
             place.settings.coordinator_addr, token=known_token(place.settings), patience_s=_PATIENCE_S
         )
         self.workers = WorkersClient(self.channel)
-        self.member: Membership = self.workers.register(_spec(place))
+        self.member: Member = self.workers.register(_spec(place))
         self.generation = self.member.generation
         self.status = State(state=State.INITIALIZING, current_task=place.task_id, dataset_id=place.dataset_id)
         self._sections: list[str] = []

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from strata.client.workers import Membership
+from strata.client.workers import Member
 from strata.data.preview import Preview
 from strata.errors import StrataError
 from strata.protocol.generated import telemetry_pb2 as tm
@@ -65,7 +65,7 @@ class Watcher:
         self._reporter.add_sample(sample)
 
     @property
-    def _member(self) -> Membership:
+    def _member(self) -> Member:
         return self._session.member
 
     def _start(self, dataset_id: str, layout: LaneLayout, lanes: tuple[int, ...]) -> threading.Thread:

@@ -17,7 +17,7 @@ import pytest
 
 from strata.client.plain_rank import PlainRank
 from strata.client.tie_thread import TieThread
-from strata.client.workers import Membership
+from strata.client.workers import Member
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.control_pb2_grpc import ControlStub
@@ -63,7 +63,7 @@ class Worker(threading.Thread):
         info = pb.WorkerInfo(worker_id=self.name, incarnation=self._incarnation)
         config = self._until_answered(lambda: self._workers.RegisterWorker(info, timeout=5))
         self._hear(config.generation, config.term)
-        self._member = Membership(
+        self._member = Member(
             worker_id=self.name,
             rank=config.rank,
             world_size=NUM_WORKERS,

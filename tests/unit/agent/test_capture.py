@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from strata.agent.capture import Capture
-from strata.agent.journal import Journal, RankRecord
+from strata.agent.rank_files import RankFiles, RankRecord
 from strata.agent.ranks import Ranks
 from strata.client.telemetry import Outbox, OutboxConfig
 
@@ -21,7 +21,7 @@ def _record(ranks: Ranks) -> RankRecord:
 
 @pytest.fixture
 def ranks(tmp_path: Path) -> Ranks:
-    return Ranks(Journal(tmp_path / "ranks"), tmp_path, {})
+    return Ranks(RankFiles(tmp_path / "ranks"), tmp_path, {})
 
 
 @pytest.fixture(params=[None, NOBODY], ids=["no observatory", "one that is away"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.agent.journal import Journal, RankRecord
+from strata.agent.rank_files import RankFiles, RankRecord
 from strata.agent.ranks import Ranks
 from strata.launchers.local import pid_of
 from strata.protocol.generated import agents_pb2 as ag
@@ -25,7 +25,7 @@ class _Host:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ranks = Ranks(Journal(folder / "ranks"), folder, {"STRATA_DATA_DIR": str(folder)})
+        self.ranks = Ranks(RankFiles(folder / "ranks"), folder, {"STRATA_DATA_DIR": str(folder)})
         self.heard: list[tuple[int, bool]] = []
         self._changed = asyncio.Event()
         self.ranks.listen(self._hear)
@@ -87,7 +87,7 @@ async def test_what_ended_is_not_started_again_and_is_forgotten_when_unwanted(ho
     assert not host.ranks.running()
     host.want(3)
     assert host.ranks.records() == []
-    assert Journal(host.folder / "ranks").load() == []
+    assert RankFiles(host.folder / "ranks").load() == []
 
 
 async def test_stop_gives_grace_and_then_kills(host: _Host) -> None:
@@ -190,7 +190,7 @@ async def test_an_intent_whose_process_runs_is_adopted_by_its_tag(tmp_path: Path
     eventually("it is up", lambda: log.exists() and log.read_text())
     before.ranks.detach()
     record.handle = ""  # as if the agent had died between the start and its note
-    Journal(tmp_path / "ranks").save(record)
+    RankFiles(tmp_path / "ranks").save(record)
     after = _Host(tmp_path)
     after.ranks.adopt()
     assert [found.handle for found in after.ranks.running()] == [handle]

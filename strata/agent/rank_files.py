@@ -8,7 +8,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-__all__ = ["Journal", "RankKey", "RankRecord"]
+__all__ = ["RankFiles", "RankKey", "RankRecord"]
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class RankRecord:
         return self.task_id, self.attempt, self.rank
 
 
-class Journal:
+class RankFiles:
     """The records of one agent, in a folder."""
 
     def __init__(self, folder: Path) -> None:
