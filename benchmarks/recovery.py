@@ -101,7 +101,7 @@ class _Job:
             return RecordsClient(channel).workers(self.task_id)
 
     def moment(self) -> ct.WatchRequest:
-        """From which on to follow."""
+        """Now, as the coordinator counts: `recovering_at` looks at what happens from here on."""
         with Channel(self.address, patience_s=30.0) as channel:
             snapshot = next(channel.stub(ControlStub).WatchState(ct.WatchRequest(), timeout=30)).snapshot
         return ct.WatchRequest(from_seq=snapshot.seq, cluster_id=json.loads(snapshot.records_json)["cluster_id"])
@@ -112,12 +112,12 @@ class _Job:
         return [(float(at), int(attempt)) for at, attempt, _ in rows]
 
     def train_on(self) -> None:
-        """Until the job is in full swing, with a checkpoint that is newer than the last kill."""
+        """Waits until every rank has made enough steps for a checkpoint that is newer than the last kill."""
         self.notes.write_bytes(b"")  # the ranks append: this only keeps the file small while it is read
         _until(lambda: len(self.steps()) >= _RANKS * _CALM_STEPS, "steps")
 
     def wait_step(self, after: float, attempt: int = 0) -> float:
-        """The moment of the first step after that one, of an attempt after that one."""
+        """When the first step after the moment `after` was made, by an attempt later than `attempt`."""
 
         def found() -> float:
             return min((at for at, number in self.steps() if at > after and number > attempt), default=0.0)
@@ -135,7 +135,7 @@ class _Job:
             return 0
 
     def recovering_at(self, request: ct.WatchRequest) -> float:
-        """When the coordinator noted that the task has to recover, among what happened after that moment."""
+        """When the coordinator noted that the task has to recover; it looks at what happened since `request`."""
         with Channel(self.address) as channel:
             for update in channel.stub(ControlStub).WatchState(request, timeout=10):
                 for event in update.events.events:
@@ -145,7 +145,7 @@ class _Job:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """The ranks sleep, as they take no time when they are dead."""
+        """Inside, the ranks are stopped and use no CPU: dead ranks would not either."""
         ranks = [psutil.Process(int(one.metadata["pid"])) for one in self.workers() if one.alive]
         for rank in ranks:
             rank.suspend()

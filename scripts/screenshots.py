@@ -28,7 +28,7 @@ from tests.support.waiting import eventually  # noqa: E402
 
 WIDE, NARROW = (1440, 900), (390, 844)
 THEMES = ("light", "dark")
-# The theme is worn as the toggle in the top bar does it: a press of that button, when it is another one's turn.
+# The theme is changed as a user does it, by the button in the top bar, when the page shows the other theme.
 WEAR = """(theme) => {
   if (document.documentElement.dataset.theme !== theme) {
     document.querySelector(`header button[aria-label="Switch to ${theme} theme"]`).click();
@@ -38,7 +38,7 @@ WEAR = """(theme) => {
 DRAWN = """() => new Promise((done) => {
   setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), 300);
 })"""
-# Sparklines of the system's own numbers begin when the page is opened: three samples make a line.
+# Sparklines of the system's own numbers begin when the page is opened; they need three samples for a line.
 HISTORY = "() => performance.now() > 3500"
 MAX_BYTES = 250_000
 README_PICTURE = "overview-dark"

@@ -44,7 +44,7 @@ _WATCH = """(() => {
 
 
 def names_of(run: int, count: int) -> list[str]:
-    """Half of twice as many names, another half for the next run; the first twenty are everybody's."""
+    """The metrics of a run. Runs differ in their names; the first SHARED of them are in every run."""
     first = (SHARED, SHARED + count, SHARED, count // 2)[run % 4]
     numbers = [*range(SHARED), *range(first, first + count - SHARED)]
     return [f"bench/{number:04d}" for number in numbers]

@@ -135,7 +135,7 @@ class Tail:
 
 
 def _punch(descriptor: int, end: int) -> bool:
-    """Makes a hole of the first `end` bytes; False where the file system has none."""
+    """Frees the first `end` bytes as a hole in the file; False where the file system has no holes."""
     fallocate = ctypes.CDLL(None, use_errno=True).fallocate
     fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
     return bool(fallocate(descriptor, _PUNCH_HOLE, 0, end) == 0)

@@ -53,6 +53,7 @@ class Catalog:
         self._reading: Counter[int] = Counter()
         self._first_seen: dict[str, float] = {}
         self._known: dict[int, str] = {}  # step → committed attempt
+        self._untold: dict[int, str] = {}  # removed, and the keeper has not heard of it; with the reason
 
     def steps(self) -> list[int]:
         """Every step with a folder, newest first; committed or not."""
@@ -186,16 +187,34 @@ class Catalog:
             with self._lock:
                 self._reading[step] -= 1
 
-    def remove(self, step: int) -> None:
+    def remove(self, step: int, reason: str) -> None:
         """COMMIT.json first: whatever happens next, the rest is only garbage, never half a checkpoint."""
         self._known.pop(step, None)
         self._store.delete(commit_key(step))
         faults.reach("retired")
         self._store.delete(step_folder(step))
+        self._untold[step] = reason
 
-    def retire(self, saved: int, policy: RetentionPolicy) -> dict[int, str]:
-        """Applies retention after the step `saved` was committed; returns what is gone, with the reasons. What cannot
-        be removed now is tried again next time."""
+    def forget_removal(self, step: int) -> None:
+        """The step is saved again: nobody may hear any more that it is gone."""
+        self._untold.pop(step, None)
+
+    def tell_removed(self) -> None:
+        """Tells the keeper what is gone. One that cannot be reached is no failure: it hears of it next time."""
+        if self._keeper is None:
+            self._untold.clear()
+            return
+        for step, reason in list(self._untold.items()):
+            try:
+                self._keeper.removed(step, reason)
+            except StrataError as error:
+                _log.info("the coordinator was not told that step %d is removed, will try again: %s", step, error)
+                return
+            self._untold.pop(step, None)
+
+    def retire(self, saved: int, policy: RetentionPolicy) -> None:
+        """Applies retention after the step `saved` was committed. What cannot be removed now is tried again next
+        time."""
         committed = self._committed()
         protected = {saved, *self.pins()}
         with self._lock:
@@ -203,16 +222,14 @@ class Catalog:
             checks = {step: self._checks.get(attempt) for step, attempt in committed.items()}
         verified = [step for step, check in checks.items() if check is not None and not check.damage]
         protected |= {max(verified)} if verified else set()
-        removed: dict[int, str] = {}
         for step, reason in plan_retention(committed, policy, protected).items():
             try:
-                self.remove(step)
+                self.remove(step, reason)
             except StorageError as error:
                 _log.warning("could not remove checkpoint step %d, will try again: %s", step, error)
             else:
-                removed[step] = reason
                 _log.debug("removed checkpoint step %d: %s", step, reason)
-        return removed
+        self.tell_removed()
 
     def _committed(self) -> dict[int, str]:
         """The committed attempt of each step. Each is read once and remembered: a long history would otherwise cost one

@@ -1,10 +1,10 @@
 """Where each thing of a checkpoint lies: the same keys in a folder and in a bucket.
 
-STRATA.json                                         the format's mark, created once; doubles as the conditional-write
-probe pins/step-000000001000.json                         this step is never removed by retention
-step-000000001000/COMMIT.json                       created once; its existence is the checkpoint's existence
-step-000000001000/a-<attempt>/rank-00003.safetensors   one object per rank and attempt
-step-000000001000/a-<attempt>/rank-00003.json       the rank's manifest: its vote
+STRATA.json                                          names the format; created once, which tests conditional writes
+pins/step-000000001000.json                          retention never removes this step
+step-000000001000/COMMIT.json                        created once; the checkpoint exists when it exists
+step-000000001000/a-<attempt>/rank-00003.safetensors one object per rank and attempt
+step-000000001000/a-<attempt>/rank-00003.json        the rank's manifest: its vote
 """
 
 import re

@@ -151,7 +151,7 @@ class CheckpointManager(Generic[Saved]):
         The arrays must not change meanwhile (other threads!); nothing is copied.
         """
         job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite)
-        with self._shown(saving=True):
+        with self._section("checkpoint"):
             if self._async_save:
                 return cast(Saved, self._pipeline.submit_staged(job))
             info = self._pipeline.submit(job).result()
@@ -171,7 +171,7 @@ class CheckpointManager(Generic[Saved]):
         """Copies the state and returns; the rest happens behind the training loop. The arrays may change at once.
         Bytes cannot change, so they are not even copied."""
         job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite)
-        with self._shown(saving=True):
+        with self._section("checkpoint"):
             return self._pipeline.submit_staged(job)
 
     def wait(self, timeout: float | None = None) -> None:
@@ -240,8 +240,8 @@ class CheckpointManager(Generic[Saved]):
         self._catalog.commit_of(step)
         if step in self._catalog.pins():
             raise InvalidArgument(f"step {step} is pinned", hint="Unpin it first.")
-        self._catalog.remove(step)
-        self._pipeline.tell_removed({step: "removed by hand"})
+        self._catalog.remove(step, "removed by hand")
+        self._catalog.tell_removed()
 
     # Loading
 
@@ -264,7 +264,7 @@ class CheckpointManager(Generic[Saved]):
         request = LoadRequest(
             rank=rank, world_size=world_size, names=names, into=into, verify=verify, progress=progress
         )
-        with self._shown(saving=False):
+        with self._section("recovery"):
             if step is not None:
                 return self._restorer.load(self._catalog.commit_of(step), request)
             found = self._restorer.newest_good(request)
@@ -282,7 +282,7 @@ class CheckpointManager(Generic[Saved]):
         rank, world_size = self._settings.rank, self._settings.world_size
         request = LoadRequest(rank=rank, world_size=world_size, progress=progress)
         agree = agree or self._agree
-        with self._shown(saving=False):
+        with self._section("recovery"):
             found = self._restorer.newest_good(request) if agree is None else self._restorer.agreed(request, agree)
         if found is None:
             return None
@@ -309,11 +309,8 @@ class CheckpointManager(Generic[Saved]):
             started_at=self._settings.clock.monotonic(),
         )
 
-    def _shown(self, *, saving: bool) -> AbstractContextManager[object]:
-        """While the training thread is in here, its worker is shown as Checkpointing or Recovering."""
-        if self._owner is None:
-            return nullcontext()
-        return self._owner.saving() if saving else self._owner.loading()
+    def _section(self, name: Literal["checkpoint", "recovery"]) -> AbstractContextManager[object]:
+        return nullcontext() if self._owner is None else self._owner.section(name)
 
     def _info(self, commit: CommitManifest, pins: frozenset[int]) -> CheckpointInfo:
         info = replace(info_of(commit, self._store.uri), pinned=commit.step in pins)

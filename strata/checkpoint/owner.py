@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Literal, Protocol
 
 from strata.checkpoint.commit import CommitCoordinator
 from strata.errors import InvalidConfig
@@ -33,12 +33,9 @@ class Owner(Protocol):
         """Tells the step that this rank can load (-1: none) to all ranks and returns everybody's. Collective."""
         ...
 
-    def saving(self) -> AbstractContextManager[object]:
-        """The training thread waits for a save."""
-        ...
-
-    def loading(self) -> AbstractContextManager[object]:
-        """The training thread waits for a load."""
+    def section(self, name: Literal["checkpoint", "recovery"]) -> AbstractContextManager[object]:
+        """Inside, the training thread waits for a save or a load: its worker is shown as Checkpointing or
+        Recovering."""
         ...
 
     def before_vote(self, step: int) -> None:

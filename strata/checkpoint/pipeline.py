@@ -2,12 +2,11 @@
 
 import json
 import logging
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from strata.checkpoint import faults
 from strata.checkpoint.catalog import Catalog
-from strata.checkpoint.commit import CommitCoordinator, KeepsCatalog
+from strata.checkpoint.commit import CommitCoordinator
 from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.layout import FORMAT_KEY
 from strata.checkpoint.manifest import FORMAT
@@ -17,7 +16,7 @@ from strata.checkpoint.retention import RetentionPolicy
 from strata.checkpoint.saver import SaveJob, Saver
 from strata.checkpoint.scrub import Scrubber
 from strata.checkpoint.staging import StagingPool
-from strata.errors import Busy, CheckpointNotFound, CorruptCheckpoint, InvalidArgument, StorageError, StrataError
+from strata.errors import Busy, CheckpointNotFound, CorruptCheckpoint, InvalidArgument, StorageError
 from strata.storage.base import ObjectStore, honours_create
 from strata.types.checkpoints import CheckpointInfo
 
@@ -41,14 +40,12 @@ class SavePipeline:
         self._catalog = catalog
         self._settings = settings
         self._policy = policy
-        self._catalog_keeper = coordinator if isinstance(coordinator, KeepsCatalog) else None
         self._saver = Saver(store, coordinator, settings)
         self._scrubber = Scrubber(self._read_back, settings.scrub_mb_s)
         self._pool = StagingPool(settings.staging_buffers, settings.memory_budget_bytes)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-save")
         self._pending: list[SaveHandle] = []
         self._tidying: Future[None] | None = None
-        self._untold: dict[int, str] = {}  # removed, and the coordinator has not heard of it
         self._sweep_at: float | None = 0.0  # due with the first commit: what a dead process left behind
         self._closed = False
         self.conditional_writes: bool | None = None
@@ -59,8 +56,8 @@ class SavePipeline:
         return self._enqueue(job, None)
 
     def submit_staged(self, job: SaveJob) -> SaveHandle:
-        """Copies first, by the on_busy policy when the staging memory is full; the arrays are free on return. What
-        cannot change is not copied: it takes a place, so that saves do not pile up, and no memory."""
+        """Copies first, so that the arrays may change on return; `on_busy` says what happens when the staging memory
+        is full. Immutable bytes are not copied: they take a place, so that saves do not pile up, but no memory."""
         if self._closed:
             raise InvalidArgument("this CheckpointManager is closed")
         try:
@@ -119,7 +116,7 @@ class SavePipeline:
     def _run(self, job: SaveJob, buffer: memoryview | None) -> CheckpointInfo:
         try:
             self._prepare()
-            self._untold.pop(job.step, None)  # a step that is saved again must not be reported as removed afterwards
+            self._catalog.forget_removal(job.step)
             job.overwrite = job.overwrite or self._is_suspect(job.step)
             with self._scrubber.held():
                 info, committer = self._saver.run(job, self._observe)
@@ -176,7 +173,7 @@ class SavePipeline:
         """After a commit. A failure here must not fail the save: it is said, and tried again after the next one."""
         now = self._settings.clock.monotonic()
         try:
-            self.tell_removed(self._catalog.retire(step, self._policy))
+            self._catalog.retire(step, self._policy)
             if self._sweep_at is not None and now >= self._sweep_at:
                 young = self._catalog.sweep(running=self._saver.running, grace_s=self._grace_s)
                 self._sweep_at = now + self._grace_s if young else None
@@ -185,20 +182,6 @@ class SavePipeline:
 
     def _read_back(self, step: int, progress: Progress) -> None:
         self._catalog.verify(step, progress=progress, paced=True)
-
-    def tell_removed(self, removed: Mapping[int, str]) -> None:
-        """The coordinator's catalog follows the store. Not reachable is no failure: it hears of it after the next
-        save."""
-        if self._catalog_keeper is None:
-            return
-        self._untold |= removed
-        for step, reason in list(self._untold.items()):
-            try:
-                self._catalog_keeper.removed(step, reason)
-            except StrataError as error:
-                _log.info("the coordinator was not told that step %d is removed, will try again: %s", step, error)
-                return
-            self._untold.pop(step, None)
 
     def _observe(self, info: CheckpointInfo) -> None:
         if self._settings.observer is not None:

@@ -117,8 +117,10 @@ class AsyncCheckpointWriter:
             raise CheckpointError(f"{self.key} is finished; open another writer for more")
         view = memoryview(data).cast("B")
         if isinstance(data, bytes) and not self._block and len(view) >= CHUNK_BYTES:
-            self._push_all(view[: len(view) - len(view) % CHUNK_BYTES])
-            view = view[len(view) - len(view) % CHUNK_BYTES :]
+            whole = len(view) - len(view) % CHUNK_BYTES
+            for start in range(0, whole, CHUNK_BYTES):
+                self._push(view[start : start + CHUNK_BYTES])
+            view = view[whole:]
         for start in range(0, len(view), CHUNK_BYTES):
             self._block += view[start : start + CHUNK_BYTES]
             if len(self._block) >= CHUNK_BYTES:
@@ -154,10 +156,6 @@ class AsyncCheckpointWriter:
             self.finish()
         else:
             self.abort()
-
-    def _push_all(self, view: memoryview) -> None:
-        for start in range(0, len(view), CHUNK_BYTES):
-            self._push(view[start : start + CHUNK_BYTES])
 
     def _push(self, block: memoryview | None) -> None:
         while True:

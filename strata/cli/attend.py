@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -18,7 +19,7 @@ from strata.config import Settings
 from strata.errors import CoordinatorUnavailable, InvalidArgument, StrataError
 from strata.types.tasks import TaskStatus
 
-__all__ = ["Attendance", "Place", "Stops", "answers", "task_cluster", "whisper"]
+__all__ = ["Attendance", "Stops", "TaskCluster", "answers", "task_cluster", "whisper"]
 
 _POLL_S = 0.5
 _LOOK_S = 0.05
@@ -57,19 +58,23 @@ class Stops:
                 signal.signal(number, handler)
 
 
-Place = tuple[Mapping[str, str], Stops, Callable[[], None]]
+class TaskCluster(NamedTuple):
+    """Where the cluster listens, the stops that a user asks for, and a pause between two looks at a task."""
+
+    endpoints: Mapping[str, str]
+    stops: Stops
+    pause: Callable[[], None]
 
 
 @contextlib.contextmanager
-def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[Place]:
-    """Where the cluster listens, the stops that a user asks for, and a pause between two looks at a task. A cluster
-    that is started here has slots for this many workers."""
+def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[TaskCluster]:
+    """The cluster that answers, or one that is started here, with slots for this many workers."""
     known = Api(settings).endpoints
     address = known.get("grpc", settings.coordinator_addr)
     stops = Stops()
     if answers(address, known_token(settings)):
         with stops.heard():
-            yield {**known, "grpc": address}, stops, lambda: stops.wait(_POLL_S)
+            yield TaskCluster({**known, "grpc": address}, stops, lambda: stops.wait(_POLL_S))
         return
     if not embed:
         raise CoordinatorUnavailable(
@@ -85,7 +90,7 @@ def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[P
                 supervisor.look()
                 stops.wait(_LOOK_S)
 
-        yield supervisor.endpoints, stops, pause
+        yield TaskCluster(supervisor.endpoints, stops, pause)
 
 
 def _with_slots(settings: Settings, workers: int) -> Settings:
@@ -111,11 +116,11 @@ def answers(address: str, token: str) -> bool:
 class Attendance:
     """A task from its submission to its end, with its lines on the terminal. `command` is what the user typed."""
 
-    def __init__(self, tasks: TasksClient, task_id: str, settings: Settings, place: Place, command: str) -> None:
+    def __init__(self, tasks: TasksClient, task_id: str, settings: Settings, here: TaskCluster, command: str) -> None:
         self._tasks = tasks
         self._task_id = task_id
         self._lines = LogFollower(Api(settings), {"task_id": task_id})
-        _, self._stops, self._pause = place
+        self._stops, self._pause = here.stops, here.pause
         default = Settings.model_fields["data_dir"].default
         self._folder = f" --data-dir {settings.data_dir}" if settings.data_dir != default else ""
         self._command = command

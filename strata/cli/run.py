@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from strata.cli.api import Api
-from strata.cli.attend import Attendance, Place, answers, task_cluster, whisper
+from strata.cli.attend import Attendance, TaskCluster, answers, task_cluster, whisper
 from strata.cli.fleet import Fleet, FleetRequest, open_fleet
 from strata.cli.options import DataDir, prepare
 from strata.cli.show import resumed
@@ -73,8 +73,8 @@ def run(
     )
     agents = open_fleet(fleet, settings, whisper)
     with (
-        task_cluster(settings, embed=not detach, workers=workers if launcher == "local" else 0) as place,
-        Channel(place[0]["grpc"], token=known_token(settings)) as channel,
+        task_cluster(settings, embed=not detach, workers=workers if launcher == "local" else 0) as here,
+        Channel(here.endpoints["grpc"], token=known_token(settings)) as channel,
     ):
         tasks = TasksClient(channel)
         if detach:
@@ -82,9 +82,9 @@ def run(
             return
         task_id = tasks.submit(spec)
         whisper(f"task {task_id}")
-        attendance = Attendance(tasks, task_id, settings, place, "strata run")
+        attendance = Attendance(tasks, task_id, settings, here, "strata run")
         token = known_token(settings)
-        task = attendance.run() if agents is None else _on_agents(agents, attendance, place[0], token)
+        task = attendance.run() if agents is None else _on_agents(agents, attendance, here.endpoints, token)
     attendance.tell(task)
     raise typer.Exit(0 if task.status is TaskStatus.COMPLETED else 1)
 
@@ -102,25 +102,24 @@ def resume(
     """
     settings = prepare(data_dir=data_dir)
     with (
-        task_cluster(settings, embed=not detach, workers=_workers_of(settings, task_id)) as place,
-        Channel(place[0]["grpc"], token=known_token(settings)) as channel,
+        task_cluster(settings, embed=not detach, workers=_workers_of(settings, task_id)) as here,
+        Channel(here.endpoints["grpc"], token=known_token(settings)) as channel,
     ):
         tasks = TasksClient(channel)
-        _wait_until_stopped(tasks, task_id, place)
+        _wait_until_stopped(tasks, task_id, here)
         whisper(resumed(task_id, tasks.resume(task_id)))
         if detach:
             return
-        attendance = Attendance(tasks, task_id, settings, place, "strata resume")
+        attendance = Attendance(tasks, task_id, settings, here, "strata resume")
         task = attendance.run()
     attendance.tell(task)
     raise typer.Exit(0 if task.status is TaskStatus.COMPLETED else 1)
 
 
-def _wait_until_stopped(tasks: TasksClient, task_id: str, place: Place) -> None:
+def _wait_until_stopped(tasks: TasksClient, task_id: str, here: TaskCluster) -> None:
     """Its ranks save and leave first. Ctrl-C ends the waiting; the coordinator then says that it is stopping."""
-    _, stops, pause = place
-    while tasks.get(task_id).status is TaskStatus.STOPPING and stops.count == 0:
-        pause()
+    while tasks.get(task_id).status is TaskStatus.STOPPING and here.stops.count == 0:
+        here.pause()
 
 
 def _workers_of(settings: Settings, task_id: str) -> int:

@@ -178,7 +178,7 @@ class ClientStream(Wire):
                 pass
 
     def _on_block(self, flags: int, *, ends: bool) -> None:
-        """Only the trailers are of interest; a head that is longer than a frame is none of a gRPC server."""
+        """Only trailers say something. Headers of several frames are trailers: the first ones of gRPC fit into one."""
         if not flags & Flag.END_HEADERS:
             return
         assert self._block is not None

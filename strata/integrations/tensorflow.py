@@ -62,11 +62,11 @@ class StrataSource:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """The rest of the epoch; the position follows every batch that is taken."""
         begin = self._loader.state_at(self._num_taken)
-        self._go_to(begin)
+        self.load_state_dict(begin)
         for batch in self._made(lambda: self._batches(begin)).prefetch(tf.data.AUTOTUNE):
             self._num_taken += 1
             yield batch
-        self._go_to(self._loader.state_of(int(begin["epoch"]) + 1, 0))
+        self.load_state_dict(self._loader.state_of(int(begin["epoch"]) + 1, 0))
 
     def dataset(self) -> Any:
         """A tf.data.Dataset. Each iteration of it is one epoch, the first from the position on. What was taken of one
@@ -75,7 +75,7 @@ class StrataSource:
         def epoch() -> Iterator[dict[str, NDArray[Any]]]:
             begin = self.state_dict()
             yield from self._batches(begin)
-            self._go_to(self._loader.state_of(int(begin["epoch"]) + 1, 0))
+            self.load_state_dict(self._loader.state_of(int(begin["epoch"]) + 1, 0))
 
         return self._made(epoch)
 
@@ -89,15 +89,12 @@ class StrataSource:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to a saved position, also one of Loader or of the torch dataset; the next iteration begins there."""
-        self._go_to(state)
+        self._loader.load_state_dict(state)
+        self._num_taken = 0
 
     def set_epoch(self, epoch: int) -> None:
         """To the start of an epoch."""
         self._loader.set_epoch(epoch)
-        self._num_taken = 0
-
-    def _go_to(self, state: Mapping[str, Any]) -> None:
-        self._loader.load_state_dict(state)
         self._num_taken = 0
 
     def _batches(self, begin: Mapping[str, Any]) -> Iterator[dict[str, NDArray[Any]]]:

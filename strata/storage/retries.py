@@ -18,7 +18,7 @@ from strata.errors import StorageError
 from strata.log_budget import LineBudget
 from strata.storage.options import StorageOptions
 
-__all__ = ["Retries", "first_line", "is_passing"]
+__all__ = ["Retries", "first_line", "is_temporary"]
 
 _log = logging.getLogger(__name__)
 
@@ -28,13 +28,15 @@ _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 10.0
 _STALL_S = 2.0
 
-# How obstore words trouble that may pass: no answer, half an answer, an overloaded server. Refusals read otherwise.
-_PASSING = re.compile(r"HTTP error|error decoding response|body error|status code: (?:5\d\d|429)|\b(?:5\d\d|429) [A-Z]")
+# How obstore words temporary trouble: no answer, half an answer, an overloaded server. Refusals read otherwise.
+_TEMPORARY = re.compile(
+    r"HTTP error|error decoding response|body error|status code: (?:5\d\d|429)|\b(?:5\d\d|429) [A-Z]"
+)
 
 
-def is_passing(error: BaseException) -> bool:
+def is_temporary(error: BaseException) -> bool:
     """Whether the same request may succeed a little later."""
-    return _PASSING.search(first_line(error)) is not None
+    return _TEMPORARY.search(first_line(error)) is not None
 
 
 def first_line(error: BaseException) -> str:
@@ -62,7 +64,7 @@ class Retries:
             except Exception as error:
                 wait_s = min(_FIRST_WAIT_S * 2 ** (number - 1), _LONGEST_WAIT_S) * random.uniform(0.5, 1.0)  # noqa: S311  # jitter
                 late = time.monotonic() + wait_s - started > self._options.retry_timeout_s
-                if number == tries or late or not is_passing(error):
+                if number == tries or late or not is_temporary(error):
                     raise
                 self._say(what, key, number, tries, error, wait_s)
                 time.sleep(wait_s)

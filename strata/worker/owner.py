@@ -26,8 +26,8 @@ class _Run(Protocol):
 
     place: Place
 
-    @property
-    def session(self) -> Session | None: ...
+    session: Session | None
+
     @property
     def reporter(self) -> Reporter: ...
     @property
@@ -64,11 +64,8 @@ class RunOwner:
         ours, and what they share is one store."""
         return self._run.gang.gather(step) if self._run.place.task_id else [step]
 
-    def saving(self) -> contextlib.AbstractContextManager[None]:
-        return self._run.section("checkpoint")
-
-    def loading(self) -> contextlib.AbstractContextManager[None]:
-        return self._run.section("recovery")
+    def section(self, name: str) -> contextlib.AbstractContextManager[None]:
+        return self._run.section(name)
 
     def before_vote(self, step: int) -> None:
         """A committed step is never trained again, so nobody would log its points a second time."""

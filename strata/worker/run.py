@@ -47,7 +47,7 @@ _current: "Run | None" = None
 _starting = threading.Lock()
 _ending = Ending()
 _NO_FINISH = "the script ended without finish()"
-_of_parents: list[Reporter] = []  # of forked children: never closed here, for their parents still use them
+_of_parents: list[Reporter] = []  # in a forked child: never closed here, because the parent still uses them
 
 
 class Run:
@@ -61,7 +61,7 @@ class Run:
         self.project = project
         self.name = name
         self.config = config
-        self._session = session
+        self.session = session
         self._step = 0
         self._finished = False
         self._pid = os.getpid()
@@ -84,10 +84,6 @@ class Run:
         return self.place.world_size
 
     @property
-    def session(self) -> Session | None:
-        return self._session
-
-    @property
     def dropped(self) -> int:
         """Points of this process that were not reported so far, all told: refused, or without room."""
         return self.reporter.dropped
@@ -102,7 +98,7 @@ class Run:
             elif type(step) is not int or not 0 <= step < MAX_STEP:
                 step = whole_step(step)
             self._step = step
-            session = self._session
+            session = self.session
             if session is not None:
                 session.step(step)
             reporter.log(values, step)
@@ -114,14 +110,14 @@ class Run:
     def progress(self, step: int, *, epoch: int | None = None, percent: float | None = None) -> None:
         """How far the task is: shown on the dashboard, and what tells a hang from work."""
         self._step = step
-        if self._session is not None:
-            self._session.step(step, epoch=epoch, progress=percent)
+        if self.session is not None:
+            self.session.step(step, epoch=epoch, progress=percent)
 
     def barrier(
         self, name: str, step: int = 0, *, timeout_s: float | None = None, policy: BarrierPolicy = BarrierPolicy.FAIL
     ) -> BarrierResult | None:
         """Waits for all ranks. Raises BarrierBroken at once when one dies. Alone there is nobody to wait for."""
-        session = self._session
+        session = self.session
         if session is None:
             return None
         with self.section(f"barrier {name}"[:100]):
@@ -133,20 +129,20 @@ class Run:
 
     def should_stop(self) -> bool:
         """True once the task was asked to stop, for all ranks from the same step on: save, then leave."""
-        return self._session is not None and self._session.should_stop
+        return self.session is not None and self.session.should_stop
 
     @property
     def stop_asked(self) -> bool:
         """This rank was asked to stop; for loops that tell the other ranks themselves."""
-        return self._session is not None and self._session.stop_asked
+        return self.session is not None and self.session.stop_asked
 
     @contextlib.contextmanager
     def section(self, name: str) -> Iterator[None]:
         """`with run.section("eval"):` no step is expected in here, so nobody takes it for a hang."""
-        if self._session is None:
+        if self.session is None:
             yield
             return
-        with self._session.section(name):
+        with self.session.section(name):
             yield
 
     def checkpoints(self, path: str | None = None, **options: Unpack[CheckpointOptions]) -> CheckpointManager:
@@ -177,8 +173,8 @@ class Run:
             _whisper(self, f"not everything of {self.id} was sent; {_how_to_send(self)}")
         if status == "finished" and self.place.task_id:
             _leave_note(self.place)
-        if self._session is not None:
-            self._session.close(leave=not self.place.task_id)
+        if self.session is not None:
+            self.session.close(leave=not self.place.task_id)
         return delivered
 
     def _tell(self, status: str, reason: str = "") -> None:
@@ -188,9 +184,9 @@ class Run:
         if self._reporter is not None:
             _of_parents.append(self._reporter)
         self._reporter = None
-        if self._session is not None:
-            self._session.tie.forget()
-        self._session = None
+        if self.session is not None:
+            self.session.tie.forget()
+        self.session = None
 
     def __enter__(self) -> Self:
         return self

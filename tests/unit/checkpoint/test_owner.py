@@ -45,16 +45,10 @@ class _Rank:
         return found
 
     @contextlib.contextmanager
-    def saving(self) -> Iterator[None]:
-        self.seen.append("saving")
+    def section(self, name: str) -> Iterator[None]:
+        self.seen.append(f"{name} begins")
         yield
-        self.seen.append("saved")
-
-    @contextlib.contextmanager
-    def loading(self) -> Iterator[None]:
-        self.seen.append("loading")
-        yield
-        self.seen.append("loaded")
+        self.seen.append(f"{name} ends")
 
     def before_vote(self, step: int) -> None:
         self.seen.append(f"vote {step}")
@@ -107,7 +101,7 @@ def test_what_belongs_to_a_step_is_made_safe_before_the_vote(tmp_path: Path, ran
     with CheckpointManager(tmp_path, rank=0, world_size=1) as alone:
         alone.save(b"state", step=1)
         alone.load(1)
-    assert ranks[0].seen == ["saving", "vote 1", "saved", "loading", "loaded"]
+    assert ranks[0].seen == ["checkpoint begins", "vote 1", "checkpoint ends", "recovery begins", "recovery ends"]
 
 
 def test_ranks_given_by_hand_win(tmp_path: Path, ranks: list[_Rank]) -> None:
