@@ -65,13 +65,15 @@ def _kill_a_rank(command: RunCommand) -> None:
 
 
 def test_ssh(shared: Path, undisturbed: str, tmp_path: Path) -> None:
-    """Here the agent is killed as well: the shell around it starts another, which adopts the ranks."""
+    """Here an agent is killed as well: the shell around it starts another, which adopts the ranks. The rank that is
+    killed then is another agent's: of an adopted rank nobody learns the signal."""
     _need("sshd", "ssh-keygen")
     with sshd(tmp_path) as config:
         flags = ("--launcher", "ssh", "-o", "host=node,twin", "-o", f"ssh_config={config}")
         with _command(shared, "ssh", *flags) as command:
             command.wait_checkpoint()
-            ready = next((command.data_dir / "fleets").glob("*/agent-0/agent.json"))
+            agents = (command.data_dir / "fleets").glob("*/agent-*")
+            ready = next(agent / "agent.json" for agent in agents if not any(agent.glob("agent/ranks/*.1.json")))
             os.kill(int(re.search(r'"pid": (\d+)', ready.read_text())[1]), signal.SIGKILL)  # type: ignore[index]  # ours
             _kill_a_rank(command)
     assert _result(command) == undisturbed
