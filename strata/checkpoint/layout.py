@@ -23,6 +23,7 @@ __all__ = [
     "parse_step",
     "pin_key",
     "step_folder",
+    "step_path",
 ]
 
 FORMAT_KEY = "STRATA.json"
@@ -37,6 +38,11 @@ def step_folder(step: int) -> str:
     if not 0 <= step <= _MAX_STEP:
         raise InvalidArgument(f"step is {step}; allowed are 0 to {_MAX_STEP}")
     return f"step-{step:012d}/"
+
+
+def step_path(uri: str, step: int) -> str:
+    """The folder of a step in the store `uri`, as the checkpoint's record names it."""
+    return f"{uri}/{step_folder(step).rstrip('/')}"
 
 
 def parse_step(folder: str) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from strata.checkpoint import faults
 from strata.checkpoint.commit import CommitCoordinator, SaveAttempt, Vote, raise_if_given_up
 from strata.checkpoint.image import Image
-from strata.checkpoint.layout import commit_key, data_key, manifest_key, step_folder
+from strata.checkpoint.layout import commit_key, data_key, manifest_key, step_path
 from strata.checkpoint.manifest import CommitManifest, RankEntry, RankManifest, digest_of
 from strata.checkpoint.options import CheckpointSettings
 from strata.checkpoint.writer import HashedStream
@@ -261,7 +261,7 @@ class Saver:
             id=checkpoint_id_of(job.step, attempt.attempt),
             step=job.step,
             epoch=job.epoch,
-            path=_path_of(self._store.uri, job.step),
+            path=step_path(self._store.uri, job.step),
             size_bytes=job.image.size,
             created_at=self._clock.wall(),
             status=status,
@@ -280,17 +280,13 @@ def _read_commit(store: ObjectStore, step: int) -> CommitManifest | None:
         return None
 
 
-def _path_of(uri: str, step: int) -> str:
-    return f"{uri}/{step_folder(step).rstrip('/')}"
-
-
 def info_of(commit: CommitManifest, uri: str) -> CheckpointInfo:
     """The public record of a checkpoint that is just committed."""
     return CheckpointInfo(
         id=checkpoint_id_of(commit.step, commit.attempt),
         step=commit.step,
         epoch=commit.epoch,
-        path=_path_of(uri, commit.step),
+        path=step_path(uri, commit.step),
         size_bytes=commit.total_bytes,
         created_at=commit.created_at,
         status=CheckpointStatus.COMPLETED,

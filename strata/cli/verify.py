@@ -1,6 +1,5 @@
 """`strata checkpoints verify`: every byte of checkpoints against its hash, and the running cluster hears of it."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from strata.checkpoint import CheckpointManager
+from strata.checkpoint.layout import parse_step, step_path
 from strata.cli.api import Api
 from strata.cli.options import DataDir, prepare
 from strata.cli.show import size
@@ -20,7 +20,6 @@ from strata.errors import CheckpointNotFound, CorruptCheckpoint, StrataError
 
 __all__ = ["verify"]
 
-_STEP = re.compile(r"(?P<root>.*)/step-(?P<step>\d{12})/?\Z")
 _console = Console(highlight=False, soft_wrap=True)
 
 
@@ -72,8 +71,9 @@ def _targets(settings: Settings, what: str | None, step: int | None) -> list[_Ta
 
 
 def _target_of(path: str) -> _Target:
-    found = _STEP.match(path)
-    return _Target(root=found["root"], step=int(found["step"])) if found else _Target(root=path)
+    root, _, name = path.rstrip("/").rpartition("/")
+    step = parse_step(name)
+    return _Target(root=root, step=step) if root and step is not None else _Target(root=path)
 
 
 def _check(settings: Settings, target: _Target, *, shallow: bool) -> list[bool]:
@@ -90,7 +90,7 @@ def _check(settings: Settings, target: _Target, *, shallow: bool) -> list[bool]:
 
 
 def _check_step(settings: Settings, manager: CheckpointManager, step: int, *, shallow: bool) -> bool:
-    name, path, damage = "", f"{manager.path}/step-{step:012d}", ""
+    name, path, damage = "", step_path(manager.path, step), ""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     try:
         info = manager.show(step)

@@ -16,6 +16,8 @@ from strata.types.workers import WorkerSpec
 
 __all__ = ["Member", "ResumePoint", "WorkersClient"]
 
+_MAX_BEAT_S = 1.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
@@ -28,6 +30,11 @@ class Member:
     generation: int
     incarnation: str
     term: int
+
+    @property
+    def beat_s(self) -> float:
+        """How often its tie should beat: a second at the most, whatever the lease allows."""
+        return min(_MAX_BEAT_S, self.heartbeat_interval_ms / 1e3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

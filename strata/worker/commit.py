@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from strata.checkpoint.commit import SaveAttempt, SaveOutcome, Vote, raise_if_given_up
-from strata.checkpoint.layout import step_folder
+from strata.checkpoint.layout import step_path
 from strata.client.channel import Channel
 from strata.client.workers import Member
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -34,7 +34,7 @@ class CoordinatorCommit:
             generation=self._member.generation,
             step=step,
             epoch=epoch,
-            storage_path=self._path_of(step),
+            storage_path=step_path(self._storage_path, step),
             deadline_s=self._deadline_s,
         )
         reply: pb.CheckpointAttempt = self._call(self._stub.BeginCheckpoint, request)
@@ -103,7 +103,7 @@ class CoordinatorCommit:
         request = pb.CheckpointInfo(
             checkpoint_id=checkpoint_id,
             step=step,
-            storage_path=self._path_of(step),
+            storage_path=step_path(self._storage_path, step),
             type=kind,
             metadata=metadata,
         )
@@ -113,9 +113,6 @@ class CoordinatorCommit:
         """As this member: a process that has taken its place fences it."""
         request.worker_id, request.incarnation = self._member.worker_id, self._member.incarnation
         return self._channel.call(method, request, **options)
-
-    def _path_of(self, step: int) -> str:
-        return f"{self._storage_path.rstrip('/')}/{step_folder(step).rstrip('/')}"
 
 
 def _outcome(decision: pb.CheckpointDecision) -> SaveOutcome:

@@ -18,7 +18,6 @@ from strata.types.workers import WorkerSpec
 
 __all__ = ["TrainingOrchestrator"]
 
-_MAX_BEAT_S = 1.0
 _HEARD_S = 5.0
 
 
@@ -56,7 +55,7 @@ class TrainingOrchestrator:
             rank,
             (self._channel.address,),
             token=self._token,
-            beat_s=min(_MAX_BEAT_S, rank.member.heartbeat_interval_ms / 1e3),
+            beat_s=rank.member.beat_s,
             patience_s=self._channel.patience_s,
         )
         self._tied = (rank, tie)

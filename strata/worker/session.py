@@ -29,7 +29,6 @@ __all__ = ["FENCED_EXIT", "Session"]
 _log = logging.getLogger(__name__)
 
 FENCED_EXIT = 75
-_MAX_BEAT_S = 1.0
 _PATIENCE_S = 600.0
 _AGREE_S = 10.0
 
@@ -63,7 +62,7 @@ class Session:
             self,
             place.roads,
             token=known_token(place.settings),
-            beat_s=min(_MAX_BEAT_S, self.member.heartbeat_interval_ms / 1e3),
+            beat_s=self.member.beat_s,
             patience_s=_PATIENCE_S,
         )
 
