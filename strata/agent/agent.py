@@ -19,6 +19,7 @@ from strata.agent.relay import Relay
 from strata.client.attach import Attachment
 from strata.errors import InvalidArgument, PermissionDenied, StrataError, Unauthenticated
 from strata.launchers.local import pid_of
+from strata.protocol.fields import to_message
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 
@@ -165,18 +166,13 @@ class Agent:
             self._relay.detach()
 
     def _hello(self) -> ag.AgentHello:
-        config = self._config
-        return ag.AgentHello(
-            agent_id=config.agent_id,
-            incarnation=config.incarnation,
-            hostname=config.hostname,
-            address=config.address,
-            slots=config.slots,
+        return to_message(
+            ag.AgentHello,
+            self._config,
             gpu_count=self._sampler.num_gpus,
-            memory_bytes=config.memory_bytes,
             processes=[report(record) for record in self._ranks.records()],
             version=__version__,
-            launchers=[config.launcher],
+            launchers=[self._config.launcher],
         )
 
     # --- the pulse

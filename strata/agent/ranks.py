@@ -19,6 +19,7 @@ from strata.agent.rank_files import RankFiles, RankKey, RankRecord
 from strata.errors import InvalidArgument
 from strata.launchers.base import Exit, LaunchSpec
 from strata.launchers.local import LocalLauncher, pid_of
+from strata.protocol.fields import to_message
 from strata.protocol.generated import agents_pb2 as ag
 
 __all__ = ["Ranks", "report"]
@@ -263,20 +264,11 @@ def _check_ports(item: ag.DesiredProcess) -> None:
 
 def report(record: RankRecord) -> ag.ProcessReport:
     """As the coordinator wants to hear of it."""
-    return ag.ProcessReport(
-        task_id=record.task_id,
-        attempt=record.attempt,
-        rank=record.rank,
+    return to_message(
+        ag.ProcessReport,
+        record,
         pid=pid_of(record.handle) if record.handle else 0,
-        started_at=record.started_at,
         running=not record.ended,
         exit_code=record.exit_code or 0,
         exit_unknown=record.ended and record.exit_code is None,
-        worker_id=record.worker_id,
-        message=record.message,
-        stopped=record.stopped,
-        unstarted=record.unstarted,
-        exception=record.exception,
-        hindered=record.hindered,
-        out_of_memory=record.out_of_memory,
     )

@@ -10,8 +10,8 @@ from concurrent.futures import TimeoutError as NoAnswer
 
 from strata.client.tie import Rank, Tie
 from strata.client.workers import Member
-from strata.cluster.plain import shared
 from strata.errors import DeadlineExceeded, StrataError, Unavailable
+from strata.protocol.fields import from_message
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.types.barriers import BarrierPolicy, BarrierResult
 
@@ -66,7 +66,7 @@ class TieThread:
                 self._soon(lambda: self._tie.withdraw(request.request_id))
         if isinstance(reply, StrataError):
             raise reply
-        return BarrierResult(**shared(BarrierResult, reply) | {"absent": tuple(reply.absent)})
+        return from_message(BarrierResult, reply)
 
     def beat_soon(self) -> None:
         self._soon(self._tie.beat_soon)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strata.client.channel import Channel
-from strata.cluster.plain import shared
 from strata.errors import Fenced
 from strata.protocol.fields import from_message, to_message
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -59,7 +58,7 @@ class WorkersClient:
 
     def register(self, spec: WorkerSpec) -> Member:
         reply: pb.WorkerConfig = self._channel.call(self._stub.RegisterWorker, to_message(pb.WorkerInfo, spec))
-        return Member(worker_id=reply.assigned_id, **shared(Member, reply))
+        return from_message(Member, reply, worker_id=reply.assigned_id)
 
     def deregister(self, member: Member) -> None:
         """Leaves. Somebody who is out already has nothing to leave."""

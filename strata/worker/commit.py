@@ -7,6 +7,7 @@ from strata.checkpoint.commit import SaveAttempt, SaveOutcome, Vote, raise_if_gi
 from strata.checkpoint.layout import step_path
 from strata.client.channel import Channel
 from strata.client.workers import Member
+from strata.protocol.fields import from_message
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.types.checkpoints import CheckpointInfo, checkpoint_id_of
@@ -39,15 +40,7 @@ class CoordinatorCommit:
         )
         reply: pb.CheckpointAttempt = self._call(self._stub.BeginCheckpoint, request)
         self._begun = {reply.attempt: time.monotonic()}
-        return SaveAttempt(
-            step=reply.step,
-            epoch=epoch,
-            attempt=reply.attempt,
-            generation=reply.generation,
-            ranks=tuple(reply.ranks),
-            committer=reply.committer,
-            deadline_s=reply.deadline_s,
-        )
+        return from_message(SaveAttempt, reply, epoch=epoch)
 
     def vote(self, attempt: SaveAttempt, vote: Vote) -> None:
         request = pb.CheckpointVote(
