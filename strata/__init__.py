@@ -42,17 +42,11 @@ _HOMES = {
     "CheckpointManager": "strata.checkpoint",
     "DatasetRegistry": "strata.worker.registry",
     "LogHandler": "strata.worker.log_handler",
-    "Run": "strata.worker.run",
     "ShardManager": "strata.sharding",
     "StrataError": "strata.errors",
     "TrainingOrchestrator": "strata.worker.orchestrator",
-    "barrier": "strata.worker.run",
-    "finish": "strata.worker.run",
-    "init": "strata.worker.run",
-    "log": "strata.worker.run",
-    "section": "strata.worker.run",
-    "should_stop": "strata.worker.run",
     "sync": "strata.worker.sync",
+    **dict.fromkeys(("Run", "barrier", "finish", "init", "log", "section", "should_stop"), "strata.worker.run"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from strata.errors import InvalidConfig
 
@@ -55,10 +55,6 @@ class StorageOptions:
         def read(name: str) -> str | None:
             return environment.get(f"STRATA_{name}") or environment.get(name) or None
 
-        return cls(
-            region=read("AWS_REGION"),
-            access_key_id=read("AWS_ACCESS_KEY_ID"),
-            secret_access_key=read("AWS_SECRET_ACCESS_KEY"),
-            session_token=read("AWS_SESSION_TOKEN"),
-            endpoint_url=read("AWS_ENDPOINT_URL"),
-        )
+        names = ("region", "access_key_id", "secret_access_key", "session_token", "endpoint_url")
+        given: dict[str, Any] = {name: read(f"AWS_{name.upper()}") for name in names}
+        return cls(**given)
