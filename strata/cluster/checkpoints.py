@@ -35,7 +35,7 @@ class CheckpointRecords:
         return found
 
     def completed_at(self, path: str, task_id: str) -> tuple[str, ...]:
-        """The ids of what lies there."""
+        """The ids of a task's completed checkpoints at this path."""
         return tuple(
             record.id
             for record in self.records.values()

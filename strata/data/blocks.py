@@ -61,7 +61,6 @@ class BlockSource:
         self._kept: OrderedDict[int, Block] = OrderedDict()
         self._held_bytes = 0
         self._lock = threading.Lock()
-        self.num_reads = 0
 
     def read(self, shard: int) -> Block:
         """One whole block, with the number of each sample in the column INDEX."""
@@ -76,7 +75,6 @@ class BlockSource:
             columns=self.names,
             on_bad=self.on_bad,
         )
-        self.num_reads += 1
         try:
             block = self._reader.read(ref, manifest.source.fetch(ref), request)
         except DataError as error:

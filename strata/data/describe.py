@@ -52,10 +52,8 @@ def read_range(manifest: Manifest, start: int, stop: int, columns: Sequence[str]
     if not 0 <= start <= stop <= manifest.num_samples:
         raise InvalidArgument(f"samples {start} to {stop} are outside 0…{manifest.num_samples}")
     source = BlockSource(manifest, columns)
-    low = int(np.searchsorted(manifest.starts, start, side="right")) - 1
-    high = int(np.searchsorted(manifest.starts, stop, side="left"))
     parts = []
-    for shard in range(low, max(high, low + 1)):
+    for shard in manifest.blocks_between(start, max(stop, start + 1)):
         block = source.read(shard).columns
         numbers = block.pop(INDEX)
         first, last = np.searchsorted(numbers, [start, stop])

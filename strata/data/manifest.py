@@ -67,6 +67,11 @@ class Manifest:
     def num_samples(self) -> int:
         return int(self.sizes.sum())
 
+    def blocks_between(self, start: int, stop: int) -> range:
+        """The blocks that hold samples start…stop-1."""
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        return range(first, int(np.searchsorted(self.starts, stop, side="left")))
+
     @property
     def num_blocks(self) -> int:
         return len(self.sizes)
@@ -121,7 +126,9 @@ def build_manifest(
                 on_bad(found)
     if not kept:
         raise DataError(f"none of the {len(refs)} files of {patterns[0]!r} can be read", file=patterns[0])
-    schemas = {ref.uri: _chosen(ref, index, columns) for ref, index in kept}
+    schemas = {
+        ref.uri: {name: index.schema[name] for name in select(index.schema, columns, ref.uri)} for ref, index in kept
+    }
     return Manifest(
         format=name,
         files=tuple(ref for ref, _ in kept),
@@ -144,10 +151,6 @@ def open_manifest(
     paths = [fspath(part) for part in ([dataset] if isinstance(dataset, str | PathLike) else dataset)]
     cache = LocalCache(Path(cache_dir or default_cache_dir()))
     return build_manifest(paths, format, columns=columns, cache=cache, on_bad=on_bad)
-
-
-def _chosen(ref: FileRef, index: FileIndex, columns: Sequence[str] | None) -> dict[str, str]:
-    return {name: index.schema[name] for name in select(index.schema, columns, ref.uri)}
 
 
 def _indexed(reader: Reader, source: DataFiles, ref: FileRef, notes: LocalCache | None) -> FileIndex | DataError:

@@ -5,7 +5,7 @@ Read through the same order and the same readers as training, so a preview of st
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,7 @@ class Preview:
     rows: tuple[dict[str, Any], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "columns": self.columns,
-            "epoch": self.epoch,
-            "position": self.position,
-            "rows": list(self.rows),
-        }
+        return {**asdict(self), "rows": list(self.rows)}
 
 
 def preview_rows(batch: Columns, count: int, manifest: Manifest, epoch: int, position: int) -> Preview:

@@ -241,9 +241,8 @@ class QueueLoader:
                 f"the queue lends samples up to {stop}, the files hold {manifest.num_samples}",
                 hint="Register the dataset with the number of samples that its files have.",
             )
-        low = int(np.searchsorted(manifest.starts, lease.start_index, side="right")) - 1
-        high = int(np.searchsorted(manifest.starts, stop, side="left"))
-        blocks = [self._blocks.shared(number).columns for number in range(low, high)]
+        numbers = manifest.blocks_between(lease.start_index, stop)
+        blocks = [self._blocks.shared(number).columns for number in numbers]
         columns = join([block for block in blocks if num_rows(block)]) if any(map(num_rows, blocks)) else {}
         wanted = self._order.rows(lease)
         known = columns[INDEX] if columns else np.empty(0, dtype=np.int64)

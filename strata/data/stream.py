@@ -57,12 +57,8 @@ class BatchStream:
         self._windows.close()
 
     def __iter__(self) -> Iterator[Columns]:
-        for offset in self._offsets():
-            yield self._batch(offset)
-
-    def _offsets(self) -> Iterator[int]:
         for step in range(self._span.first, self._order.steps_from(self._span.offset), self._span.stride):
-            yield self._span.offset + step * self._order.per_lane
+            yield self._batch(self._span.offset + step * self._order.per_lane)
 
     def _schedule(self) -> Iterator[tuple[tuple[int, int], int]]:
         """((place in lanes, window), bytes) in exactly the order in which `_batch` asks for them: by step, then lane.
@@ -125,15 +121,12 @@ class BatchStream:
 
 
 def _stacked(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    joined = join([{"": part} for part in parts])[""] if _ragged(parts) else np.concatenate(parts)
+    ragged = len({part.shape[1:] for part in parts}) > 1
+    joined = join([{"": part} for part in parts])[""] if ragged else np.concatenate(parts)
     if joined.dtype != object or not len(joined) or not all(isinstance(value, np.ndarray) for value in joined):
         return joined
     # Lists that happen to be equally long in this batch are a matrix, whatever blocks they came from.
     return np.stack(list(joined)) if len({value.shape for value in joined}) == 1 else joined
-
-
-def _ragged(parts: list[NDArray[Any]]) -> bool:
-    return any(part.ndim != parts[0].ndim or part.shape[1:] != parts[0].shape[1:] for part in parts)
 
 
 def transformed(

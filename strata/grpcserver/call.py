@@ -88,7 +88,8 @@ class Call:
         self._status: tuple[grpc.StatusCode, str] | None = None
         self._timer: asyncio.TimerHandle | None = None
         if head.timeout_s is not None:
-            self._timer = asyncio.get_running_loop().call_later(head.timeout_s, self._expire)
+            late = (grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+            self._timer = asyncio.get_running_loop().call_later(head.timeout_s, self.end, *late)
         if handler.request_streaming:
             self._start()
 
@@ -248,9 +249,6 @@ class Call:
         self.finish(code, details, metadata)
         if self._task is not None:
             self._task.cancel()
-
-    def _expire(self) -> None:
-        self.end(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
 
     def _close(self) -> None:
         self._closed = True

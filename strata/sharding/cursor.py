@@ -7,7 +7,7 @@ row for each open one. Both are plain JSON and hold no topology: any world size 
 import base64
 import zlib
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -33,25 +33,15 @@ class SyncCursor:
                 raise InvalidArgument(f"{name} of a cursor cannot be negative: {value}")
 
     def to_dict(self) -> dict[str, str | int]:
-        return {
-            "kind": "sync",
-            "digest": self.digest,
-            "seed": self.seed,
-            "epoch": self.epoch,
-            "position": self.position,
-        }
+        return {"kind": "sync", **asdict(self)}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> "SyncCursor":
         if state.get("kind") != "sync":
             raise InvalidArgument(f"not the state of a synchronous loader: kind is {state.get('kind')!r}")
         try:
-            return cls(
-                digest=str(state["digest"]),
-                seed=int(state["seed"]),
-                epoch=int(state["epoch"]),
-                position=int(state["position"]),
-            )
+            digest = str(state["digest"])
+            return cls(digest=digest, **{name: int(state[name]) for name in ("seed", "epoch", "position")})
         except (KeyError, ValueError) as error:
             raise InvalidArgument(f"the state of the loader is incomplete: {error!r}") from error
 

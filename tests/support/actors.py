@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from strata.coordinator.state.attempts import Attempt
+from strata.coordinator.state.attempts import SaveAttempt
 from strata.types.barriers import BarrierPolicy
 from tests.support.simulation import Call
 
@@ -35,4 +35,4 @@ class Process:
     arrivals: int = 0
     releases: int = 0
     call: Call | None = None
-    attempt: Attempt | None = None
+    attempt: SaveAttempt | None = None

@@ -11,7 +11,7 @@ from strata.clock import ManualClock
 from strata.cluster.events import BarrierBroke, BarrierReleased, Event, decode_event, encode_event
 from strata.cluster.members import Worker
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.attempts import Attempt, Vote
+from strata.coordinator.state.attempts import SaveAttempt, Vote
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.now import Now, read_clock
@@ -87,16 +87,16 @@ class PureCluster:
         reply = self.ask(c.GetShards(caller=caller(worker_id), dataset_id=dataset_id, epoch=epoch))
         return [shard.shard_id for shard in reply.assignments]
 
-    def begin(self, worker_id: str, step: int = 10, **values: Any) -> Attempt:
+    def begin(self, worker_id: str, step: int = 10, **values: Any) -> SaveAttempt:
         asked = {"epoch": 0, "storage_path": "s3://b/step", "deadline_s": 60.0, "caller": caller(worker_id), **values}
         return self.ask(c.BeginCheckpoint(step=step, **asked))
 
-    def vote(self, worker_id: str, attempt: str, **values: Any) -> Attempt:
+    def vote(self, worker_id: str, attempt: str, **values: Any) -> SaveAttempt:
         vote = Vote(**{"manifest_key": "k", "manifest_hash": "h", "size_bytes": 5, "duration_s": 2.0, **values})
         rank = self.worker(worker_id).rank
         return self.ask(c.VoteCheckpoint(caller=caller(worker_id), attempt=attempt, rank=rank, vote=vote))
 
-    def commit(self, worker_id: str, attempt: str) -> Attempt:
+    def commit(self, worker_id: str, attempt: str) -> SaveAttempt:
         return self.ask(c.CommitCheckpoint(caller=caller(worker_id), attempt=attempt))
 
     def submit(self, task_id: str, *, worker_count: int = 2, request_id: str = "", dataset_id: str = "") -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from strata.clock import ManualClock
 from strata.cluster import events as e
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.attempts import Attempt, Verdict, Vote
+from strata.coordinator.state.attempts import SaveAttempt, Verdict, Vote
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.replies import JoinReply
 from strata.errors import Fenced, StrataError, UnknownWorker
@@ -292,7 +292,7 @@ class World:
             case e.BarrierBroke():
                 process.arrivals += 1
                 process.stale = True
-            case Attempt():
+            case SaveAttempt():
                 process.attempt = result
             case _:
                 pass

@@ -18,7 +18,7 @@ from strata.coordinator.engine.vault import Vault
 from strata.coordinator.engine.waiters import Tell, Waiter, Waiters
 from strata.coordinator.journal.base import Journal, Record
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.attempts import Attempt, Verdict
+from strata.coordinator.state.attempts import SaveAttempt, Verdict
 from strata.coordinator.state.cluster import Applied, ClusterState
 from strata.coordinator.state.now import Now, read_clock
 from strata.coordinator.state.outcomes import Outcome
@@ -63,7 +63,7 @@ class Coordinator:
         stored = self._journal.open(self._on_durable, self._on_failure)
         now = self.now()
         self._snapshots.restore(stored, now)
-        self.state.datasets.around_dealing = self.meter.dealing  # not before: a replay is no dealing
+        self.state.datasets.timer = self.meter.dealing  # set after the replay, whose dealings are not measured
         self.vault.restore(stored.private)
         self._seq = self._durable = stored.last_seq
         self._snapshot_seq = stored.snapshot_seq
@@ -275,7 +275,7 @@ class Coordinator:
         if self._barriers.remove(waiter, worker_id):
             self.state.barriers.withdraw(waiter.key, waiter.round, worker_id)
 
-    async def wait_attempt(self, attempt: str, worker: Worker) -> Attempt:
+    async def wait_attempt(self, attempt: str, worker: Worker) -> SaveAttempt:
         """Returns when the attempt is decided, or when it is this worker's turn to write COMMIT.json."""
         while True:
             known = self.state.checkpoints.attempt(attempt)

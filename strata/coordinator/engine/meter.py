@@ -2,7 +2,8 @@
 
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from strata.clock import Clock
 from strata.types.checkpoints import throughput_of
@@ -29,6 +30,10 @@ class _Window:
         while self._values and self._values[0][0] < oldest:
             self._values.popleft()
         return [value for _, value in self._values]
+
+    def p99(self) -> float | None:
+        ordered = sorted(self.values())
+        return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] if ordered else None
 
 
 class Meter:
@@ -69,10 +74,11 @@ class Meter:
         self.barrier_buckets[bisect_left(BARRIER_BOUNDS_MS, latency_ms)] += 1
         self.barrier_sum_ms += latency_ms
 
-    def dealing(self, deal: Callable[[], None]) -> None:
-        """Runs a dealing of shards and times it, and nothing else."""
+    @contextmanager
+    def dealing(self) -> Iterator[None]:
+        """Times a dealing of shards, and nothing else."""
         started = self._clock.monotonic()
-        deal()
+        yield
         self._dealing_ms = (self._clock.monotonic() - started) * 1e3
 
     def commits(self, seconds: Iterable[float]) -> None:
@@ -98,25 +104,18 @@ class Meter:
         return recent / span
 
     def barrier_latency_p99_ms(self) -> float | None:
-        return _p99(self._barriers.values())
+        return self._barriers.p99()
 
     def barrier_wait_p99_ms(self) -> float | None:
-        return _p99(self._waits.values())
+        return self._waits.p99()
 
     def shard_assignment_ms(self) -> float | None:
         """What the last dealing took; None when there was none yet."""
         return self._dealing_ms
 
     def journal_commit_p99_ms(self) -> float | None:
-        return _p99(self._commits.values())
+        return self._commits.p99()
 
     def checkpoint_mb_per_s(self) -> float | None:
         values = self._checkpoints.values()
         return sum(values) / len(values) if values else None
-
-
-def _p99(values: list[float]) -> float | None:
-    if not values:
-        return None
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]

@@ -1,4 +1,4 @@
-"""Snapshots of the state, taken while everybody waits: so they hold what only they can hold, and no barrier's end."""
+"""Takes snapshots of the state. The event loop waits meanwhile, so how barriers ended is left to their records."""
 
 import json
 from collections import deque

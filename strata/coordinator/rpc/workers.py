@@ -8,7 +8,7 @@ from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, answered, check_rank, fail
 from strata.coordinator.rpc.beats import take_beat
 from strata.coordinator.state import commands as c
-from strata.coordinator.state.attempts import Attempt, Verdict, Vote
+from strata.coordinator.state.attempts import SaveAttempt, Verdict, Vote
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.outcomes import outcome_for
 from strata.coordinator.state.replies import JoinReply, ShardsReply
@@ -259,7 +259,7 @@ class WorkersService(pb_grpc.CoordinatorServicer):
         return response
 
 
-def _ack(attempt: Attempt, message: str, *, success: bool = True) -> pb.CheckpointAck:
+def _ack(attempt: SaveAttempt, message: str, *, success: bool = True) -> pb.CheckpointAck:
     return pb.CheckpointAck(
         success=success, checkpoint_id=attempt.checkpoint_id, message=message, global_step=attempt.step
     )

@@ -254,17 +254,14 @@ class Scheduler:
     def _ends(self, task: Task) -> dict[int, d.RankEnd]:
         """The ranks of the current attempt that are gone: reported so, or out of reach with a host that is lost."""
         ends: dict[int, d.RankEnd] = {}
+        agents = self._state.agents.agents
         for rank, agent_id in enumerate(task.course.placement):
             known = self._processes.get((task.task_id, task.attempt, rank))
             if known is not None and known.end is not None:
                 ends[rank] = known.end
-            elif not self._reachable(agent_id) and not self._joined(task, rank):
+            elif not ((host := agents.get(agent_id)) and host.alive) and not self._joined(task, rank):
                 ends[rank] = d.RankEnd(rank=rank, exit_code=None, message=f"agent {agent_id} is lost", preempted=True)
         return ends
-
-    def _reachable(self, agent_id: str) -> bool:
-        agent = self._state.agents.agents.get(agent_id)
-        return agent is not None and agent.state.alive
 
     def _hosts(self, without: str = "") -> list[p.Host]:
         """Agents that are attached now, with the slots that other tasks hold."""
@@ -287,7 +284,7 @@ class Scheduler:
                 launcher=agent.launcher,
             )
             for agent in self._state.agents.agents.values()
-            if agent.state.alive and agent.agent_id in self._agents
+            if agent.alive and agent.agent_id in self._agents
         ]
 
     # --- telling

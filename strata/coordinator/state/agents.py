@@ -42,13 +42,8 @@ class Agents:
 
     def plan_expiry(self, now: Now) -> list[AgentLost]:
         """Agents whose lease ran out."""
-        lost: list[AgentLost] = []
-        for name in self.alive():
-            silent = self.pulses.silent_s(name, now)
-            if silent > self.pulses.lease_s:
-                reason = f"no beat for {silent:.1f} s (timeout {self.pulses.lease_s:g} s)"
-                lost.append(AgentLost(agent_id=name, reason=reason, left=False, at=now.wall))
-        return lost
+        expired = self.pulses.expired(self.alive(), now)
+        return [AgentLost(agent_id=name, reason=reason, left=False, at=now.wall) for name, reason in expired.items()]
 
     def alive(self) -> list[str]:
         return [agent.agent_id for agent in self.agents.values() if agent.alive]

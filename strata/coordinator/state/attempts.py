@@ -10,7 +10,7 @@ from strata.coordinator.state.now import Now
 from strata.errors import InvalidArgument
 from strata.types.workers import check_count
 
-__all__ = ["Attempt", "Verdict", "Vote", "dump_attempt", "load_attempt"]
+__all__ = ["SaveAttempt", "Verdict", "Vote", "dump_attempt", "load_attempt"]
 
 
 class Verdict(StrEnum):
@@ -38,7 +38,7 @@ class Vote:
 
 
 @dataclass(slots=True, kw_only=True)
-class Attempt:
+class SaveAttempt:
     """One try to save one step. `deadline` is on the monotonic clock and fresh after a restart."""
 
     attempt: str
@@ -64,21 +64,21 @@ class Attempt:
         return self.verdict in (Verdict.UNDECIDED, Verdict.PREPARED)
 
     def joinable(self, fence: int) -> bool:
-        """Whether a rank that begins this step belongs to it. A prepared one of a world that is gone is not: its votes
-        are all in, and whoever saves the step again brings other bytes."""
+        """Whether a rank that begins to save this step joins this attempt. It joins no prepared attempt of a generation
+        before the fence: that one has all its votes, and the new save has other bytes."""
         return self.verdict is Verdict.UNDECIDED or (self.verdict is Verdict.PREPARED and self.generation >= fence)
 
     def unvoted(self) -> tuple[int, ...]:
         return tuple(rank for rank in self.ranks if rank not in self.votes)
 
 
-def dump_attempt(attempt: Attempt) -> dict[str, Any]:
+def dump_attempt(attempt: SaveAttempt) -> dict[str, Any]:
     """As JSON, without the deadline, which is fresh after a restart."""
     values = to_plain(attempt)
     del values["deadline"]
     return {**values, "votes": {str(rank): to_plain(vote) for rank, vote in attempt.votes.items()}}
 
 
-def load_attempt(values: dict[str, Any], now: Now) -> Attempt:
+def load_attempt(values: dict[str, Any], now: Now) -> SaveAttempt:
     votes = {int(rank): from_plain(Vote, vote) for rank, vote in values["votes"].items()}
-    return from_plain(Attempt, {**values, "votes": votes, "deadline": now.monotonic + values["deadline_s"]})
+    return from_plain(SaveAttempt, {**values, "votes": votes, "deadline": now.monotonic + values["deadline_s"]})

@@ -1,8 +1,8 @@
 """The two-phase commit of checkpoints that many ranks write. Pure; it knows names, sizes and votes, never bytes.
 
 An attempt belongs to one generation. Once every rank has voted it is prepared: every byte is durable, and the committer
-may create COMMIT.json, which alone decides. A death before that aborts the attempt and names who did not vote; a death
-after it only passes the pen to another rank.
+may create COMMIT.json, which alone decides. A death before that aborts the attempt and names who did not vote. A death
+after it makes another rank the committer.
 """
 
 import math
@@ -22,7 +22,7 @@ from strata.cluster.events import (
 from strata.cluster.members import Worker
 from strata.cluster.model import Cluster
 from strata.cluster.plain import shared
-from strata.coordinator.state.attempts import Attempt, Verdict, Vote, dump_attempt, load_attempt
+from strata.coordinator.state.attempts import SaveAttempt, Verdict, Vote, dump_attempt, load_attempt
 from strata.coordinator.state.commands import BeginCheckpoint, NotifyCheckpoint
 from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
@@ -46,12 +46,12 @@ class Checkpoints:
     def __init__(self, cluster: Cluster, membership: Membership) -> None:
         self._cluster = cluster
         self._membership = membership
-        self.attempts: dict[str, Attempt] = {}
+        self.attempts: dict[str, SaveAttempt] = {}
         self._begun = 0
 
     # --- reading
 
-    def attempt(self, attempt: str) -> Attempt:
+    def attempt(self, attempt: str) -> SaveAttempt:
         found = self.attempts.get(attempt)
         if found is None:
             raise CheckpointNotFound(f"no checkpoint attempt {attempt!r} is known")
@@ -93,14 +93,14 @@ class Checkpoints:
         )
 
     def _plan_removed(self, worker: Worker, told: NotifyCheckpoint, now: Now) -> CheckpointRemoved | None:
-        """By where it lay."""
+        """The completed checkpoints at that path are deleted."""
         gone = self._cluster.checkpoints.completed_at(told.storage_path, worker.task_id)
         if not gone:
             return None
         reason = told.metadata.get("reason", "deleted from its store")
         return CheckpointRemoved(task_id=worker.task_id, checkpoint_ids=gone, reason=reason, at=now.wall)
 
-    def plan_begin(self, worker: Worker, asked: BeginCheckpoint, now: Now) -> CheckpointBegun | Attempt:
+    def plan_begin(self, worker: Worker, asked: BeginCheckpoint, now: Now) -> CheckpointBegun | SaveAttempt:
         """A new attempt, or the one that the other ranks of this generation have begun for this step."""
         step = check_count("step", asked.step)
         check_count("epoch", asked.epoch)
@@ -208,8 +208,8 @@ class Checkpoints:
         return planned
 
     def plan_expiry(self, now: Now) -> list[CheckpointAborted | CheckpointPrepared]:
-        """Attempts whose deadline has passed before every rank voted are given up; a committer that was silent for as
-        long passes the pen on."""
+        """Aborts attempts whose deadline has passed before every rank voted. When the committer of a prepared attempt
+        has not reported by its deadline, another rank becomes the committer."""
         planned: list[CheckpointAborted | CheckpointPrepared] = []
         for attempt in self.attempts.values():
             if not attempt.open or attempt.deadline > now.monotonic:
@@ -223,11 +223,11 @@ class Checkpoints:
                 )
         return planned
 
-    def _pick_committer(self, attempt: Attempt, dead: Iterable[int]) -> int:
+    def _pick_committer(self, attempt: SaveAttempt, dead: Iterable[int]) -> int:
         alive = {worker.rank for worker in self._membership.alive_in(attempt.task_id)} - set(dead)
         return min((rank for rank in attempt.ranks if rank in alive), default=-1)
 
-    def _raise_if_aborted(self, attempt: Attempt) -> None:
+    def _raise_if_aborted(self, attempt: SaveAttempt) -> None:
         if attempt.verdict is Verdict.ABORTED:
             raise Aborted(f"checkpoint of step {attempt.step} was aborted: {attempt.reason}", missing=attempt.missing)
 
@@ -235,8 +235,8 @@ class Checkpoints:
 
     def on_begun(self, event: CheckpointBegun, now: Now) -> None:
         self._begun += 1
-        self.attempts[event.attempt] = Attempt(
-            **shared(Attempt, event),
+        self.attempts[event.attempt] = SaveAttempt(
+            **shared(SaveAttempt, event),
             begun_at=event.at,
             deadline=now.monotonic + event.deadline_s,
             committer=min(event.ranks),
@@ -279,5 +279,5 @@ class Checkpoints:
             self.attempts[values["attempt"]] = load_attempt(values, now)
 
 
-def _abort(attempt: Attempt, reason: str, now: Now) -> CheckpointAborted:
+def _abort(attempt: SaveAttempt, reason: str, now: Now) -> CheckpointAborted:
     return CheckpointAborted(attempt=attempt.attempt, reason=reason, missing=attempt.unvoted(), at=now.wall)

@@ -16,7 +16,7 @@ from strata.cluster.snapshot import dump_cluster, load_cluster
 from strata.cluster.tasks import Task
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.agents import Agents
-from strata.coordinator.state.attempts import Attempt
+from strata.coordinator.state.attempts import SaveAttempt
 from strata.coordinator.state.barriers import Barriers
 from strata.coordinator.state.checkpoints import Checkpoints
 from strata.coordinator.state.datasets import Datasets
@@ -219,21 +219,21 @@ class ClusterState:
             emit(self.checkpoints.plan_verified(known, command.damage, now))
         return known is not None
 
-    def _begin_checkpoint(self, command: c.BeginCheckpoint, now: Now, emit: c.Emit) -> Attempt:
+    def _begin_checkpoint(self, command: c.BeginCheckpoint, now: Now, emit: c.Emit) -> SaveAttempt:
         worker = self.membership.authorize(command.caller, now)
         begun = self.checkpoints.plan_begin(worker, command, now)
-        if isinstance(begun, Attempt):
+        if isinstance(begun, SaveAttempt):
             return begun
         emit(begun)
         return self.checkpoints.attempts[begun.attempt]
 
-    def _vote_checkpoint(self, command: c.VoteCheckpoint, now: Now, emit: c.Emit) -> Attempt:
+    def _vote_checkpoint(self, command: c.VoteCheckpoint, now: Now, emit: c.Emit) -> SaveAttempt:
         worker = self.membership.authorize(command.caller, now)
         emit(self.checkpoints.plan_vote(worker, command.attempt, command.rank, command.vote))
         emit(self.checkpoints.plan_prepared(command.attempt))
         return self.checkpoints.attempts[command.attempt]
 
-    def _commit_checkpoint(self, command: c.CommitCheckpoint, now: Now, emit: c.Emit) -> Attempt:
+    def _commit_checkpoint(self, command: c.CommitCheckpoint, now: Now, emit: c.Emit) -> SaveAttempt:
         # The generation is not asked for: once every rank has voted, a later loss does not unmake the bytes.
         caller = Caller(worker_id=command.caller.worker_id, incarnation=command.caller.incarnation)
         worker = self.membership.authorize(caller, now)
@@ -241,7 +241,7 @@ class ClusterState:
         emit(self.checkpoints.plan_replaced(committed), committed)
         return self.checkpoints.attempts[command.attempt]
 
-    def _abort_checkpoint(self, command: c.AbortCheckpoint, now: Now, emit: c.Emit) -> Attempt:
+    def _abort_checkpoint(self, command: c.AbortCheckpoint, now: Now, emit: c.Emit) -> SaveAttempt:
         worker = self.membership.authorize(command.caller, now)
         emit(self.checkpoints.plan_abort(worker, command.attempt, command.reason, now))
         return self.checkpoints.attempts[command.attempt]
@@ -299,7 +299,8 @@ class ClusterState:
     # --- time
 
     def _tick(self, _command: c.Tick, now: Now, emit: c.Emit) -> None:
-        for lost in self.membership.plan_loss(self.membership.expired(now), now):
+        expired = self.membership.pulses.expired(self.membership.alive(), now)
+        for lost in self.membership.plan_loss(expired, now):
             self._lose(lost, now, emit)
         emit(*self.agents.plan_expiry(now), *self.barriers.plan_expiry(now), *self.checkpoints.plan_expiry(now))
         for task_id in self.datasets.readers():

@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 from strata.cluster.events import Event
 from strata.cluster.tasks import Task
-from strata.coordinator.state.attempts import Attempt, Vote
+from strata.coordinator.state.attempts import SaveAttempt, Vote
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.replies import BarrierReply, JoinReply, RecoverReply, ShardsReply
 from strata.types.barriers import BarrierArrival
@@ -50,7 +50,7 @@ Reply = TypeVar("Reply", covariant=True)
 
 
 class Emit(Protocol):
-    """Makes events true, in order, and has them journaled; None is no event."""
+    """Applies events to the state, in order, and adds them to what is journaled. Ignores None."""
 
     def __call__(self, *events: Event | None) -> None: ...
 
@@ -188,7 +188,7 @@ class NoteCheck(Command[bool]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeginCheckpoint(Command[Attempt]):
+class BeginCheckpoint(Command[SaveAttempt]):
     caller: Caller
     step: int
     epoch: int
@@ -197,7 +197,7 @@ class BeginCheckpoint(Command[Attempt]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VoteCheckpoint(Command[Attempt]):
+class VoteCheckpoint(Command[SaveAttempt]):
     caller: Caller
     attempt: str
     rank: int
@@ -205,7 +205,7 @@ class VoteCheckpoint(Command[Attempt]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AbortCheckpoint(Command[Attempt]):
+class AbortCheckpoint(Command[SaveAttempt]):
     """A rank cannot save its part."""
 
     caller: Caller
@@ -214,7 +214,7 @@ class AbortCheckpoint(Command[Attempt]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitCheckpoint(Command[Attempt]):
+class CommitCheckpoint(Command[SaveAttempt]):
     """COMMIT.json of a prepared attempt exists."""
 
     caller: Caller

@@ -3,6 +3,7 @@ replacement moves nothing. Pure; a table changes only by an event, and the same 
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class Datasets:
         self._dealt: dict[str, tuple[int, ...]] = {}  # group → the ranks its tables are dealt to
         self._settled: dict[str, int] = {}  # group → the generation at which that was last found to be right
         self._files: dict[str, FileRanges] = {}
-        self.around_dealing: Callable[[Callable[[], None]], None] = _just_do  # the coordinator times it
+        self.timer: Callable[[], AbstractContextManager[None]] = nullcontext  # around every dealing
 
     # --- reading
 
@@ -163,7 +164,9 @@ class Datasets:
             manager.remove_worker(slot_name(rank))
         for rank in event.ranks:
             manager.register_worker(slot_name(rank))
-        self.around_dealing(lambda: _deal(manager))
+        with self.timer():
+            for dataset_id in manager.datasets:
+                manager.rebalance(dataset_id)
         self._dealt[event.task_id] = event.ranks
         alive = self._membership.alive_in(event.task_id)
         self._membership.pulses.note_change(worker.worker_id for worker in alive)  # their shards are among their vitals
@@ -181,12 +184,3 @@ class Datasets:
         for item in dumped:
             self._managers[item["task_id"]] = ShardManager.load(item["manager"])
             self._dealt[item["task_id"]] = tuple(item["dealt"])
-
-
-def _deal(manager: ShardManager) -> None:
-    for dataset_id in manager.datasets:
-        manager.rebalance(dataset_id)
-
-
-def _just_do(deal: Callable[[], None]) -> None:
-    deal()

@@ -48,7 +48,7 @@ class RankEnd:
 
     @property
     def followed(self) -> bool:
-        """It only went because another one did, or nobody saw how."""
+        """It ended only because another rank had ended, or nobody saw how it ended."""
         return self.exit_code in (None, _FOLLOWED_EXIT) and not (self.preempted or self.hindered or self.unstarted)
 
     @property
@@ -143,22 +143,16 @@ def _given_up(task: Task, blamed: RankEnd, course: TaskCourse, *, own: bool) -> 
             hours = f"{LOSS_WINDOW_S / 3600:g} hours"
             return f"{blamed}; {course.losses} losses within {hours} brought no new checkpoint"
         return ""
-    if course.stalled == 1 and _first_attempt(task.course) and _unreadable(blamed):
+    # In the first attempt only: later the same words may come from a file system that is away.
+    first = task.course.failures + task.course.preemptions == 0
+    unreadable = blamed.exception in _UNREADABLE or blamed.exit_code in _UNREADABLE_EXITS
+    if course.stalled == 1 and first and unreadable:
         return f"{blamed}; it would end the same way again, so it is not restarted"
     if course.failures > task.spec.max_restarts:
         return f"{blamed}; its {task.spec.max_restarts} restarts are used up"
     if course.stalled >= MAX_STALLED:
         return f"{blamed}; {course.stalled} attempts in a row brought no new checkpoint"
     return ""
-
-
-def _first_attempt(before: TaskCourse) -> bool:
-    """Since the task was submitted or resumed. Later the same words may come from a file system that is away."""
-    return before.failures + before.preemptions == 0
-
-
-def _unreadable(end: RankEnd) -> bool:
-    return end.exception in _UNREADABLE or end.exit_code in _UNREADABLE_EXITS
 
 
 def _delay_s(course: TaskCourse, chance: float) -> float:

@@ -37,7 +37,7 @@ class _Seats:
 
     holders: dict[int, str] = field(default_factory=dict)  # rank → who holds or last held it
     num_alive: int = 0
-    full_below: int = 0  # every rank below it is held by somebody alive: where the search for a free one begins
+    full_below: int = 0  # live workers hold all ranks below this one; the search for a free rank begins here
 
 
 class Membership:
@@ -103,8 +103,9 @@ class Membership:
         if worker is None:
             raise UnknownWorker(f"worker {worker_id!r} is not registered")
         if not worker.alive:
+            ago_s = max(0.0, now.wall - (worker.ended_at or now.wall))
             raise Fenced(
-                f"fenced: worker {worker.worker_id} was declared {worker.state} {_ago(now, worker)}: {worker.reason}",
+                f"fenced: worker {worker_id} was declared {worker.state} {ago_s:.1f} s ago: {worker.reason}",
                 hint="Register again to come back; what this process did since then was not accepted.",
             )
         return worker
@@ -189,15 +190,6 @@ class Membership:
             for task_id, workers in by_group.items()
         ]
 
-    def expired(self, now: Now) -> dict[str, str]:
-        """Workers whose lease ran out, each with the reason."""
-        gone: dict[str, str] = {}
-        for name in self.alive():
-            silent = self.pulses.silent_s(name, now)
-            if silent > self.pulses.lease_s:
-                gone[name] = f"no heartbeat for {silent:.1f} s (timeout {self.pulses.lease_s:g} s)"
-        return gone
-
     def alive(self) -> list[str]:
         return [worker.worker_id for worker in self.workers.values() if worker.alive]
 
@@ -249,7 +241,3 @@ class Membership:
 
 def _group_name(task_id: str) -> str:
     return f"task {task_id}" if task_id else "the group of plain workers"
-
-
-def _ago(now: Now, worker: Worker) -> str:
-    return f"{max(0.0, now.wall - (worker.ended_at or now.wall)):.1f} s ago"

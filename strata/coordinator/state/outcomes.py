@@ -27,7 +27,7 @@ _places = _Places()
 
 
 def place_in(event: BarrierReleased, worker_id: str) -> int:
-    """As how many-th the member arrived."""
+    """Returns the member's place in arrival order, from 1."""
     return _places.of(event, worker_id)
 
 

@@ -60,6 +60,16 @@ class Pulses:
         """The state of its record, or a suspicion."""
         return MemberState.SUSPECT if state is MemberState.READY and self._pulses[name].suspect else state
 
+    def expired(self, alive: Iterable[str], now: Now) -> dict[str, str]:
+        """Those whose lease ran out, each with the reason."""
+        silent = {name: self.silent_s(name, now) for name in alive}
+        limit = f"(timeout {self.lease_s:g} s)"
+        return {
+            name: f"no heartbeat for {seconds:.1f} s {limit}"
+            for name, seconds in silent.items()
+            if seconds > self.lease_s
+        }
+
     def suspect_late(self, alive: Iterable[str], now: Now) -> None:
         for name in alive:
             if self.silent_s(name, now) > self.lease_s * _SUSPECT_AFTER:
@@ -82,6 +92,6 @@ class Pulses:
                 yield name
 
     def forget_others(self, known: Iterable[str]) -> None:
-        """Nobody is left of those whose records are forgotten."""
+        """Drops the pulses of those whose records are forgotten."""
         for name in self._pulses.keys() - set(known):
             del self._pulses[name]

@@ -8,7 +8,6 @@ reading ends with it, and a task's with the task.
 import base64
 import zlib
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -152,7 +151,8 @@ class Readings:
         reader.cuts[cut_] = event.lanes
         while len(reader.cuts) > _MAX_CUTS:
             del reader.cuts[next(iter(reader.cuts))]
-        self._datasets.around_dealing(partial(self._measure, event.dataset_id, reader))
+        with self._datasets.timer():
+            self._measure(event.dataset_id, reader)
         if event.worker_id in self._membership.workers:
             self._membership.pulses.note_change([event.worker_id])  # how many shards it reads is one of its vitals
 

@@ -124,7 +124,7 @@ class Shares:
         if mode == "lanes":
             reader = self._readings.of(worker.task_id, dataset_id).get(worker.rank)
             parts = cut(reader.spans, spec.shard_size) if reader is not None else _NO_PARTS
-        elif mode == "queue" and (worker.task_id or self._takes(worker, dataset_id)):
+        elif mode == "queue" and (worker.task_id or self._num_assigned(worker, dataset_id)):
             parts = self._held(worker, spec)
         else:
             return self._datasets.shards_for(worker, dataset_id, epoch, first=first)
@@ -203,9 +203,6 @@ class Shares:
         if queue is None or task_id or any(self._is_alive(name) for name in queue.takers.names):
             return queue
         return None
-
-    def _takes(self, worker: Worker, dataset_id: str) -> bool:
-        return bool(self._queues.queues[worker.task_id, dataset_id].takers.counts[worker.worker_id])
 
     def _held(self, worker: Worker, spec: DatasetSpec) -> ShardParts:
         queue = self._queues.queues[worker.task_id, spec.dataset_id]

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from glob import glob, has_magic
 from hashlib import blake2b
 from pathlib import Path
@@ -120,10 +121,7 @@ class BucketFiles:
         return io.BufferedReader(_RangeReader(self._store, ref), buffer_size=1 << 16)
 
     def fetch(self, ref: FileRef) -> Path:
-        return self._cache.get(ref.key, ref.size, lambda offset, buffer: self._read(ref, offset, buffer))
-
-    def _read(self, ref: FileRef, offset: int, buffer: memoryview) -> int:
-        return _read_range(self._store, ref, offset, buffer)
+        return self._cache.get(ref.key, ref.size, partial(_read_range, self._store, ref))
 
     def _walk(self, prefix: str) -> Iterator[StoredObject]:
         listing = self._store.list(prefix)

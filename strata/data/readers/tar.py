@@ -43,7 +43,7 @@ class TarReader:
                     start, rows = found, 0
                 rows, key = rows + 1, base
             schema[extension] = _kind(extension)
-            end = member.offset_data + _padded(member.size)
+            end = member.offset_data + -(-member.size // 512) * 512  # a tar is made of whole blocks
         if rows:
             blocks.append(BlockInfo(num_rows=rows, num_bytes=end - start, start=start, stop=end))
         return FileIndex(blocks=tuple(blocks), schema={KEY: "string", **schema}, fingerprint=hasher.hexdigest())
@@ -67,7 +67,7 @@ def _members(ref: FileRef, file: BinaryIO, stop: int) -> Iterator[tuple[tarfile.
     try:
         # The stream mode of tarfile would read every byte; this opens at the file's present place and seeks.
         with tarfile.open(fileobj=file, mode="r:") as tar:
-            while _next_header(tar) < stop and (member := tar.next()) is not None:
+            while tar.offset < stop and (member := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # else tarfile keeps every member for ever
                 if member.offset_data + member.size > ref.size:
                     raise tarfile.ReadError("unexpected end of data")
@@ -78,11 +78,6 @@ def _members(ref: FileRef, file: BinaryIO, stop: int) -> Iterator[tuple[tarfile.
                 _check_end(ref, file, tar, last)
     except tarfile.TarError as error:
         raise DataError(f"{ref.uri} breaks off after {last}: {error}", file=ref.uri) from error
-
-
-def _next_header(tar: tarfile.TarFile) -> int:
-    """Where the next header is."""
-    return int(tar.offset)
 
 
 def _check_end(ref: FileRef, file: BinaryIO, tar: tarfile.TarFile, last: str) -> None:
@@ -105,10 +100,6 @@ def _split(name: str) -> tuple[str, str]:
 def _kind(extension: str) -> str:
     last = extension.rpartition(".")[2]
     return "int64" if last in _NUMBERS else "string" if last in _TEXTS else "binary"
-
-
-def _padded(size: int) -> int:
-    return -(-size // 512) * 512
 
 
 def _assembled(ref: FileRef, samples: list[dict[str, Any]], block: BlockRead) -> Block:
@@ -139,12 +130,9 @@ def _decoded(ref: FileRef, sample: dict[str, Any], block: BlockRead, row: int) -
         value = sample[name]
         try:
             kind = block.schema[name]
-            decoded[name] = value if name == KEY or kind == "binary" else _text(value, kind)
+            whole = name == KEY or kind == "binary"
+            decoded[name] = value if whole else int(value) if kind == "int64" else value.decode()
         except ValueError as error:
             text = f"{ref.uri}: .{name} of sample {sample[KEY]!r} (row {row}) is not {block.schema[name]}: {error}"
             raise DataError(text, file=ref.uri, row=row) from error
     return decoded
-
-
-def _text(value: bytes, kind: str) -> int | str:
-    return int(value) if kind == "int64" else value.decode()

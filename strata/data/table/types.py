@@ -45,7 +45,10 @@ def merge_schemas(schemas: Mapping[str, Mapping[str, str]], *, widen: bool) -> d
                 hint="All files of a dataset need the same columns; name the ones to read with columns=.",
             )
         for name, kind in schema.items():
-            merged[name] = _merged(merged[name], kind, widen) or _drift(file, first, name, (kind, merged[name]))
+            both = _merged(merged[name], kind, widen)
+            if both is None:
+                raise DataError(f"{file}: column {name!r} is {kind}, but {merged[name]} in {first}", file=file)
+            merged[name] = both
     return merged
 
 
@@ -60,10 +63,6 @@ def _merged(left: str, right: str, widen: bool) -> str | None:
     if "null" in pair:
         return (pair - {"null"}).pop()
     return None
-
-
-def _drift(file: str, first: str, name: str, kinds: tuple[str, str]) -> str:
-    raise DataError(f"{file}: column {name!r} is {kinds[0]}, but {kinds[1]} in {first}", file=file)
 
 
 def _split(text: str) -> list[str]:

@@ -68,8 +68,9 @@ def test_checkpoints_count_only_when_their_time_is_known(clock: ManualClock) -> 
 
 def test_the_newest_rebalance_and_the_commits(clock: ManualClock) -> None:
     meter = Meter(clock)
-    meter.dealing(lambda: clock.advance(0.009))
-    meter.dealing(lambda: clock.advance(0.003))
+    for seconds in (0.009, 0.003):
+        with meter.dealing():
+            clock.advance(seconds)
     meter.commits([0.001, 0.002])
     assert meter.journal_commit_p99_ms() == 2.0
     clock.advance(3600)
