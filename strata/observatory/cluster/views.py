@@ -15,7 +15,7 @@ from strata.observatory.answers.workers import Worker, WorkerStatus
 from strata.observatory.cluster.followed import FollowedCluster, root_of
 from strata.observatory.cluster.queues import queue_views
 from strata.observatory.cluster.vitals import WorkerVitals
-from strata.observatory.records.times import to_ms, to_s
+from strata.observatory.records.fill import fill
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
 from strata.types.datasets import DatasetSpec
 from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskStatus, loss_budget
@@ -43,32 +43,20 @@ def workers(cluster: FollowedCluster) -> list[Worker]:
 
 def _worker(cluster: FollowedCluster, worker: members.Worker) -> Worker:
     vitals = cluster.vitals_of(worker.worker_id)
-    state = vitals.state or "unknown"
     lost = worker.state is MemberState.LOST
-    heartbeat = vitals.last_heartbeat or worker.joined_at
-    return Worker(
+    return fill(
+        Worker,
+        worker,
+        vitals,
         id=worker.worker_id,
         ip=worker.metadata.get("ip") or worker.hostname,
-        port=worker.port,
         status="failed" if lost else _status(cluster, worker, vitals),
-        state="lost" if lost else state,
+        state="lost" if lost else vitals.state or "unknown",
         member_state=worker.state if lost else vitals.member_state or worker.state,
-        gpu_count=worker.gpu_count,
-        last_heartbeat=to_s(heartbeat),
-        last_heartbeat_ms=to_ms(heartbeat),
-        assigned_shards=vitals.assigned_shards,
-        current_epoch=vitals.current_epoch,
-        current_step=vitals.current_step,
-        current_task=vitals.current_task or worker.task_id or None,
-        rank=worker.rank,
-        host=worker.hostname or None,
-        resources=vitals.resources,
-        section=vitals.section,
-        step_time_s=vitals.step_time_s,
-        reason=worker.reason or None,
-        incarnation=worker.incarnation or None,
+        last_heartbeat=vitals.last_heartbeat or worker.joined_at,
+        current_task=vitals.current_task or worker.task_id,
+        host=worker.hostname,
         generation=cluster.records.world(worker.task_id).generation,
-        agent_id=worker.agent_id or None,
     )
 
 
@@ -114,26 +102,14 @@ def _each(
 def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Worker]) -> Task:
     known = [cluster.vitals_of(worker.worker_id).progress for worker in workers]
     measured = [progress for progress in known if progress is not None]
-    return Task(
+    return fill(
+        Task,
+        task,
+        task.spec,
         id=task.task_id,
-        name=task.spec.name,
-        type=task.spec.type,
-        status=task.status,
         worker_ids=[worker.worker_id for worker in sorted(workers, key=lambda worker: worker.rank)],
-        dataset_id=task.spec.dataset_id or None,
-        submitted_at=to_s(task.submitted_at),
-        submitted_at_ms=to_ms(task.submitted_at),
-        started_at=to_s(task.started_at),
-        started_at_ms=to_ms(task.started_at),
-        completed_at=to_s(task.completed_at),
-        completed_at_ms=to_ms(task.completed_at),
         progress=100.0 if task.status is TaskStatus.COMPLETED else max(measured, default=None),
         config=cluster.config_of(task.task_id),
-        attempt=task.attempt,
-        reason=task.reason,
-        worker_count=task.spec.worker_count,
-        launcher=task.spec.launcher,
-        max_restarts=task.spec.max_restarts,
         budget=_budget(task),
     )
 
@@ -164,18 +140,13 @@ def _dataset(cluster: FollowedCluster, dataset: registered.Dataset) -> Dataset:
     if queues:  # its readers count what they read; the queue knows what counts
         newest = queues[-1]
         epoch, progress = newest.epoch, 100.0 * newest.committed_samples / newest.num_samples
-    return Dataset(
+    return fill(
+        Dataset,
+        dataset,
+        spec,
         id=spec.dataset_id,
         name=spec.metadata.get("name") or spec.dataset_id,
-        total_samples=spec.total_samples,
-        shard_size=spec.shard_size,
         shard_count=spec.num_shards,
-        format=spec.format,
-        shuffle=spec.shuffle,
-        seed=spec.seed,
-        path=spec.path,
-        registered_at=to_s(dataset.registered_at),
-        registered_at_ms=to_ms(dataset.registered_at),
         epoch=epoch,
         progress=progress,
         queues=queues,
@@ -204,60 +175,40 @@ def _checkpoint(cluster: FollowedCluster, record: CheckpointInfo) -> Checkpoint:
     pins = cluster.pins.get(root_of(record.path))
     complete = cluster.is_complete(record)
     gone = record.status is CheckpointStatus.COMPLETED and not complete
-    return Checkpoint(
-        id=record.id,
-        step=record.step,
-        epoch=record.epoch,
+    return fill(
+        Checkpoint,
+        record,
         size=record.size_bytes,
-        path=record.path,
-        created_at=to_s(record.created_at),
-        created_at_ms=to_ms(record.created_at),
-        worker_id=record.worker_id,
         status=CheckpointStatus.REMOVED if gone else record.status,
-        task_id=record.task_id,
-        duration_s=record.duration_s,
-        throughput=record.throughput,
-        verified=record.verified,
-        verified_at=to_s(record.verified_at),
-        verified_at_ms=to_ms(record.verified_at),
         pinned=None if pins is None else complete and record.step in pins,
-        reason="no longer in its store" if gone else record.reason or None,
+        reason="no longer in its store" if gone else record.reason,
     )
 
 
 def barriers(cluster: FollowedCluster) -> list[Barrier]:
     """Those that wait, then the last that ended, newest first."""
     waiting = [
-        Barrier(
+        fill(
+            Barrier,
+            item,
             id=barrier_key(item.task_id, item.barrier_id, item.step, item.round),
             name=item.barrier_id,
-            arrived=item.arrived,
-            total=item.total,
             status="waiting",
-            created_at=to_s(item.created_at),
-            created_at_ms=to_ms(item.created_at),
             missing=list(item.missing),
             reason=None,
-            step=item.step,
-            task_id=item.task_id or None,
             wait_ms=None,
         )
         for item in cluster.waiting
     ]
     open_ids = {barrier.id for barrier in waiting}
     ended = [
-        Barrier(
+        fill(
+            Barrier,
+            item,
             id=key,
             name=item.barrier_id,
-            arrived=item.arrived,
-            total=item.total,
             status="broken" if item.broken else "complete",
-            created_at=to_s(item.created_at),
-            created_at_ms=to_ms(item.created_at),
             missing=list(item.missing),
-            reason=item.reason or None,
-            step=item.step,
-            task_id=item.task_id or None,
             wait_ms=max(0, round((item.ended_at - item.created_at) * 1000)),
         )
         for key, item in reversed(cluster.records.barriers.items())
