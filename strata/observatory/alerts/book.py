@@ -13,6 +13,7 @@ from strata.errors import StoreUnavailable, StrataError
 from strata.observatory.answers.alerts import Alert
 from strata.observatory.answers.stream import AlertNews
 from strata.observatory.background.part import cancel, spawn
+from strata.observatory.records.fill import fill
 from strata.observatory.records.finding import Finding
 from strata.observatory.store.base import Store
 from strata.observatory.stream.broadcaster import Broadcaster
@@ -26,7 +27,8 @@ _QUIET_S = 300.0
 _MAX_WAITING = 1_000
 
 _NEWEST = """
-SELECT id, toUnixTimestamp64Milli(event_time) AS ms, kind, severity, message, run_id, task_id, worker_id, rank, step
+SELECT id, toUnixTimestamp64Milli(event_time) AS timestamp_ms, kind, severity, message, run_id, task_id, worker_id,
+       rank, step
 FROM {db}.events WHERE NOT startsWith(kind, 'attempt_') ORDER BY event_time DESC, id DESC LIMIT 500
 """
 
@@ -68,7 +70,7 @@ class AlertBook:
             return
         for row in rows:
             if row["id"] not in known and len(self._alerts) < _KEEP:
-                self._alerts.append(_from_row(row))
+                self._alerts.append(fill(Alert, **row))
 
     def report(self, findings: list[Finding]) -> None:
         """Shows them at once; disk and webhook follow."""
@@ -94,20 +96,8 @@ class AlertBook:
         return True
 
     def _alert(self, finding: Finding) -> Alert:
-        milliseconds = round(self._clock.wall() * 1000)
-        return Alert(
-            id=f"alert_{uuid.uuid4().hex[:12]}",
-            timestamp=milliseconds // 1000,
-            timestamp_ms=milliseconds,
-            kind=finding.kind,
-            severity=finding.severity,
-            message=finding.message,
-            run_id=finding.run_id,
-            task_id=finding.task_id,
-            worker_id=finding.worker_id,
-            rank=finding.rank,
-            step=finding.step,
-        )
+        now_ms = round(self._clock.wall() * 1000)
+        return fill(Alert, finding, id=f"alert_{uuid.uuid4().hex[:12]}", timestamp_ms=now_ms)
 
     async def _run(self) -> None:
         while True:
@@ -129,19 +119,3 @@ def _batch(alert: Alert) -> Batch:
         if (value := getattr(alert, name)) is not None:
             setattr(row, name, value)
     return batch
-
-
-def _from_row(row: dict[str, Any]) -> Alert:
-    return Alert(
-        id=row["id"],
-        timestamp=row["ms"] // 1000,
-        timestamp_ms=row["ms"],
-        kind=row["kind"],
-        severity=row["severity"],
-        message=row["message"],
-        run_id=row["run_id"] or None,
-        task_id=row["task_id"] or None,
-        worker_id=row["worker_id"] or None,
-        rank=row["rank"],
-        step=row["step"],
-    )

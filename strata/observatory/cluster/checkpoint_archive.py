@@ -11,6 +11,7 @@ from strata.cluster.events import CheckpointCommitted, CheckpointRemoved, Event
 from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.cluster.published import PublishedCluster
+from strata.observatory.records.fill import fill
 from strata.observatory.store.base import Store
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.checkpoints import CheckpointStatus, throughput_of
@@ -20,9 +21,9 @@ __all__ = ["CheckpointArchive"]
 _log = logging.getLogger(__name__)
 _MAX_WAITING = 1_000
 _OF_RUN = """
-SELECT id, step, epoch, path, size_bytes, toUnixTimestamp64Milli(event_time) AS ms, worker_id, status, run_id,
-       duration_s, reason
-FROM {db}.checkpoints FINAL WHERE run_id = {run:String} ORDER BY step DESC, ms DESC LIMIT 2000
+SELECT id, step, epoch, path, size_bytes AS size, toUnixTimestamp64Milli(event_time) AS created_at_ms, worker_id,
+       status, run_id AS task_id, duration_s, reason
+FROM {db}.checkpoints FINAL WHERE run_id = {run:String} ORDER BY step DESC, created_at_ms DESC LIMIT 2000
 """
 
 
@@ -92,23 +93,5 @@ class CheckpointArchive:
 
 
 def _shown(row: dict[str, Any]) -> Checkpoint:
-    duration = row["duration_s"]
-    return Checkpoint(
-        id=row["id"],
-        step=row["step"],
-        epoch=row["epoch"],
-        size=row["size_bytes"],
-        path=row["path"],
-        created_at=row["ms"] // 1000,
-        created_at_ms=row["ms"],
-        worker_id=row["worker_id"] or None,
-        status=row["status"],
-        task_id=row["run_id"] or None,
-        duration_s=duration,
-        throughput=throughput_of(row["size_bytes"], duration),
-        verified=None,
-        verified_at=None,
-        verified_at_ms=None,
-        pinned=None,
-        reason=row["reason"] or None,
-    )
+    throughput = throughput_of(row["size"], row["duration_s"])
+    return fill(Checkpoint, **row, throughput=throughput, verified=None, verified_at=None, pinned=None)

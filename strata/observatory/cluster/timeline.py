@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from strata.observatory.answers.timeline import AttemptRow, TaskCourse, TimeShares
 from strata.observatory.cluster.vitals import WorkerVitals
+from strata.observatory.records.fill import fill
 from strata.types.tasks import TaskStatus
 
 __all__ = ["Attempt", "Facts", "Timeline", "activity", "plan_shares", "timeline_view"]
@@ -118,11 +119,8 @@ def plan_shares(timeline: Timeline, facts: dict[int, Facts], now: float) -> Time
         starting_s=starting,
         recovering_s=recovering,
         lost_s=lost,
-        training_s=doing.get("training"),
-        barrier_s=doing.get("barrier"),
-        checkpoint_s=doing.get("checkpoint"),
-        section_s=doing.get("section"),
         unmeasured_s=useful - seen,
+        **{f"{name}_s": doing.get(name) for name in _DOING},
     )
 
 
@@ -170,15 +168,12 @@ def _row(timeline: Timeline, attempt: Attempt, facts: Facts) -> AttemptRow:
     following = timeline.attempts.get(attempt.number + 1)
     back_to = following.resume_step if following is not None else None
     redone = facts.top_step - (back_to or 0) if facts.top_step is not None and following is not None else None
-    return AttemptRow(
+    return fill(
+        AttemptRow,
+        attempt,
+        facts,
         attempt=attempt.number,
         status=TaskStatus(attempt.status),
-        reason=attempt.reason or None,
-        started_at_ms=round(attempt.started_at * 1000),
-        working_at_ms=None if facts.working_at is None else round(facts.working_at * 1000),
-        ended_at_ms=None if attempt.ended_at is None else round(attempt.ended_at * 1000),
-        resume_step=attempt.resume_step,
-        top_step=facts.top_step,
         lost_steps=None if redone is None else max(0, redone),
         lost_s=_lost(timeline, attempt, facts),
     )

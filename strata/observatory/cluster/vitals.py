@@ -1,9 +1,10 @@
 """What changes all the time and is never journaled: what workers do and use now, as the coordinator heard it last."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from strata.observatory.answers.workers import GpuMetrics, Resources
+from strata.observatory.records.fill import fill
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 
@@ -30,6 +31,7 @@ class WorkerVitals:
 
 
 UNHEARD = WorkerVitals()
+_USED = [field.name for field in fields(Resources) if field.name != "gpu_metrics"]
 
 
 def to_vitals(vitals: ct.WorkerVitals) -> WorkerVitals:
@@ -59,24 +61,8 @@ def to_vitals(vitals: ct.WorkerVitals) -> WorkerVitals:
 def _resources(usage: pb.ResourceUsage) -> Resources:
     """What its sender did not measure is null."""
     measured = {field.name: value for field, value in usage.ListFields()}
-    return Resources(
-        cpu_percent=measured.get("cpu_percent"),
-        memory_used_bytes=measured.get("memory_used_bytes"),
-        disk_read_bytes=measured.get("disk_read_bytes"),
-        disk_write_bytes=measured.get("disk_write_bytes"),
-        network_rx_bytes=measured.get("network_rx_bytes"),
-        network_tx_bytes=measured.get("network_tx_bytes"),
-        gpu_metrics=[
-            GpuMetrics(
-                gpu_id=gpu.gpu_id,
-                utilization_percent=gpu.utilization_percent,
-                memory_used_bytes=gpu.memory_used_bytes,
-                memory_total_bytes=gpu.memory_total_bytes,
-                temperature_celsius=gpu.temperature_celsius or None,
-            )
-            for gpu in usage.gpu_usage
-        ],
-    )
+    gpus = [fill(GpuMetrics, gpu, temperature_celsius=gpu.temperature_celsius or None) for gpu in usage.gpu_usage]
+    return Resources(gpu_metrics=gpus, **{name: measured.get(name) for name in _USED})
 
 
 def to_figures(figures: ct.CoordinatorFigures) -> dict[str, Any]:

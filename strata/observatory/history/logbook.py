@@ -10,6 +10,7 @@ from typing import Any
 from strata.errors import InvalidArgument, StoreUnavailable
 from strata.observatory.answers.logs import LogEntry
 from strata.observatory.batch.columns import Columns, log_entry
+from strata.observatory.records.fill import fill
 from strata.observatory.records.times import parse_time
 from strata.observatory.store.base import Store
 from strata.types.logs import LogLevel
@@ -98,7 +99,7 @@ class LogBook:
 
     async def _search_store(self, query: LogQuery) -> list[LogEntry]:
         sql, parameters = _sql(query)
-        return [_entry(row) for row in (await self._store.query(sql, parameters)).to_pylist()]
+        return [fill(LogEntry, **row) for row in (await self._store.query(sql, parameters)).to_pylist()]
 
 
 def _sql(query: LogQuery) -> tuple[str, dict[str, Any]]:
@@ -119,28 +120,11 @@ def _sql(query: LogQuery) -> tuple[str, dict[str, Any]]:
             clauses[f"{name}_ms"] = (edge, int(cursor[4:15], 16))
     where = " AND ".join(clause for clause, _ in clauses.values()) or "1"
     sql = f"""
-SELECT id, toUnixTimestamp64Milli(event_time) AS ms, level, message, source, task_id, worker_id, rank, host, stream,
-       attempt
+SELECT id, toUnixTimestamp64Milli(event_time) AS timestamp_ms, level, message, source, task_id, worker_id, rank, host,
+       stream, attempt
 FROM {{db}}.logs WHERE {where} ORDER BY event_time DESC, id DESC LIMIT {query.limit:d}
 """  # noqa: S608 - made of constants, values are parameters
     return sql, {name: value for name, (_, value) in clauses.items()}
-
-
-def _entry(row: dict[str, Any]) -> LogEntry:
-    return LogEntry(
-        id=row["id"],
-        timestamp=row["ms"] // 1000,
-        timestamp_ms=row["ms"],
-        level=row["level"],
-        message=row["message"],
-        source=row["source"],
-        task_id=row["task_id"] or None,
-        worker_id=row["worker_id"] or None,
-        rank=row["rank"],
-        host=row["host"],
-        stream=row["stream"],
-        attempt=row["attempt"],
-    )
 
 
 def _cursor(name: str, value: str) -> str:

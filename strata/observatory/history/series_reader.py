@@ -12,11 +12,11 @@ from strata.errors import StoreUnavailable
 from strata.observatory.answers.checkpoints import CheckpointRow
 from strata.observatory.answers.series import RunSeries
 from strata.observatory.history.loader import History, StoredCurve, read_curves
-from strata.observatory.live.decimate import Curve, curve_of, thin
+from strata.observatory.live.decimate import curve_of, thin
 from strata.observatory.live.view import LiveView
+from strata.observatory.records.fill import fill
 from strata.observatory.store.base import Store
 from strata.observatory.store.sql import CHECKPOINT_ROWS
-from strata.types.metrics import SeriesKey
 
 __all__ = ["CurveReader"]
 
@@ -98,49 +98,23 @@ class CurveReader:
             if metric in (None, key.metric):
                 stats = cache.stats(number)
                 curve = cache.curve(number, points)
-                answers.append(_answer(key, series.unit(number), curve, stats.total_points, stats.nan_count))
+                answers.append(fill(RunSeries, key, curve, stats, unit=series.unit(number)))
         return answers
 
 
 def _row(row: dict[str, Any]) -> CheckpointRow:
-    text, milliseconds = row.pop("tags_json"), row.pop("ms")
+    text = row.pop("tags_json")
     try:
         tags = json.loads(text) if text else {}
     except ValueError:
         tags = {"tags_json": text}  # somebody else's column: whatever it holds is shown
     tags = tags if isinstance(tags, dict) else {"tags_json": text}
-    return CheckpointRow(**row, event_time=milliseconds // 1000, event_time_ms=milliseconds, tags=tags)
+    return fill(CheckpointRow, **row, tags=tags)
 
 
 def _stored(found: StoredCurve, points: int) -> RunSeries:
     curve = curve_of(found.buckets)
     stats = found.stats
     if np.isfinite(stats.last_value) and (len(curve) == 0 or curve.steps[-1] < stats.last_step):
-        value = np.array([stats.last_value])
-        curve = Curve(
-            steps=np.append(curve.steps, stats.last_step),
-            times=np.append(curve.times, stats.last_time),
-            values=np.append(curve.values, value),
-            low=np.append(curve.low, value),
-            high=np.append(curve.high, value),
-            bad=np.append(curve.bad, 0),
-        )
-    return _answer(found.key, found.unit, thin(curve, points), stats.total_points, stats.nan_count)
-
-
-def _answer(key: SeriesKey, unit: str, curve: Curve, total: int, bad: int) -> RunSeries:
-    return RunSeries(
-        metric=key.metric,
-        host=key.host,
-        rank=key.rank,
-        device=key.device,
-        unit=unit,
-        steps=curve.steps,
-        times=curve.times,
-        values=curve.values,
-        min=curve.low,
-        max=curve.high,
-        bad=curve.bad,
-        total_points=total,
-        nan_count=bad,
-    )
+        curve = curve.with_last(stats.last_step, stats.last_time, stats.last_value)
+    return fill(RunSeries, found.key, thin(curve, points), stats, unit=found.unit)

@@ -12,6 +12,7 @@ from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
 from strata.observatory.live.decimate import Curve
 from strata.observatory.live.tally import SeriesStats
+from strata.observatory.records.fill import fill
 
 __all__ = ["series_router"]
 
@@ -49,19 +50,10 @@ def series_router(parts: Parts) -> APIRouter:
 
 
 def _points(number: int, curve: Curve, stats: SeriesStats) -> SeriesPoints:
-    # Where every point is itself, the band is the line: three of six columns need not be sent.
-    merged = len(curve) < stats.total_points
-    return SeriesPoints(
-        id=number,
-        total_points=stats.total_points,
-        nan_count=stats.nan_count,
-        steps=curve.steps,
-        times=curve.times,
-        values=curve.values,
-        min=curve.low if merged else None,
-        max=curve.high if merged else None,
-        bad=curve.bad if merged else None,
-    )
+    if len(curve) < stats.total_points:
+        return fill(SeriesPoints, curve, stats, id=number)
+    # Every point is itself, so the band is the line: three of six columns need not be sent.
+    return fill(SeriesPoints, curve, stats, id=number, min=None, max=None, bad=None)
 
 
 def _numbers(text: str) -> list[int]:

@@ -220,15 +220,7 @@ class SeriesCache:
         same = (curve.steps[tail] == step) & (curve.times[tail] == time) & (curve.values[tail] == value)
         if same.any():
             return curve
-        one = np.array([value])
-        return Curve(
-            steps=np.append(curve.steps, step),
-            times=np.append(curve.times, time),
-            values=np.append(curve.values, one),
-            low=np.append(curve.low, one),
-            high=np.append(curve.high, one),
-            bad=np.append(curve.bad, 0),
-        )
+        return curve.with_last(step, time, value)
 
 
 def _lazy_rows(max_series: int) -> npt.NDArray[np.void]:

@@ -4,7 +4,7 @@ A bucket is a stretch of a series with its lowest and its highest point. Cost: l
 which loops over the points it returns (22 ms for 2,000, measured).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -46,22 +46,23 @@ class Curve:
     steps: Ints
     times: Ints
     values: Floats
-    low: Floats
-    high: Floats
+    min: Floats
+    max: Floats
     bad: Ints
 
     def __len__(self) -> int:
         return len(self.values)
 
     def take(self, rows: Ints | slice) -> "Curve":
-        return Curve(
-            steps=self.steps[rows],
-            times=self.times[rows],
-            values=self.values[rows],
-            low=self.low[rows],
-            high=self.high[rows],
-            bad=self.bad[rows],
-        )
+        return Curve(**{name: getattr(self, name)[rows] for name in _COLUMNS})
+
+    def with_last(self, step: int, time: int, value: float) -> "Curve":
+        """The same with one point more, which stands for itself."""
+        last = {"steps": step, "times": time, "values": value, "min": value, "max": value, "bad": 0}
+        return Curve(**{name: np.append(getattr(self, name), last[name]) for name in _COLUMNS})
+
+
+_COLUMNS = [column.name for column in fields(Curve)]
 
 
 def first_where(matches: npt.NDArray[np.bool_], groups: Ints) -> Ints:
@@ -107,10 +108,8 @@ def merge_at(buckets: Buckets, starts: Ints) -> Buckets:
     out["vmax"] = np.maximum.reduceat(buckets["vmax"], starts)
     at_min = first_where(buckets["vmin"] == out["vmin"][groups], groups)
     at_max = first_where(buckets["vmax"] == out["vmax"][groups], groups)
-    for name in ("smin", "tmin"):
-        out[name] = buckets[name][at_min]
-    for name in ("smax", "tmax"):
-        out[name] = buckets[name][at_max]
+    out["smin"], out["tmin"] = buckets["smin"][at_min], buckets["tmin"][at_min]
+    out["smax"], out["tmax"] = buckets["smax"][at_max], buckets["tmax"][at_max]
     out["n"] = np.add.reduceat(buckets["n"], starts)
     out["bad"] = np.add.reduceat(buckets["bad"], starts)
     return out
@@ -149,8 +148,8 @@ def curves_of(buckets: Buckets, owners: Ints) -> tuple[Curve, Ints]:
         steps=np.where(second, buckets["smax"][rows], buckets["smin"][rows]),
         times=np.where(second, buckets["tmax"][rows], buckets["tmin"][rows]),
         values=np.where(second, high[rows], low[rows]),
-        low=low[rows],
-        high=high[rows],
+        min=low[rows],
+        max=high[rows],
         bad=np.where(second, 0, buckets["bad"][rows]).astype(np.int64),
     )
     owned = owners[rows]
@@ -199,13 +198,9 @@ def _with_bands(curve: Curve, rows: Ints) -> Curve:
     """A kept point stands for all up to the next one: its band and its count of bad points cover them."""
     starts = rows.copy()
     starts[0] = 0
-    low = np.fmin.reduceat(curve.low, starts)
-    high = np.fmax.reduceat(curve.high, starts)
-    return Curve(
-        steps=curve.steps[rows],
-        times=curve.times[rows],
-        values=curve.values[rows],
-        low=low,
-        high=high,
+    return replace(
+        curve.take(rows),
+        min=np.fmin.reduceat(curve.min, starts),
+        max=np.fmax.reduceat(curve.max, starts),
         bad=np.add.reduceat(curve.bad, starts),
     )

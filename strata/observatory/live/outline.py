@@ -29,11 +29,11 @@ def outline_of(numbers: list[int], series: SeriesTable, tally: Tally) -> Outline
         rank=[key.rank for key in keys],
         device=[key.device for key in keys],
         unit=unit,
-        total_points=newest.totals,
-        nan_count=newest.nans,
-        step=newest.steps,
-        time=newest.times,
-        value=newest.values,
+        total_points=newest["total"].copy(),  # the encoder takes no column with gaps between its values
+        nan_count=newest["bad"].copy(),
+        step=newest["step"].copy(),
+        time=newest["time"].copy(),
+        value=newest["value"].copy(),
     )
 
 

@@ -17,6 +17,7 @@ from strata.observatory.live.runs import RunBook
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.live.tally import SeriesStats
 from strata.observatory.records.encoding import encode, encoded
+from strata.observatory.records.fill import fill
 from strata.observatory.stream.ring import Filter
 
 __all__ = ["SnapshotBuilder"]
@@ -146,26 +147,8 @@ class SnapshotBuilder:
         return [self._encoded[number].body for number in numbers]
 
     def _encode(self, number: int, curve: Curve, stats: SeriesStats) -> bytes:
-        key = self._series.key(number)
-        return encode(
-            SnapshotSeries(
-                id=number,
-                run_id=key.run_id,
-                metric=key.metric,
-                host=key.host,
-                rank=key.rank,
-                device=key.device,
-                unit=self._series.unit(number),
-                steps=curve.steps,
-                times=curve.times,
-                values=curve.values,
-                min=curve.low,
-                max=curve.high,
-                bad=curve.bad,
-                total_points=stats.total_points,
-                nan_count=stats.nan_count,
-            )
-        )
+        key, unit = self._series.key(number), self._series.unit(number)
+        return encode(fill(SnapshotSeries, key, curve, stats, id=number, unit=unit))
 
 
 def _clamp(points: float) -> int:

@@ -18,6 +18,7 @@ from strata.observatory.live.runs import RunBook
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.live.snapshot import SnapshotBuilder
 from strata.observatory.records.encoding import encode
+from strata.observatory.records.fill import fill
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.observatory.stream.ring import RunPart
 
@@ -183,17 +184,8 @@ class LiveView:
         return RunPart(encode(heads)[1:-1], encode(spans.items(chosen))[1:-1])
 
     def _head(self, number: int, total_points: int) -> NewSeries:
-        key = self.series.key(number)
-        return NewSeries(
-            id=number,
-            run_id=key.run_id,
-            metric=key.metric,
-            host=key.host,
-            rank=key.rank,
-            device=key.device,
-            unit=self.series.unit(number),
-            total_points=total_points,
-        )
+        key, unit = self.series.key(number), self.series.unit(number)
+        return fill(NewSeries, key, id=number, unit=unit, total_points=total_points)
 
 
 class _Spans:

@@ -84,7 +84,7 @@ FROM {{db}}.metric_points WHERE {clause} ORDER BY event_time, step LIMIT {limit:
 # What somebody else wrote about checkpoints of a run: the value is theirs, and so are the tags.
 CHECKPOINT_ROWS = f"""
 SELECT metric, host, rank, device, {_STEP} AS step, value, toString(unit) AS unit, tags_json,
-       toUnixTimestamp64Milli(event_time) AS ms
+       toUnixTimestamp64Milli(event_time) AS event_time_ms
 FROM {{db}}.metric_points WHERE run_id = {{run:String}} AND startsWith(metric, 'checkpoint')
 ORDER BY event_time DESC, step DESC, metric LIMIT 1000
 """  # noqa: S608 - constants only

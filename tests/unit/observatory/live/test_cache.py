@@ -58,7 +58,7 @@ def test_chunks_of_any_size_keep_extremes_counts_and_bound(data: st.DataObject, 
         if np.isfinite(values).any():
             assert np.nanmin(curve.values) == np.nanmin(values)
             assert np.nanmax(curve.values) == np.nanmax(values)
-            assert np.nanmin(curve.low) == np.nanmin(values)
+            assert np.nanmin(curve.min) == np.nanmin(values)
         for points in (50, 333):
             thinner = cache.curve(number, points)
             assert len(thinner) <= points
