@@ -24,6 +24,7 @@ from strata.observatory.alerts.watcher import Sentinel
 from strata.observatory.alerts.webhook import Webhook
 from strata.observatory.answers.status import SpoolDamage, Status
 from strata.observatory.answers.stream import LogNews
+from strata.observatory.background.batches import BatchQueue
 from strata.observatory.background.part import FATAL
 from strata.observatory.background.priority import run_in_background
 from strata.observatory.background.setaside import SetAside
@@ -110,13 +111,14 @@ class Observatory:
         )
         self._poller = Poller(self._store, self._writer, self._history, self._live, polling)
         self._sentinel = Sentinel(self._live, self._published, self._alerts, clock, settings.data_dir)
-        self._archive = CheckpointArchive(self._published, self._intake.accept, self._store)
+        self._queue = BatchQueue(self._intake.accept, self._aside)
+        self._archive = CheckpointArchive(self._published, self._queue, self._store)
         self._pins = PinBook(self._published, clock)
-        self._timelines = Timelines(self._published, self._store, self._intake.accept, clock, runs.of_task)
+        self._timelines = Timelines(self._published, self._store, self._queue, clock, runs.of_task)
         self._samples = SampleBook()
         self._files = FileReaders()
         runs.task_of = self._published.task_state
-        self._ends = RunEnds(self._live, self._intake.accept, clock, self._aside)
+        self._ends = RunEnds(self._live, self._queue, clock, self._aside)
         steps = {"points": self._live.tick, "log lines": self._publish_logs, "cluster": self._published.publish}
         self._ticker = Ticker({**steps, "stream": self._broadcaster.flush}, self._aside)
 
@@ -145,7 +147,7 @@ class Observatory:
             self._writer,
             self._intake,
             self._alerts,
-            self._archive,
+            self._queue,
             self._pins,
             self._timelines,
             self._ends,

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from strata.clock import Clock
-from strata.errors import StoreUnavailable, StrataError
+from strata.errors import StrataError
 from strata.observatory.answers.alerts import Alert
 from strata.observatory.answers.stream import AlertNews
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.part import Part
 from strata.observatory.records.fill import fill
 from strata.observatory.records.finding import Finding
-from strata.observatory.store.base import Store
+from strata.observatory.store.base import Store, own_rows
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.telemetry_pb2 import Batch
 
@@ -36,7 +36,7 @@ Accept = Callable[[Batch], Awaitable[Any]]
 Notify = Callable[[Alert], Awaitable[None]]
 
 
-class AlertBook:
+class AlertBook(Part):
     """The same kind about the same subject is one alert, for as long as it is found again within five minutes."""
 
     def __init__(self, stream: Broadcaster, clock: Clock, accept: Accept, notify: Notify | None = None) -> None:
@@ -47,13 +47,6 @@ class AlertBook:
         self._alerts: deque[Alert] = deque(maxlen=_KEEP)
         self._last: dict[tuple[str, str], float] = {}
         self._waiting: asyncio.Queue[Alert] = asyncio.Queue(_MAX_WAITING)
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = spawn(self._run(), "alerts")
-
-    async def stop(self) -> None:
-        await cancel(self._task)
 
     def newest(self) -> list[Alert]:
         return list(self._alerts)
@@ -61,14 +54,7 @@ class AlertBook:
     async def load(self, store: Store) -> None:
         """What was found before this start."""
         known = {alert.id for alert in self._alerts}
-        try:
-            rows = (await store.query(_NEWEST)).to_pylist()
-        except StoreUnavailable:
-            raise
-        except StrataError as error:  # a server on which we may not have tables of our own
-            _log.info("no earlier alerts: %s", error.message)
-            return
-        for row in rows:
+        for row in await own_rows(store, _NEWEST):
             if row["id"] not in known and len(self._alerts) < _KEEP:
                 self._alerts.append(fill(Alert, **row))
 

@@ -11,7 +11,7 @@ from strata.cluster.events import Event
 from strata.observatory.alerts.book import AlertBook
 from strata.observatory.alerts.cluster_rules import ClusterDetector, find_stalled, from_event
 from strata.observatory.alerts.point_rules import PointDetector
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.part import Part
 from strata.observatory.cluster import views
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.live.view import LiveView, NewPoints
@@ -24,7 +24,7 @@ _LOW_PERCENT = 95.0
 _HISTORY_MS = 3_600_000
 
 
-class Sentinel:
+class Sentinel(Part):
     """Owns no state of its own beside the detectors'."""
 
     def __init__(
@@ -37,15 +37,8 @@ class Sentinel:
         self._data_dir = data_dir
         self._points = PointDetector(live.series)
         self._cluster = ClusterDetector()
-        self._task: asyncio.Task[None] | None = None
         live.observers.append(self._on_points)
         published.listeners.append(self._on_event)
-
-    async def start(self) -> None:
-        self._task = spawn(self._run(), "sentinel")
-
-    async def stop(self) -> None:
-        await cancel(self._task)
 
     def check(self) -> list[Finding]:
         """What time alone brings to light."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-__all__ = ["FATAL", "cancel", "spawn"]
+__all__ = ["FATAL", "Part", "cancel", "spawn"]
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +32,21 @@ async def cancel(task: asyncio.Task[None] | None) -> None:
             _log.warning("%s goes on though it was cancelled, and is cancelled again", task.get_name())
         task.cancel()
         await asyncio.wait([task], timeout=_AGAIN_S)
+
+
+class Part:
+    """One task from `start` to `stop`, named like its class; a subclass says in `_run` what it does."""
+
+    _task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = spawn(self._run(), type(self).__name__)
+
+    async def stop(self) -> None:
+        await cancel(self._task)
+
+    async def _run(self) -> None:
+        raise NotImplementedError
 
 
 def _report(task: asyncio.Task[None]) -> None:

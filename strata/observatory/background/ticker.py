@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.part import Part
 from strata.observatory.background.setaside import SetAside
 
 __all__ = ["TICK_S", "Ticker"]
@@ -11,20 +11,13 @@ __all__ = ["TICK_S", "Ticker"]
 TICK_S = 0.25
 
 
-class Ticker:
+class Ticker(Part):
     """Calls its steps, by name, in order on each tick. A step that fails does not stop the others."""
 
     def __init__(self, steps: dict[str, Callable[[], object]], aside: SetAside, interval_s: float = TICK_S) -> None:
         self._steps = steps
         self._aside = aside
         self._interval_s = interval_s
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = spawn(self._run(), "ticker")
-
-    async def stop(self) -> None:
-        await cancel(self._task)
 
     async def _run(self) -> None:
         clock = asyncio.get_running_loop().time

@@ -1,15 +1,12 @@
 """Keeps checkpoints in the store beside the metrics, so that a run's history outlives the coordinator's memory."""
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 from strata.cluster.checkpoints import committed_checkpoint
 from strata.cluster.events import CheckpointCommitted, CheckpointRemoved, Event
 from strata.observatory.answers.checkpoints import Checkpoint
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.batches import BatchQueue
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.records.fill import fill
 from strata.observatory.store.base import Store
@@ -18,8 +15,6 @@ from strata.types.checkpoints import CheckpointStatus, throughput_of
 
 __all__ = ["CheckpointArchive"]
 
-_log = logging.getLogger(__name__)
-_MAX_WAITING = 1_000
 _OF_RUN = """
 SELECT id, step, epoch, path, size_bytes AS size, toUnixTimestamp64Milli(event_time) AS created_at_ms, worker_id,
        status, run_id AS task_id, duration_s, reason
@@ -30,19 +25,11 @@ FROM {db}.checkpoints FINAL WHERE run_id = {run:String} ORDER BY step DESC, crea
 class CheckpointArchive:
     """Listens to the cluster's events; a batch id of cluster and sequence makes a replay harmless."""
 
-    def __init__(self, published: PublishedCluster, accept: Callable[[Batch], Awaitable[Any]], store: Store) -> None:
+    def __init__(self, published: PublishedCluster, queue: BatchQueue, store: Store) -> None:
         self._published = published
-        self._accept = accept
+        self._queue = queue
         self._store = store
-        self._waiting: asyncio.Queue[Batch] = asyncio.Queue(_MAX_WAITING)
-        self._task: asyncio.Task[None] | None = None
         published.listeners.append(self._on_event)
-
-    async def start(self) -> None:
-        self._task = spawn(self._run(), "checkpoint-archive")
-
-    async def stop(self) -> None:
-        await cancel(self._task)
 
     async def of_run(self, run_id: str) -> list[Checkpoint]:
         """Newest step first, in the shape of GET /api/checkpoints."""
@@ -77,19 +64,7 @@ class CheckpointArchive:
             if record.duration_s:
                 row.duration_s = record.duration_s
         if batch.checkpoints:
-            self._put(batch)
-
-    def _put(self, batch: Batch) -> None:
-        try:
-            self._waiting.put_nowait(batch)
-        except asyncio.QueueFull:
-            _log.warning("checkpoint %s is not kept in the metric store: too many wait", batch.checkpoints[0].id)
-
-    async def _run(self) -> None:
-        while True:
-            batch = await self._waiting.get()
-            with self._published.aside.guard("checkpoint history", batch.checkpoints[0].id):
-                await self._accept(batch)
+            self._queue.put(batch)
 
 
 def _shown(row: dict[str, Any]) -> Checkpoint:

@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 
 from strata.errors import CoordinatorUnavailable
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.part import Part
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.vitals import to_figures, to_vitals
 from strata.protocol.generated import control_pb2 as ct
@@ -25,20 +25,13 @@ _MAX_MESSAGE = 256 << 20
 _SILENCE_S = 10.0
 
 
-class CoordinatorFeed:
+class CoordinatorFeed(Part):
     """One task; while the coordinator is away it tries again about every two seconds, for ever."""
 
     def __init__(self, address: str, token: str | None, published: PublishedCluster) -> None:
         self._address = address
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._published = published
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = spawn(self._run(), "coordinator-feed")
-
-    async def stop(self) -> None:
-        await cancel(self._task)
 
     async def _run(self) -> None:
         failures = 0

@@ -10,7 +10,7 @@ from strata.checkpoint.catalog import Catalog
 from strata.checkpoint.layout import parse_step
 from strata.clock import Clock
 from strata.errors import CheckpointNotFound, Conflict
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.part import Part
 from strata.observatory.cluster.followed import root_of
 from strata.observatory.cluster.published import PublishedCluster
 from strata.storage.uri import open_store
@@ -23,7 +23,7 @@ _AGAIN_S = 30.0
 _MAX_ROOTS = 50
 
 
-class PinBook:
+class PinBook(Part):
     """One task that reads the pins of the newest stores, a new one at once and each again every 30 s: the command line
     and training scripts pin, too. Stores are slow and may hang, so none is ever touched on the loop."""
 
@@ -32,13 +32,6 @@ class PinBook:
         self._clock = clock
         self._catalogs: OrderedDict[str, Catalog] = OrderedDict()
         self._read_at: dict[str, float] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = spawn(self._run(), "pins")
-
-    async def stop(self) -> None:
-        await cancel(self._task)
 
     async def set(self, checkpoint_id: str, *, pinned: bool) -> None:
         """Durable on return. Only what is complete can be pinned."""

@@ -4,33 +4,30 @@ do, looked at once a second. It only watches; nothing here changes a task.
 
 import asyncio
 import json
-import logging
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Callable, Set
 from dataclasses import replace
-from typing import Any
 
 from strata.clock import Clock
 from strata.cluster.events import Event, TaskChanged
-from strata.errors import StoreUnavailable, StrataError
+from strata.errors import StoreUnavailable
 from strata.observatory.answers.timeline import TaskCourse
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.batches import BatchQueue
+from strata.observatory.background.part import Part
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.timeline import Attempt, Facts, Timeline, activity, timeline_view
-from strata.observatory.store.base import Store
+from strata.observatory.store.base import Store, own_rows
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.tasks import TaskStatus
 
 __all__ = ["ATTEMPT_KIND", "Timelines"]
 
-_log = logging.getLogger(__name__)
 ATTEMPT_KIND = "attempt_"
 # What ranks were seen doing, in seconds; the newest of a task holds all of it.
 _WATCHED_KIND = "attempt_watched"
 _EVERY_S = 1.0
 _SAVE_EVERY = 10
-_MAX_WAITING = 1_000
 _MAX_TASKS = 1_000
 # By then the last points of an attempt are in the store.
 _SETTLED_S = 10.0
@@ -51,51 +48,33 @@ FROM {db}.metric_points WHERE run_id IN {runs:Array(String)} AND NOT startsWith(
 AND event_time >= fromUnixTimestamp64Milli({from_ms:Int64}) AND event_time < fromUnixTimestamp64Milli({to_ms:Int64})
 """
 
-Accept = Callable[[Batch], Awaitable[Any]]
 RunsOf = Callable[[str], list[str]]
 
 
-class Timelines:
-    """`accept` makes an attempt's event durable; `runs_of` names the runs of a task."""
+class Timelines(Part):
+    """Looks at the ranks once a second. `runs_of` names the runs of a task."""
 
     def __init__(
-        self, published: PublishedCluster, store: Store, accept: Accept, clock: Clock, runs_of: RunsOf
+        self, published: PublishedCluster, store: Store, queue: BatchQueue, clock: Clock, runs_of: RunsOf
     ) -> None:
         self._published = published
         self._store = store
-        self._accept = accept
+        self._queue = queue
         self._clock = clock
         self._runs_of = runs_of
         self._timelines: dict[str, Timeline] = {}
         self._facts: dict[tuple[str, int], Facts] = {}
         self._unsaved: set[str] = set()
-        self._waiting: asyncio.Queue[Batch] = asyncio.Queue(_MAX_WAITING)
-        self._tasks: list[asyncio.Task[None]] = []
         published.listeners.append(self._on_event)
-
-    async def start(self) -> None:
-        self._tasks = [spawn(self._keep(), "timeline-archive"), spawn(self._watch(), "timeline-watch")]
-
-    async def stop(self) -> None:
-        for task in self._tasks:
-            await cancel(task)
 
     async def load(self, store: Store) -> None:
         """Attempts before this start, oldest first, and what was seen of them."""
-        try:
-            rows = (await store.query(_PAST)).to_pylist()
-            watched = (await store.query(_WATCHED)).to_pylist()
-        except StoreUnavailable:
-            raise
-        except StrataError as error:  # a server on which we may not have tables of our own
-            _log.debug("no earlier attempts: %s", error.message)
-            return
-        for row in reversed(rows):
+        for row in reversed(await own_rows(store, _PAST)):
             with self._published.aside.guard("task attempts", f"attempt {row['attempt']} of task {row['task_id']}"):
                 step = -1 if row["step"] is None else row["step"]
                 status = row["kind"].removeprefix(ATTEMPT_KIND)
                 self._of(row["task_id"]).change(status, row["attempt"], row["message"], row["ms"] / 1000, step)
-        for row in watched:
+        for row in await own_rows(store, _WATCHED):
             with self._published.aside.guard("task attempts", f"what was seen of task {row['task_id']}"):
                 seen = json.loads(row["message"])
                 self._of(row["task_id"]).restore(seen["samples"], seen["watched_s"])
@@ -134,13 +113,7 @@ class Timelines:
         )
         if event.step >= 0:
             row.step = event.step
-        self._queue(batch)
-
-    def _queue(self, batch: Batch) -> None:
-        try:
-            self._waiting.put_nowait(batch)
-        except asyncio.QueueFull:
-            _log.warning("a record of task %s is not kept: too many wait", batch.events[0].task_id)
+        self._queue.put(batch)
 
     def _save_watched(self, task_ids: Set[str]) -> None:
         """All that was seen of these tasks, so that a restart of this process does not make it unmeasured."""
@@ -155,16 +128,10 @@ class Timelines:
                 message=json.dumps({"samples": timeline.samples, "watched_s": timeline.watched_s}),
                 task_id=task_id,
             )
-            self._queue(batch)
+            self._queue.put(batch)
         self._unsaved -= task_ids
 
-    async def _keep(self) -> None:
-        while True:
-            batch = await self._waiting.get()
-            with self._published.aside.guard("task attempts", batch.batch_id):
-                await self._accept(batch)
-
-    async def _watch(self) -> None:
+    async def _run(self) -> None:
         looks = 0
         while True:
             await asyncio.sleep(_EVERY_S)

@@ -15,7 +15,7 @@ from strata.clock import Clock
 from strata.errors import Conflict, InvalidArgument, NotFound, Refused, StoreUnavailable, StrataError
 from strata.observatory.answers.runs import RunInfo
 from strata.observatory.live.view import LiveView
-from strata.observatory.store.base import Store
+from strata.observatory.store.base import Store, own_rows
 from strata.observatory.store.sql import RUN_EDITS
 from strata.observatory.store.writer import StoreWriter
 
@@ -75,14 +75,7 @@ class RunEditor:
 
     async def load(self) -> None:
         """What was changed before this start, or by another observatory."""
-        try:
-            rows = (await self._store.query(RUN_EDITS)).to_pylist()
-        except StoreUnavailable:
-            raise
-        except StrataError as error:  # a server on which we may not have tables of our own
-            _log.debug("no edits of runs: %s", error.message)
-            return
-        for row in rows:
+        for row in await own_rows(self._store, RUN_EDITS):
             self._edits.setdefault(row["run_id"], {})[row["field"]] = row["value"]
         gone = [run_id for run_id, fields in self._edits.items() if "deleted" in fields]
         news = [run_id for run_id in gone if run_id not in self._live.runs.deleted]

@@ -13,13 +13,13 @@ import numpy as np
 
 from strata.clock import Clock
 from strata.errors import StoreUnavailable, StrataError
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.part import Part
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.history.edits import RunEditor
 from strata.observatory.history.foreign_rows import OVERLAP_MS, Recent, Row, comparable, pick_new
 from strata.observatory.history.loader import History
 from strata.observatory.live.view import LiveView, NewPoints
-from strata.observatory.store.base import Store
+from strata.observatory.store.base import Store, own_rows
 from strata.observatory.store.sql import RUN_DETAILS, RUNS, SERIES, raw_points
 from strata.observatory.store.writer import StoreWriter
 from strata.types.metrics import MAX_STEP, SeriesKey
@@ -46,7 +46,7 @@ class PollerConfig:
     aside: SetAside
 
 
-class Poller:
+class Poller(Part):
     """One task. Every read happens while our own writer is quiet, so counts can be compared exactly."""
 
     def __init__(
@@ -58,14 +58,7 @@ class Poller:
         self._live = live
         self._config = config
         self._recent: dict[int, Recent] = {}
-        self._task: asyncio.Task[None] | None = None
         self.ready = asyncio.Event()
-
-    async def start(self) -> None:
-        self._task = spawn(self._run(), "poller")
-
-    async def stop(self) -> None:
-        await cancel(self._task)
 
     async def _run(self) -> None:
         clock = self._config.clock
@@ -112,7 +105,7 @@ class Poller:
         await self._config.edits.load()
         rows = (await self._store.query(RUNS)).to_pylist()
         await self._config.edits.sweep({row["run_id"] for row in rows})
-        told = await self._run_details()
+        told = await own_rows(self._store, RUN_DETAILS)
         # From here on without a pause: nobody may see a run's points without what it said of its end.
         self._live.runs.from_store(rows)
         for row in told:
@@ -121,16 +114,6 @@ class Poller:
             self._live.runs.state(row["run_id"], row["status"], row["reason"], row["said_ms"])
         self._config.edits.apply()
         self._live.publish_runs()
-
-    async def _run_details(self) -> list[dict[str, Any]]:
-        try:
-            rows: list[dict[str, Any]] = (await self._store.query(RUN_DETAILS)).to_pylist()
-            return rows
-        except StoreUnavailable:
-            raise
-        except StrataError as error:  # somebody else's server without our tables: runs have no names then
-            _log.debug("no run details: %s", error.message)
-            return []
 
     async def poll(self) -> int:
         """Shows what is new from others; returns how many rows that was."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from strata.clock import Clock
 from strata.errors import StrataError, Unavailable
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.part import Part
 from strata.observatory.batch.columns import Columns, normalise, to_columns
 from strata.observatory.batch.door import check_extras
 from strata.observatory.batch.strip import strip_runs
@@ -55,7 +55,7 @@ class _Waiting:
     done: "asyncio.Future[None]" = field(repr=False)
 
 
-class Intake:
+class Intake(Part):
     """`sink(columns, end_offset)` gets every accepted batch, once, in the order of the spool. What it holds of runs in
     `deleted` is taken out first: a batch is of many runs, and the others' points must not wait for a refusal."""
 
@@ -67,15 +67,11 @@ class Intake:
         self._waiting: list[_Waiting] = []
         self._in_flight: dict[bytes, asyncio.Future[None]] = {}
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
         self.counts = IntakeCounts()
         self._is_failing = False
 
-    async def start(self) -> None:
-        self._task = spawn(self._run(), "intake")
-
     async def stop(self) -> None:
-        await cancel(self._task)
+        await super().stop()
         for item in self._waiting:
             if not item.done.done():
                 item.done.set_exception(Unavailable("the observatory is stopping"))

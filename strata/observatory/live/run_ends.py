@@ -3,12 +3,11 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 from strata.clock import Clock
 from strata.observatory.answers.runs import RunInfo
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.batches import BatchQueue
+from strata.observatory.background.part import Part
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.live.view import LiveView
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -18,42 +17,31 @@ __all__ = ["RunEnds"]
 _LOOK_S = 2.0
 
 
-class RunEnds:
+class RunEnds(Part):
     """One task that looks at all runs."""
 
-    def __init__(
-        self, live: LiveView, accept: Callable[[Batch], Awaitable[Any]], clock: Clock, aside: SetAside
-    ) -> None:
+    def __init__(self, live: LiveView, queue: BatchQueue, clock: Clock, aside: SetAside) -> None:
         self._live = live
-        self._aside = aside
-        self._accept = accept
+        self._queue = queue
         self._clock = clock
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = spawn(self._run(), "run-ends")
-
-    async def stop(self) -> None:
-        await cancel(self._task)
+        self._aside = aside
 
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_S)
             if self._live.is_whole:  # before, what the runs said of themselves is not read yet
                 with self._aside.guard("run states", "the look at all runs"):
-                    await self._look()
+                    self._look()
 
-    async def _look(self) -> None:
+    def _look(self) -> None:
         changed = self._live.runs.look()
         if not changed:
             return
         self._live.publish_runs()
         for run_id in changed:
             info = self._live.runs.info(run_id)
-            if info is None or info.is_active or info.status in (None, info.state):
-                continue
-            with self._aside.guard("run states", f"the end of run {run_id}"):
-                await self._accept(self._row(info))
+            if info is not None and not info.is_active and info.status not in (None, info.state):
+                self._queue.put(self._row(info))
 
     def _row(self, info: RunInfo) -> Batch:
         batch = Batch(batch_id=f"run-end-{uuid.uuid4().hex}")

@@ -1,11 +1,16 @@
 """What the observatory asks of a store."""
 
+import logging
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
-__all__ = ["Store"]
+from strata.errors import StoreUnavailable, StrataError
+
+__all__ = ["Store", "own_rows"]
+
+_log = logging.getLogger(__name__)
 
 
 class Store(Protocol):
@@ -26,3 +31,14 @@ class Store(Protocol):
 
     @property
     def ready(self) -> bool: ...
+
+
+async def own_rows(store: Store, sql: str) -> list[dict[str, Any]]:
+    """The rows that `sql` selects from tables of ours; none on somebody else's server, where we may not have them."""
+    try:
+        return cast("list[dict[str, Any]]", (await store.query(sql)).to_pylist())
+    except StoreUnavailable:
+        raise
+    except StrataError as error:
+        _log.debug("a table of ours cannot be read: %s", error.message)
+        return []

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.errors import StoreUnavailable, StrataError
-from strata.observatory.background.part import cancel, spawn
+from strata.observatory.background.part import Part
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.batch.columns import Columns, decode
 from strata.observatory.live.series import SeriesTable
@@ -55,7 +55,7 @@ class _Group:
     tables: dict[str, pa.Table]
 
 
-class StoreWriter:
+class StoreWriter(Part):
     """One task that moves records. `quiet` holds it between groups, so that a reader can count rows exactly."""
 
     def __init__(self, spool: Spool, store: Store, series: SeriesTable, aside: SetAside) -> None:
@@ -68,7 +68,6 @@ class StoreWriter:
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
         self._moved = asyncio.Condition()
-        self._task: asyncio.Task[None] | None = None
         self._offered: deque[_Offered] = deque()
         self._offered_bytes = 0
         self._offered_end: int | None = None
@@ -78,14 +77,14 @@ class StoreWriter:
 
     async def start(self) -> None:
         self.boot_end = self._spool.end  # what an earlier process accepted and this one never showed
-        self._task = spawn(self._run(), "store-writer")
+        await super().start()
 
     async def stop(self) -> None:
         """Stops between two groups; the rest stays in the spool for the next start."""
         with contextlib.suppress(TimeoutError):  # a store that hangs must not keep us; the group is repeated then
             async with asyncio.timeout(_STOP_S):
                 await self._lock.acquire()
-        await cancel(self._task)
+        await super().stop()
 
     def offer(self, columns: Columns, end: int) -> None:
         """A batch that was just appended, decoded already: saves reading it back, as long as the store keeps up.

@@ -7,6 +7,7 @@ from strata.clock import ManualClock
 from strata.cluster.checkpoints import KEEP_REMOVED
 from strata.cluster.events import CheckpointCommitted, CheckpointRemoved, Event, encode_event
 from strata.observatory.answers.status import Status
+from strata.observatory.background.batches import BatchQueue
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster.checkpoint_archive import CheckpointArchive
 from strata.observatory.cluster.published import PublishedCluster
@@ -35,16 +36,17 @@ async def test_the_removal_of_one_that_is_forgotten_at_once_is_kept() -> None:
 
     aside = SetAside(clock, lambda _: None)
     published = PublishedCluster(Broadcaster(lambda _: b"{}", clock), clock, lambda: partly(Status), aside)
-    archive = CheckpointArchive(published, accept, cast("Any", None))
+    queue = BatchQueue(accept, aside)
+    CheckpointArchive(published, queue, cast("Any", None))
     others = [event for step in range(1, KEEP_REMOVED + 1) for event in (saved(step), removed(step))]
     events: list[Event] = [saved(0), *others, saved(999), removed(0)]
-    await archive.start()
+    await queue.start()
     for seq, event in enumerate(events, 1):
         published.apply(seq, type(event).__name__, encode_event(event))
     async with asyncio.timeout(30):
         while len(kept) < len(events):  # noqa: ASYNC110 - kept by a task of its own
             await asyncio.sleep(0)
-    await archive.stop()
+    await queue.stop()
     assert "c0" not in published.followed.records.checkpoints.records
     last = kept[-1]
     assert (last.id, last.status, last.reason) == ("c0", "removed", "newer ones exist")

@@ -13,6 +13,7 @@ from strata.cluster.members import Worker
 from strata.cluster.tasks import Task
 from strata.errors import StoreUnavailable
 from strata.observatory.answers.status import Status
+from strata.observatory.background.batches import BatchQueue
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.timelines import Timelines
@@ -76,7 +77,8 @@ class World:
             Broadcaster(lambda _: b"", self.clock), self.clock, lambda: partly(Status), aside
         )
         self.store = store
-        self.timelines = Timelines(self.published, store, store.accept, self.clock, lambda task_id: [task_id])
+        self.queue = BatchQueue(store.accept, aside)
+        self.timelines = Timelines(self.published, store, self.queue, self.clock, lambda task_id: [task_id])
         self.seq = 0
 
     def change(self, status: str, attempt: int, at: float, step: int = -1, reason: str = "") -> None:
@@ -97,7 +99,7 @@ class World:
 async def test_attempts_are_kept_and_found_again() -> None:
     store = EventStore()
     world = World(store)
-    await world.timelines.start()
+    await world.queue.start()
     world.change("queued", 0, 90.0)
     world.change("running", 1, 100.0, reason="attempt 1")
     world.change("recovering", 1, 160.0, reason="rank 2 was killed by signal 9")
@@ -105,7 +107,7 @@ async def test_attempts_are_kept_and_found_again() -> None:
     async with asyncio.timeout(60):
         while len(store.events) < 3:  # noqa: ASYNC110 - kept by a task of its own
             await asyncio.sleep(0)
-    await world.timelines.stop()
+    await world.queue.stop()
     seen = await world.timelines.view("t1")
 
     later = World(store)
@@ -178,7 +180,7 @@ async def test_ranks_are_looked_at_only_while_they_work() -> None:
 async def test_what_ranks_were_seen_doing_outlives_a_restart() -> None:
     store = EventStore()
     world = World(store)
-    await world.timelines.start()
+    await world.queue.start()
     world.change("running", 1, 100.0)
     world.status(TaskStatus.RUNNING)
     world.rank("w0", current_step=5, section="")
@@ -188,7 +190,7 @@ async def test_what_ranks_were_seen_doing_outlives_a_restart() -> None:
     async with asyncio.timeout(60):
         while len(store.events) < 3:  # noqa: ASYNC110 - kept by a task of its own
             await asyncio.sleep(0)
-    await world.timelines.stop()
+    await world.queue.stop()
     store.points = {"first_ms": 103_000, "top_step": 31, "n": 40, "back_ms": 0, "before": 0}
 
     later = World(store)
