@@ -132,7 +132,7 @@ export interface ClusterState {
   coordinator?: Status;
 }
 
-/** The spec's CreateTaskRequest; the optional part is ours. */
+/** A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. */
 export interface CreateTask {
   name: string;
   type?: string;
@@ -487,7 +487,7 @@ export interface SetAsidePart {
   items: SetAsideItem[];
 }
 
-/** A shard and who reads it. Its own worker reads most of it; in queue mode it took the shard last. `mode` says how the group reads: its loaders said so (lanes), a queue lent it, or it was dealt; null: nobody reads it. */
+/** A shard and who reads it. `worker_id` is the worker that reads most of it; in queue mode it took the shard last. `mode` says who decided: the group's loaders (lanes), a queue, or the coordinator (dealt); null: nobody reads it. */
 export interface Shard {
   shard_id: number;
   worker_id: string | null;
@@ -718,6 +718,7 @@ export interface Answers {
   "GET /dashboard": Dashboard;
   "POST /checkpoints/{checkpoint_id}/pin": Pinned;
   "POST /checkpoints/{checkpoint_id}/unpin": Pinned;
+  "GET /checkpoints/{run_id}": RunCheckpoints;
   "GET /tasks": Task[];
   "POST /tasks": TaskCreated;
   "GET /tasks/{task_id}": Task;
@@ -728,7 +729,6 @@ export interface Answers {
   "POST /datasets": DatasetRegistered;
   "GET /datasets/{dataset_id}/shards": Shard[];
   "GET /datasets/{dataset_id}/preview": Preview;
-  "GET /checkpoints/{run_id}": RunCheckpoints;
   "POST /session": Success;
   "DELETE /session": Success;
 }

@@ -24,13 +24,12 @@ def from_event(event: e.Event) -> list[Finding]:
     match event:
         case e.MembersLost() if not event.left:
             return [
-                Finding(
+                Finding.of_task(
+                    event.task_id,
                     kind="worker_lost",
                     severity="critical",
                     message=f"worker {worker_id} is lost: {reason}",
                     subject=f"{worker_id}/{event.generation}",
-                    run_id=event.task_id or None,
-                    task_id=event.task_id or None,
                     worker_id=worker_id,
                 )
                 for worker_id, reason in zip(event.worker_ids, event.reasons, strict=True)
@@ -39,61 +38,22 @@ def from_event(event: e.Event) -> list[Finding]:
             text = f"a checkpoint was given up: {event.reason}"
             return [Finding(kind="checkpoint_failed", severity="warning", message=text, subject=event.attempt)]
         case e.CheckpointVerified() if event.damage:
-            return [
-                Finding(
-                    kind="checkpoint_damaged",
-                    severity="critical",
-                    message=f"checkpoint {event.checkpoint_id} is damaged: {event.damage}",
-                    subject=event.checkpoint_id,
-                    run_id=event.task_id or None,
-                    task_id=event.task_id or None,
-                    step=event.step,
-                )
-            ]
+            text, about = f"checkpoint {event.checkpoint_id} is damaged: {event.damage}", event.checkpoint_id
+            told = {"kind": "checkpoint_damaged", "severity": "critical", "subject": about, "step": event.step}
         case e.BarrierBroke():
-            return [
-                Finding(
-                    kind="barrier_broken",
-                    severity="warning",
-                    message=f"barrier {event.barrier_id} broke: {event.reason}",
-                    subject=barrier_key(event.task_id, event.barrier_id, event.step, event.round),
-                    run_id=event.task_id or None,
-                    task_id=event.task_id or None,
-                    step=event.step,
-                )
-            ]
-        case e.TaskChanged():
-            return _from_task(event)
+            text = f"barrier {event.barrier_id} broke: {event.reason}"
+            about = barrier_key(event.task_id, event.barrier_id, event.step, event.round)
+            told = {"kind": "barrier_broken", "severity": "warning", "subject": about, "step": event.step}
+        case e.TaskChanged(status=TaskStatus.FAILED):
+            text = f"task {event.task_id} failed: {event.reason}"
+            told = {"kind": "task_failed", "severity": "critical", "subject": event.task_id}
+        case e.TaskChanged(status=TaskStatus.RUNNING) if event.stuck_rank is not None:
+            text, about = f"task {event.task_id} hangs: {event.reason}", f"{event.task_id}/{event.attempt}"
+            told = {"kind": "hang", "severity": "critical", "subject": about, "rank": event.stuck_rank}
+            told["step"] = event.stuck_step
         case _:
             return []
-
-
-def _from_task(event: e.TaskChanged) -> list[Finding]:
-    if event.status == TaskStatus.FAILED:
-        return [
-            Finding(
-                kind="task_failed",
-                severity="critical",
-                message=f"task {event.task_id} failed: {event.reason}",
-                subject=event.task_id,
-                run_id=event.task_id,
-                task_id=event.task_id,
-            )
-        ]
-    if event.status == TaskStatus.RUNNING and event.stuck_rank is not None:
-        return [
-            Finding(
-                kind="hang",
-                severity="critical",
-                message=f"task {event.task_id} hangs: {event.reason}",
-                subject=f"{event.task_id}/{event.attempt}",
-                run_id=event.task_id,
-                task_id=event.task_id,
-                rank=event.stuck_rank,
-                step=event.stuck_step,
-            )
-        ]
-    return []
+    return [Finding.of_task(event.task_id, message=text, **told)]
 
 
 class ClusterDetector:
@@ -107,20 +67,10 @@ class ClusterDetector:
         return [*self._late(workers), *self._stragglers(workers)]
 
     def _late(self, workers: list[Worker]) -> list[Finding]:
+        late = [worker for worker in workers if worker.member_state == "suspect"]
         return [
-            Finding(
-                kind="late_heartbeat",
-                severity="warning",
-                message=f"worker {worker.id} (rank {worker.rank}) has not been heard of lately",
-                subject=f"{worker.id}/{worker.incarnation}",
-                run_id=worker.current_task,
-                task_id=worker.current_task,
-                worker_id=worker.id,
-                rank=worker.rank,
-                step=worker.current_step,
-            )
-            for worker in workers
-            if worker.member_state == "suspect"
+            _about(one, "late_heartbeat", f"worker {one.id} (rank {one.rank}) has not been heard of lately")
+            for one in late
         ]
 
     def _stragglers(self, workers: list[Worker]) -> list[Finding]:
@@ -138,20 +88,20 @@ class ClusterDetector:
                     slow_now.add(worker.id)
                     self._slow[worker.id] = self._slow.get(worker.id, 0) + 1
                     if self._slow[worker.id] == _STRAGGLER_CHECKS:
-                        found.append(_straggler(worker, step_time / usual))
+                        times = f"{step_time / usual:.1f} times as long per step as the median"
+                        found.append(_about(worker, "straggler", f"rank {worker.rank} ({worker.id}) takes {times}"))
         for worker_id in [known for known in self._slow if known not in slow_now]:
             del self._slow[worker_id]
         return found
 
 
-def _straggler(worker: Worker, factor: float) -> Finding:
-    return Finding(
-        kind="straggler",
+def _about(worker: Worker, kind: str, message: str) -> Finding:
+    return Finding.of_task(
+        worker.current_task,
+        kind=kind,
         severity="warning",
-        message=f"rank {worker.rank} ({worker.id}) takes {factor:.1f} times as long per step as the median",
+        message=message,
         subject=f"{worker.id}/{worker.incarnation}",
-        run_id=worker.current_task,
-        task_id=worker.current_task,
         worker_id=worker.id,
         rank=worker.rank,
         step=worker.current_step,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from strata.observatory.answers.alerts import Severity
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.live.view import NewPoints
 from strata.observatory.records.finding import Finding
@@ -76,21 +77,18 @@ class PointDetector:
 
     def _check(self, number: int, step: int, value: float) -> Finding | None:
         key = self._series.key(number)
-        match self._kinds[number]:
-            case 2:
-                return self._check_loss(number, key, step, value)
-            case 3:
-                return self._check_throughput(number, key, step, value)
-            case _:
-                return _check_disk(key, step, value)
+        if self._kinds[number] == _DISK:
+            return _check_disk(key, step, value)
+        check = self._check_loss if self._kinds[number] == _LOSS else self._check_throughput
+        return check(number, key, step, value)
 
     def _check_loss(self, number: int, key: SeriesKey, step: int, value: float) -> Finding | None:
         track = self._tracks.setdefault(number, _Track())
         if not math.isfinite(value):
-            first, track.bad = not track.bad, True
-            return (
-                _about(key, step, "bad_loss", "critical", f"{key.metric} is {value} at step {step}") if first else None
-            )
+            if track.bad:
+                return None
+            track.bad = True
+            return _about(key, step, "bad_loss", "critical", f"{key.metric} is {value} at step {step}")
         track.bad = False
         track.add(value)
         if track.count < 2 * _WARM_UP or track.best <= 0:
@@ -123,18 +121,17 @@ class PointDetector:
 def _check_disk(key: SeriesKey, step: int, value: float) -> Finding | None:
     if not value >= _DISK_WARNING:
         return None
-    severity = "critical" if value >= _DISK_CRITICAL else "warning"
+    severity: Severity = "critical" if value >= _DISK_CRITICAL else "warning"
     where = f" on {key.host}" if key.host else ""
     found = _about(key, step, "disk_full", severity, f"{key.metric}{where} is at {value:.1f} %")
     return replace(found, subject=f"{key.host}/{key.metric}")  # one disk, however many runs and ranks see it
 
 
-def _about(key: SeriesKey, step: int, kind: str, severity: str, message: str) -> Finding:
-    assert severity in ("info", "warning", "critical"), severity
+def _about(key: SeriesKey, step: int, kind: str, severity: Severity, message: str) -> Finding:
     where = f" (run {key.run_id}, rank {key.rank})"
     return Finding(
         kind=kind,
-        severity=severity,  # type: ignore[arg-type]  # asserted above
+        severity=severity,
         message=message + where,
         subject="/".join(map(str, key)),
         run_id=key.run_id,

@@ -69,8 +69,8 @@ class ShardReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """A shard and who reads it. Its own worker reads most of it; in queue mode it took the shard last. `mode` says how
-    the group reads: its loaders said so (lanes), a queue lent it, or it was dealt; null: nobody reads it."""
+    """A shard and who reads it. `worker_id` is the worker that reads most of it; in queue mode it took the shard last.
+    `mode` says who decided: the group's loaders (lanes), a queue, or the coordinator (dealt); null: nobody reads it."""
 
     shard_id: int
     worker_id: str | None

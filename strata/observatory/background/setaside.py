@@ -34,7 +34,6 @@ class SetAside:
         self._clock = clock
         self._report = report
         self._parts: dict[str, _Part] = {}
-        self.version = 0
 
     @contextlib.contextmanager
     def guard(self, part: str, item: str) -> Iterator[None]:
@@ -59,7 +58,6 @@ class SetAside:
         if known is not None and known.reason == reason:
             return
         book.count += count - (known.count if known else 0)
-        self.version += 1
         _log.warning("%s sets %s aside: %s", part, item, reason)
         text = f"{part} sets {item} aside: {reason}"
         self._report([Finding(kind="set_aside", severity="warning", message=text, subject=f"{part}/{reason[:40]}")])
@@ -70,7 +68,6 @@ class SetAside:
         known = book.items.pop(_readable(item), None) if book else None
         if book is not None and known is not None:
             book.count -= known.count
-            self.version += 1
 
     def view(self) -> list[SetAsidePart]:
         """Per part: how many, and the newest few."""

@@ -2,10 +2,11 @@
 followed records show the change, and reports."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
 
 from strata.protocol import convert
 from strata.protocol.generated import control_pb2 as ct
@@ -19,7 +20,6 @@ from strata.types.tasks import TaskSpec
 __all__ = ["CoordinatorCommands"]
 
 _DEADLINE_S = 10.0
-Answer = TypeVar("Answer")
 
 
 class CoordinatorCommands:
@@ -38,55 +38,44 @@ class CoordinatorCommands:
 
     async def submit_task(self, spec: TaskSpec, request_id: str) -> str:
         """The new task's id; the same for every retry with one request id."""
-        call: Any = self._control().SubmitTask
-        ack: ct.TaskAck = await self._ask(call(convert.to_task_spec(spec, request_id), **self._options()))
-        await self._shown(ack.seq)
+        ack: ct.TaskAck = await self._command(ControlStub, "SubmitTask", convert.to_task_spec(spec, request_id))
         return ack.task_id
 
     async def stop_task(self, task_id: str, reason: str, *, hurry: bool) -> None:
-        call: Any = self._control().StopTask
-        request = ct.TaskRef(task_id=task_id, reason=reason, hurry=hurry)
-        ack: ct.TaskAck = await self._ask(call(request, **self._options()))
-        await self._shown(ack.seq)
+        await self._command(ControlStub, "StopTask", ct.TaskRef(task_id=task_id, reason=reason, hurry=hurry))
 
     async def resume_task(self, task_id: str, reason: str) -> int | None:
         """The step it goes on from; None when it has no checkpoint."""
-        call: Any = self._control().ResumeTask
-        ack: ct.TaskAck = await self._ask(call(ct.TaskRef(task_id=task_id, reason=reason), **self._options()))
-        await self._shown(ack.seq)
+        request = ct.TaskRef(task_id=task_id, reason=reason)
+        ack: ct.TaskAck = await self._command(ControlStub, "ResumeTask", request)
         return ack.from_step if ack.HasField("from_step") else None
 
     async def register_dataset(self, spec: DatasetSpec) -> int:
         """How many shards it has."""
-        call: Any = CoordinatorStub(self._opened()).RegisterDataset
-        ack: pb.DatasetAck = await self._ask(call(convert.to_dataset_info(spec), **self._options()))
-        await self._shown(ack.seq)
+        ack: pb.DatasetAck = await self._command(CoordinatorStub, "RegisterDataset", convert.to_dataset_info(spec))
         return ack.total_shards
 
     async def shard_table(
         self, dataset_id: str, task_id: str | None, first_shard: int, num_shards: int
     ) -> ct.ShardTable:
         """Who reads which samples; of the newest group that reads the dataset when no task is named."""
-        call: Any = self._control().GetShardTable
         request = ct.ShardTableRequest(
             dataset_id=dataset_id, task_id=task_id, first_shard=first_shard, num_shards=num_shards
         )
-        table: ct.ShardTable = await self._ask(call(request, **self._options()))
+        table: ct.ShardTable = await self._ask(ControlStub, "GetShardTable", request)
         return table
 
-    def _control(self) -> ControlStub:
-        return ControlStub(self._opened())
+    async def _command(self, stub: type[Any], method: str, request: Message) -> Any:
+        """Asks, and answers when the pages show what the command did."""
+        ack = await self._ask(stub, method, request)
+        await self._shown(ack.seq)
+        return ack
 
-    def _opened(self) -> grpc.aio.Channel:
+    async def _ask(self, stub: type[Any], method: str, request: Message) -> Any:
         if self._channel is None:
             self._channel = grpc.aio.insecure_channel(self._address)
-        return self._channel
-
-    def _options(self) -> dict[str, Any]:
-        return {"timeout": _DEADLINE_S, "metadata": self._metadata}
-
-    async def _ask(self, call: Awaitable[Answer]) -> Answer:
+        call = getattr(stub(self._channel), method)
         try:
-            return await call
+            return await call(request, timeout=_DEADLINE_S, metadata=self._metadata)
         except grpc.RpcError as error:
             raise from_rpc_error(error, address=self._address) from None

@@ -78,9 +78,6 @@ class Timeline:
         for name, seconds in samples.items():
             self.samples[name] = self.samples.get(name, 0.0) + seconds
 
-    def latest(self) -> Attempt | None:
-        return self.attempts[max(self.attempts)] if self.attempts else None
-
 
 def activity(vitals: WorkerVitals) -> str:
     """What a rank is doing: training, barrier, checkpoint or section."""
@@ -125,8 +122,8 @@ def plan_shares(timeline: Timeline, facts: dict[int, Facts], now: float) -> Time
 
 
 def _working(attempt: Attempt, facts: Facts, end: float) -> float:
-    """When it began to work. An attempt without any point: it has not, while it lasts; else nobody can tell, and all of
-    it counts as work that nobody measured."""
+    """When the attempt began to work. One that logged no point has not begun while it lasts; once it has ended nobody
+    can tell, and all of it counts as work that nobody measured."""
     if facts.working_at is not None:
         return min(max(facts.working_at, attempt.started_at), end)
     return end if attempt.ended_at is None else attempt.started_at
@@ -143,8 +140,8 @@ def _seen(timeline: Timeline, useful: float) -> tuple[float, dict[str, float]]:
 
 
 def _lost(timeline: Timeline, attempt: Attempt, facts: Facts) -> float | None:
-    """Work that the next attempt does again: from the step it went back to until the end. None: there is no next one
-    yet, or no point tells."""
+    """How long the attempt worked behind the step that the next one went back to: the next one does this work again.
+    None while there is no next attempt, and when this one logged no point."""
     following = timeline.attempts.get(attempt.number + 1)
     if attempt.ended_at is None or following is None or facts.working_at is None:
         return None

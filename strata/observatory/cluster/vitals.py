@@ -35,26 +35,22 @@ _USED = [field.name for field in fields(Resources) if field.name != "gpu_metrics
 
 
 def to_vitals(vitals: ct.WorkerVitals) -> WorkerVitals:
-    told: dict[str, Any] = {}
-    if vitals.HasField("status"):
-        status = vitals.status
-        told = {
-            "state": pb.WorkerStatus.State.Name(status.state).lower(),
-            "current_step": status.current_step,
-            "current_epoch": status.current_epoch,
-            "current_task": status.current_task or None,
-            "section": status.section or None,
-            "step_time_s": status.step_time_s or None,
-            "progress": status.progress or None,
-            "dataset_id": status.dataset_id or None,
-            "samples_done": status.samples_done,
-        }
-    return WorkerVitals(
-        last_heartbeat=vitals.last_heartbeat,
-        member_state=vitals.state,
-        assigned_shards=vitals.assigned_shards,
-        resources=_resources(vitals.resources) if vitals.HasField("resources") else None,
-        **told,
+    heard: dict[str, Any] = {
+        "last_heartbeat": vitals.last_heartbeat,
+        "member_state": vitals.state,
+        "assigned_shards": vitals.assigned_shards,
+        "resources": _resources(vitals.resources) if vitals.HasField("resources") else None,
+    }
+    if not vitals.HasField("status"):
+        return WorkerVitals(**heard)
+    status = vitals.status
+    return fill(
+        WorkerVitals,
+        status,
+        **heard,
+        state=pb.WorkerStatus.State.Name(status.state).lower(),
+        step_time_s=status.step_time_s or None,
+        progress=status.progress or None,
     )
 
 

@@ -25,7 +25,8 @@ _CURSOR = re.compile(r"log_([0-9a-f]{11})[0-9a-f]+\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
-    """What to look for. `before` and `after` are log ids or times; `level` means that level and worse."""
+    """What to look for; an empty text is none. `before` and `after` are log ids or times; `level` means that level and
+    worse."""
 
     limit: int = 100
     level: str | None = None
@@ -39,12 +40,13 @@ class LogQuery:
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= _MAX_LIMIT:
             raise InvalidArgument(f"limit is {self.limit}, it must be between 1 and {_MAX_LIMIT}")
-        if self.level is not None:
-            object.__setattr__(self, "level", LogLevel.parse(self.level))
-        for name in ("before", "after"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, _cursor(name, value))
+        for name in ("level", "source", "task_id", "worker_id", "q", "before", "after"):
+            given = getattr(self, name) or None
+            if given and name == "level":
+                given = LogLevel.parse(given)
+            elif given and name in ("before", "after"):
+                given = _cursor(name, given)
+            object.__setattr__(self, name, given)
 
     def levels(self) -> list[str]:
         ordered = list(LogLevel)

@@ -10,7 +10,6 @@ from strata.observatory.http.cluster import cluster_router
 from strata.observatory.http.datasets import datasets_router
 from strata.observatory.http.errors import ERROR_ANSWERS, install_error_handlers
 from strata.observatory.http.export import export_router
-from strata.observatory.http.history import history_router
 from strata.observatory.http.logs import logs_router
 from strata.observatory.http.middleware import GuardMiddleware
 from strata.observatory.http.origins import allow_origins
@@ -35,7 +34,6 @@ _ROUTERS = (
     checkpoints_router,
     tasks_router,
     datasets_router,
-    history_router,
     export_router,
     session_router,
 )

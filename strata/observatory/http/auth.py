@@ -39,10 +39,10 @@ class Guard:
     token: str | None
     names: frozenset[str] = _LOCAL_NAMES
     origins: frozenset[str] = frozenset()
-    _proofs: Proofs = field(init=False)
+    proofs: Proofs = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_proofs", Proofs(self.token))
+        object.__setattr__(self, "proofs", Proofs(self.token))
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Guard":
@@ -54,10 +54,6 @@ class Guard:
             names=_LOCAL_NAMES | {settings.host},
             origins=frozenset(settings.allowed_origins),
         )
-
-    @property
-    def proofs(self) -> Proofs:
-        return self._proofs
 
     def check(self, command: str | None, method: str, headers: Headers, peer: Peer | None) -> None:
         """Raises for a request that must not be answered. `command` is its row of the table, as METHOD and route; None
@@ -80,22 +76,22 @@ class Guard:
     def recognise(self, headers: Headers, peer: Peer | None) -> Visitor:
         if self._is_session(_cookie(headers)):
             return OWNER
-        return self._proofs.recognise(peer, _bearer(headers))
+        return self.proofs.recognise(peer, _bearer(headers))
 
     # --- sessions of browsers
 
     def open_session(self, token: str) -> str:
         """The value of the cookie that stands for the token in this browser."""
-        if not self._proofs.is_token(token):
+        if not self.proofs.is_token(token):
             raise Unauthenticated("this is not the cluster's token", hint="It is in <data-dir>/token on the server.")
         until = str(int(time.time()) + SESSION_S)
-        return f"{until}.{self._proofs.sign('session', until)}"
+        return f"{until}.{self.proofs.sign('session', until)}"
 
     def _is_session(self, cookie: str) -> bool:
         until, _, mac = cookie.partition(".")
         if not (self.token and until.isascii() and until.isdecimal() and len(until) < 12 and int(until) > time.time()):
             return False
-        return self._proofs.is_signed(mac, "session", until)
+        return self.proofs.is_signed(mac, "session", until)
 
     # --- pages of other sites
 

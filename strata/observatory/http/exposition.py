@@ -44,17 +44,16 @@ _FIGURES = (
     ("loop_lag_ms", "loop_lag_seconds", "Delay of the coordinator's event loop", 1e3),
     ("uptime_s", "uptime_seconds", "Uptime of the coordinator", 1),
 )
+_HOST = "the worker's host since the worker began"
 _WORKER_LABELS = ("worker", "task", "rank", "host")
-_WORKER_GAUGES = (
-    ("cpu_percent", "cpu_ratio", "Cores in use; 1 is one core", 100),
-    ("memory_used_bytes", "memory_bytes", "Resident memory", 1),
+_WORKER_FIGURES: tuple[tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str, str, int], ...] = (
+    (GaugeMetricFamily, "cpu_percent", "cpu_ratio", "Cores in use; 1 is one core", 100),
+    (GaugeMetricFamily, "memory_used_bytes", "memory_bytes", "Resident memory", 1),
+    (CounterMetricFamily, "disk_read_bytes", "disk_read_bytes", "Bytes read from disk", 1),
+    (CounterMetricFamily, "disk_write_bytes", "disk_write_bytes", "Bytes written to disk", 1),
+    (CounterMetricFamily, "network_rx_bytes", "network_rx_bytes", f"Bytes received by {_HOST}", 1),
+    (CounterMetricFamily, "network_tx_bytes", "network_tx_bytes", f"Bytes sent by {_HOST}", 1),
 )
-_WORKER_COUNTERS = {
-    "disk_read_bytes": "Bytes read from disk",
-    "disk_write_bytes": "Bytes written to disk",
-    "network_rx_bytes": "Bytes received by the worker's host since the worker began",
-    "network_tx_bytes": "Bytes sent by the worker's host since the worker began",
-}
 _GPU_GAUGES = (
     ("utilization_percent", "utilization_ratio", "Use of the GPU, 0 to 1", 100),
     ("memory_used_bytes", "memory_used_bytes", "Memory of the GPU in use", 1),
@@ -63,24 +62,9 @@ _GPU_GAUGES = (
 )
 
 
-class Exposition:
+class Exposition(Collector):
     """Made on request; a scrape reads counters and the read model, nothing else."""
 
-    def __init__(
-        self,
-        published: PublishedCluster,
-        stream: Broadcaster,
-        counts: IntakeCounts,
-        gauges: Callable[[], dict[str, float]],
-    ) -> None:
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Families(published, stream, counts, gauges))
-
-    def text(self) -> bytes:
-        return generate_latest(self._registry)
-
-
-class _Families(Collector):
     def __init__(
         self,
         published: PublishedCluster,
@@ -92,6 +76,11 @@ class _Families(Collector):
         self._stream = stream
         self._counts = counts
         self._gauges = gauges
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
         for name, text in _INTAKE.items():
@@ -136,16 +125,11 @@ class _Families(Collector):
 
 def _resources(workers: list[tuple[Worker, Resources]]) -> Iterator[Metric]:
     """Of workers that are alive and said what they use; what one did not measure it has no sample of."""
-    for name, shown, text, divisor in _WORKER_GAUGES:
-        family = GaugeMetricFamily(f"strata_worker_{shown}", text, labels=_WORKER_LABELS)
+    for kind, name, shown, text, divisor in _WORKER_FIGURES:
+        family = kind(f"strata_worker_{shown}", text, labels=_WORKER_LABELS)
         for worker, used in workers:
             _add(family, _labels(worker), getattr(used, name), divisor)
         yield family
-    for name, text in _WORKER_COUNTERS.items():
-        counter = CounterMetricFamily(f"strata_worker_{name}", text, labels=_WORKER_LABELS)
-        for worker, used in workers:
-            _add(counter, _labels(worker), getattr(used, name), 1)
-        yield counter
     for name, shown, text, divisor in _GPU_GAUGES:
         family = GaugeMetricFamily(f"strata_worker_gpu_{shown}", text, labels=[*_WORKER_LABELS, "gpu"])
         for worker, used in workers:

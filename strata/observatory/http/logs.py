@@ -30,12 +30,17 @@ def logs_router(parts: Parts) -> APIRouter:
         before: Cursor = None,
         after: Cursor = None,
     ) -> Answer[list[LogEntry]]:
-        return await _answer(
-            LogQuery(
-                limit=limit, level=level or None, source=source or None, task_id=task_id or None,
-                worker_id=worker_id or None, q=q or None, before=before or None, after=after or None,
-            )
-        )  # fmt: skip
+        query = LogQuery(
+            limit=limit,
+            level=level,
+            source=source,
+            task_id=task_id,
+            worker_id=worker_id,
+            q=q,
+            before=before,
+            after=after,
+        )
+        return answer(await parts.logs.search(query))
 
     @router.get("/api/tasks/{task_id}/logs")
     async def task_logs(
@@ -46,12 +51,7 @@ def logs_router(parts: Parts) -> APIRouter:
         before: Cursor = None,
         after: Cursor = None,
     ) -> Answer[list[LogEntry]]:
-        query = LogQuery(
-            limit=limit, level=level or None, task_id=task_id, q=q or None, before=before or None, after=after or None
-        )
-        return await _answer(query)
-
-    async def _answer(query: LogQuery) -> Answer[list[LogEntry]]:
+        query = LogQuery(limit=limit, level=level, task_id=task_id, q=q, before=before, after=after)
         return answer(await parts.logs.search(query))
 
     return router

@@ -1,6 +1,7 @@
-"""Is it up, and is the coordinator reachable from here?"""
+"""Is it up, is the coordinator reachable from here, and what does Prometheus read of both?"""
 
 from fastapi import APIRouter
+from starlette.responses import Response
 
 from strata.observatory.answers.status import Health, Status
 from strata.observatory.http.parts import Parts
@@ -23,5 +24,9 @@ def status_router(parts: Parts) -> APIRouter:
     @router.get("/api/status")
     async def status() -> Answer[Status]:
         return answer(parts.published.status())
+
+    @router.get("/metrics", include_in_schema=False)
+    async def prometheus() -> Response:
+        return Response(parts.exposition.text(), media_type="text/plain; version=0.0.4")
 
     return router

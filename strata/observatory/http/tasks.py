@@ -20,7 +20,7 @@ __all__ = ["tasks_router"]
 
 
 class CreateTask(Body):
-    """The spec's CreateTaskRequest; the optional part is ours."""
+    """A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run."""
 
     name: str
     type: str = "training"
@@ -59,18 +59,8 @@ def tasks_router(parts: Parts) -> APIRouter:
     async def submit(
         body: CreateTask, idempotency_key: str | None = Header(None, max_length=200)
     ) -> Answer[TaskCreated]:
-        spec = TaskSpec(
-            name=body.name,
-            type=body.type,
-            dataset_id=body.dataset_id or "",
-            worker_count=body.worker_count,
-            config=body.config,
-            entrypoint=tuple(body.entrypoint),
-            env=body.env,
-            launcher=body.launcher,
-            max_restarts=body.max_restarts,
-            working_dir=body.working_dir,
-        )
+        told = body.model_dump() | {"dataset_id": body.dataset_id or "", "entrypoint": tuple(body.entrypoint)}
+        spec = TaskSpec(**told)
         task_id = await parts.commands.submit_task(spec, idempotency_key or uuid.uuid4().hex)
         return answer(TaskCreated(task_id=task_id))
 

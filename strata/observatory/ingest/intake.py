@@ -73,8 +73,7 @@ class Intake(Part):
     async def stop(self) -> None:
         await super().stop()
         for item in self._waiting:
-            if not item.done.done():
-                item.done.set_exception(Unavailable("the observatory is stopping"))
+            _settle(item.done, Unavailable("the observatory is stopping"))
 
     async def accept(self, message: Batch, raw: bytes | None = None) -> Accepted:
         """Returns when the batch is safe on disk; raises without keeping any of it. `raw` is the message as it came:
@@ -118,9 +117,8 @@ class Intake(Part):
             await self._wake.wait()
             self._wake.clear()
             group, self._waiting = self._waiting, []
-            if not group:
-                continue
-            await self._write(group)
+            if group:
+                await self._write(group)
 
     async def _write(self, group: list[_Waiting]) -> None:
         try:

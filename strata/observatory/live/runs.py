@@ -194,9 +194,9 @@ class RunBook:
     def _verdict(self, run_id: str, entry: _Entry) -> RunVerdict:
         said = entry.details.get("status")
         heard = entry.heard_ms
-        if said is None:  # a stranger's rows may have been written long before we read them
+        if said is None:  # rows that others wrote: their own times count, they may be older than our reading
             heard = max(heard, entry.last_ms or 0)
-        elif said != RunState.LOST:  # our own absence is nobody's silence; who was lost before it must be heard again
+        elif said != RunState.LOST:  # while we were not running we heard nobody: silence begins with our start
             heard = max(heard, self._started_ms)
         facts = RunFacts(
             said=said,

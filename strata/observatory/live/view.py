@@ -46,12 +46,8 @@ class NewPoints:
 
     @staticmethod
     def joined(parts: Sequence["NewPoints"]) -> "NewPoints":
-        return NewPoints(
-            np.concatenate([part.numbers for part in parts]),
-            np.concatenate([part.steps for part in parts]),
-            np.concatenate([part.times for part in parts]),
-            np.concatenate([part.values for part in parts]),
-        )
+        names = ("numbers", "steps", "times", "values")
+        return NewPoints(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 class LiveView:

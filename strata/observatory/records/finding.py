@@ -1,6 +1,7 @@
 """What a detector saw, before it becomes an alert."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from strata.observatory.answers.alerts import Severity
 
@@ -20,3 +21,8 @@ class Finding:
     worker_id: str | None = None
     rank: int | None = None
     step: int | None = None
+
+    @classmethod
+    def of_task(cls, task_id: str | None, **told: Any) -> "Finding":
+        """About a task, if there is one: its run has its id."""
+        return cls(run_id=task_id or None, task_id=task_id or None, **told)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Gap", "Record", "Segment", "pack_record"]
+__all__ = ["Gap", "Segment", "SpooledBatch", "pack_record"]
 
 _MARK = b"\xf5SP2"
 _HEADER = struct.Struct(
@@ -21,8 +21,8 @@ _LOW_BITS = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One batch as it lies in the journal; `end` is the offset of the next one."""
+class SpooledBatch:
+    """One batch as it lies on the disk; `end` is the offset of the next one."""
 
     end: int
     digest: bytes
@@ -63,7 +63,7 @@ class Segment:
     def path(self) -> Path:
         return self.folder / f"{self.start:020d}{'.spool' if self.old else '.segment'}"
 
-    def read(self, offset: int) -> Iterator[Record | Gap]:
+    def read(self, offset: int) -> Iterator[SpooledBatch | Gap]:
         """Everything from `offset` to the end of the file, without holes. A file that is gone holds nothing. (It is not
         mapped into memory: a bad sector must be an error, not the signal SIGBUS.)"""
         try:
@@ -87,7 +87,7 @@ class _Bytes:
     base: int
     old: bool
 
-    def at(self, at: int) -> Record | Gap:
+    def at(self, at: int) -> SpooledBatch | Gap:
         record = self._whole(at)
         if record is not None:
             return record
@@ -99,7 +99,7 @@ class _Bytes:
         torn = following == len(self.data) and self._is_torn(at)
         return Gap(self.base + at, self.base + following, torn)
 
-    def _whole(self, at: int, size: int | None = None) -> Record | None:
+    def _whole(self, at: int, size: int | None = None) -> SpooledBatch | None:
         """The record at this place if its checksum is right, whatever its mark looks like."""
         header = _OLD_HEADER if self.old else _HEADER
         body = at + header.size
@@ -112,7 +112,7 @@ class _Bytes:
         payload = self.data[body:end]
         if zlib.crc32(payload, zlib.crc32(digest)) != crc:
             return None
-        return Record(self.base + end, digest, payload)
+        return SpooledBatch(self.base + end, digest, payload)
 
     def _following(self, at: int) -> int:
         """Where the next whole record begins behind one that is not; the end of the file when there is none."""

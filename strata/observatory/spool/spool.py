@@ -18,7 +18,7 @@ from typing import Any
 
 from strata.errors import Busy, StorageFull
 from strata.lockfile import FolderLock
-from strata.observatory.spool.segment import Gap, Record, Segment, pack_record
+from strata.observatory.spool.segment import Gap, Segment, SpooledBatch, pack_record
 
 __all__ = ["Damage", "Piece", "Progress", "Spool"]
 
@@ -32,7 +32,7 @@ _NO_ID = bytes(16)
 class Piece:
     """Whole records in order, and the offset up to which everything was read; damaged bytes before it are left out."""
 
-    records: list[Record]
+    records: list[SpooledBatch]
     end: int
 
 
@@ -159,7 +159,7 @@ class Spool:
 
     def read(self, start: int, *, limit: int, max_bytes: int) -> Piece:
         """From `start` up to offset `limit`: at least one whole record when there is one, then until `max_bytes`."""
-        records: list[Record] = []
+        records: list[SpooledBatch] = []
         size, at = 0, start
         for found in self._walk(start, limit):
             if isinstance(found, Gap):
@@ -201,7 +201,7 @@ class Spool:
             if kept > _MAX_IDS:
                 file.unlink()
 
-    def _walk(self, at: int, limit: int) -> Iterator[Record | Gap]:
+    def _walk(self, at: int, limit: int) -> Iterator[SpooledBatch | Gap]:
         """All of [at, limit) in order; what is not there at all is a gap, too."""
         segments = list(self._segments)
         for number, segment in enumerate(segments):
@@ -283,7 +283,7 @@ class Spool:
         digests = self._digests[segment.start] = bytearray()
         clean = following is None and not segment.old
         for found in segment.read(segment.start):
-            if isinstance(found, Record):
+            if isinstance(found, SpooledBatch):
                 self._remember(found.digest)
                 digests += found.digest
             elif found.torn and following is None:

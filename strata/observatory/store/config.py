@@ -1,8 +1,7 @@
 """Where the metric store is: a folder for the embedded engine, or a ClickHouse server."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from strata.config import Settings
 
@@ -39,6 +38,3 @@ class StoreConfig:
     def label(self) -> str:
         """For people: `embedded`, or the server's address."""
         return "embedded" if self.path is not None else f"clickhouse at {self.host}:{self.port}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)

@@ -15,7 +15,6 @@ import socket
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +36,7 @@ _READERS = 2
 _FINISH_S = 3.0
 _CLOSE_S = 5.0  # with the above; less than the parent waits
 
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    header: dict[str, Any]
-    payload: bytearray
+Request = tuple[dict[str, Any], bytearray]  # what is asked, and the rows of an insert
 
 
 class _Replies:
@@ -79,7 +74,7 @@ def main(fd: int) -> int:
             replies.fail(0, error)
         return 1
     with contextlib.suppress(ConnectionError):  # then the loop below ends at once and closes the engines
-        replies.send({"id": 0, "pid": os.getpid(), "limits": limits})
+        replies.send({"id": 0, "limits": limits})
     _serve(sock, replies, engines)
     lock.release()
     gc.freeze()  # the parent waits for our end: the interpreter's last collections have nothing to find
@@ -100,15 +95,14 @@ def _open(config: StoreConfig) -> tuple[list[Engine], str]:
 
 
 def _serve(sock: socket.socket, replies: _Replies, engines: list[Engine]) -> None:
-    writes: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
-    reads: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+    writes: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+    reads: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
     threads = [threading.Thread(target=_work, args=(engines[0], writes, replies))]
     threads += [threading.Thread(target=_work, args=(engine, reads, replies)) for engine in engines[1:]]
     for thread in threads:
         thread.start()
     while (frame := recv_frame(sock)) is not None:
-        request = _Request(*frame)
-        (reads if request.header["op"] == "query" else writes).put(request)
+        (reads if frame[0]["op"] == "query" else writes).put(frame)
     faulthandler.dump_traceback_later(_CLOSE_S, exit=True)  # the engine may hang; its data is safe on a hard exit
     writes.put(None)
     for _ in range(_READERS):
@@ -122,11 +116,11 @@ def _serve(sock: socket.socket, replies: _Replies, engines: list[Engine]) -> Non
         engine.close()
 
 
-def _work(engine: Engine, requests: "queue.SimpleQueue[_Request | None]", replies: _Replies) -> None:
+def _work(engine: Engine, requests: "queue.SimpleQueue[Request | None]", replies: _Replies) -> None:
     while (request := requests.get()) is not None:
-        number = request.header["id"]
+        number = request[0]["id"]
         try:
-            replies.send({"id": number}, _answer(engine, request))
+            replies.send({"id": number}, _answer(engine, *request))
         except ConnectionError:
             return  # the parent is gone; the main thread sees it too
         except Exception as error:
@@ -136,13 +130,12 @@ def _work(engine: Engine, requests: "queue.SimpleQueue[_Request | None]", replie
                 return
 
 
-def _answer(engine: Engine, request: _Request) -> bytes | memoryview:
-    header = request.header
+def _answer(engine: Engine, header: dict[str, Any], payload: bytearray) -> bytes | memoryview:
     match header["op"]:
         case "query":
             return to_ipc(engine.query(header["sql"], header["parameters"]))
         case "insert":
-            engine.insert(header["table"], from_ipc(request.payload), header["token"])
+            engine.insert(header["table"], from_ipc(payload), header["token"])
         case "command":
             engine.command(header["sql"], header["parameters"])
         case other:

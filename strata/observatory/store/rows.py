@@ -2,7 +2,7 @@
 is what makes a repeated insert recognisable.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -69,34 +69,33 @@ def tables_of(batches: Sequence[Columns], points: PointRows) -> dict[str, pa.Tab
     made = {
         "metric_points": points.table() if len(points) else None,
         "logs": _logs(batches),
-        "runs": _runs(batches),
-        "events": _messages(
-            batches, lambda batch: batch.events, _EVENT, nullable={"rank": pa.uint32(), "step": pa.uint64()}
-        ),
-        "checkpoints": _messages(
-            batches, lambda batch: batch.checkpoints, _CHECKPOINT, nullable={"duration_s": pa.float64()}
-        ),
+        "runs": _messages(batches, "runs", _RUN, nullable={}),
+        "events": _messages(batches, "events", _EVENT, nullable={"rank": pa.uint32(), "step": pa.uint64()}),
+        "checkpoints": _messages(batches, "checkpoints", _CHECKPOINT, nullable={"duration_s": pa.float64()}),
     }
     return {name: table for name, table in made.items() if table is not None}
 
 
-_EVENT = {"id": pa.string(), "kind": pa.string(), "severity": pa.string(), "message": pa.string(),
-          "run_id": pa.string(), "task_id": pa.string(), "worker_id": pa.string(), "attempt": pa.uint32()}  # fmt: skip
-_CHECKPOINT = {"id": pa.string(), "run_id": pa.string(), "attempt": pa.uint32(), "rank": pa.uint32(),
-               "worker_id": pa.string(), "step": pa.uint64(), "epoch": pa.uint64(), "path": pa.string(),
-               "size_bytes": pa.uint64(), "status": pa.string(), "reason": pa.string()}  # fmt: skip
+_TEXT = pa.string()
+_RUN = dict.fromkeys(("run_id", "project", "name", "task_id", "config_json", "status", "reason"), _TEXT)
+_EVENT = dict.fromkeys(("id", "kind", "severity", "message", "run_id", "task_id", "worker_id"), _TEXT)
+_EVENT |= {"attempt": pa.uint32()}
+_CHECKPOINT = dict.fromkeys(("id", "run_id", "worker_id", "path", "status", "reason"), _TEXT)
+_CHECKPOINT |= {"attempt": pa.uint32(), "rank": pa.uint32(), "step": pa.uint64(), "epoch": pa.uint64()}
+_CHECKPOINT |= {"size_bytes": pa.uint64()}
+# Where a message calls a time by another name than its table.
+_TIMES = {"runs": {"event_time": "updated_at_ms", "started_at": "started_at_ms"}}
 
 
 def _messages(
-    batches: Sequence[Columns],
-    pick: Callable[[Columns], list[Any]],
-    fields: dict[str, pa.DataType],
-    nullable: dict[str, pa.DataType],
+    batches: Sequence[Columns], table: str, fields: dict[str, pa.DataType], nullable: dict[str, pa.DataType]
 ) -> pa.Table | None:
-    rows = [row for batch in batches for row in pick(batch)]
+    rows = [row for batch in batches for row in getattr(batch, table)]
     if not rows:
         return None
-    columns = {"event_time": pa.array([row.event_time_ms for row in rows], pa.int64()).cast(_TIME)}
+    columns = {}
+    for name, source in _TIMES.get(table, {"event_time": "event_time_ms"}).items():
+        columns[name] = pa.array([getattr(row, source) for row in rows], pa.int64()).cast(_TIME)
     for name, kind in fields.items():
         columns[name] = pa.array([getattr(row, name) for row in rows], kind)
     for name, kind in nullable.items():
@@ -127,30 +126,6 @@ def _logs(batches: Sequence[Columns]) -> pa.Table | None:
             "rank": pa.array([line.rank for line, _ in lines], pa.uint32()),
             "attempt": pa.array([line.attempt for line, _ in lines], pa.uint32()),
             "stream": [line.stream for line, _ in lines],
-        }
-    )
-
-
-def _runs(batches: Sequence[Columns]) -> pa.Table | None:
-    runs = [run for batch in batches for run in batch.runs]
-    if not runs:
-        return None
-    started = pa.array([run.started_at_ms for run in runs], pa.int64()).cast(_TIME)
-    zero = pa.array(np.zeros(len(runs), np.uint32))
-    return pa.table(
-        {
-            "run_id": [run.run_id for run in runs],
-            "attempt": zero,
-            "rank": zero,
-            "step": pa.array(np.zeros(len(runs), np.uint64)),
-            "event_time": pa.array([run.updated_at_ms for run in runs], pa.int64()).cast(_TIME),
-            "project": [run.project for run in runs],
-            "name": [run.name for run in runs],
-            "task_id": [run.task_id for run in runs],
-            "config_json": [run.config_json for run in runs],
-            "status": [run.status for run in runs],
-            "reason": [run.reason for run in runs],
-            "started_at": started,
         }
     )
 

@@ -7,6 +7,7 @@ import logging
 import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -156,7 +157,7 @@ class SupervisedStore:
         return await self._bury()
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for piece in pack({"config": self._config.to_dict()}):
+        for piece in pack({"config": asdict(self._config)}):
             writer.write(piece)
         header, _ = await read_frame(reader)
         if "error" in header:
