@@ -68,6 +68,8 @@ __all__ = ["Observatory", "run", "serve"]
 
 _log = logging.getLogger(__name__)
 _STORE_S = 8.0
+# What PublishedCluster puts into the status.
+_OF_THE_COORDINATOR = ("uptime", "generation", "term", "cluster_id", "started_at", "started_at_ms", "problem")
 
 
 class Observatory:
@@ -220,7 +222,7 @@ class Observatory:
             self._broadcaster.publish("log", LogNews(logs=fresh), topic="logs")
 
     def _own_status(self) -> Status:
-        """What /api/status says without the coordinator's part, which PublishedCluster fills in."""
+        """What /api/status says without the coordinator's part."""
         settings, damage = self._settings, self._spool.damage
         return Status(
             connected=False,
@@ -236,13 +238,7 @@ class Observatory:
             refused_batches=self._intake.counts.unsafe,
             dropped_points=self._intake.counts.dropped_points,
             observatory_started_at_ms=round(self._started_at * 1000),
-            uptime=None,
-            generation=None,
-            term=None,
-            cluster_id=None,
-            started_at=None,
-            started_at_ms=None,
-            problem=None,
+            **dict.fromkeys(_OF_THE_COORDINATOR),
         )
 
     def _gauges(self) -> dict[str, float]:

@@ -17,7 +17,8 @@ from strata.observatory.records.fill import fill
 from strata.observatory.records.finding import Finding
 from strata.observatory.store.base import Store, own_rows
 from strata.observatory.stream.broadcaster import Broadcaster
-from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.protocol.fields import to_message
+from strata.protocol.generated.telemetry_pb2 import Batch, EventRow
 
 __all__ = ["AlertBook"]
 
@@ -89,19 +90,11 @@ class AlertBook(Part):
         while True:
             alert = await self._waiting.get()
             try:
-                await self._accept(_batch(alert))
+                row = to_message(EventRow, alert, event_time_ms=alert.timestamp_ms)
+                await self._accept(Batch(batch_id=alert.id, events=[row]))
                 if self._notify is not None:
                     await self._notify(alert)
             except StrataError as error:
                 _log.warning("an alert could not be kept or sent: %s", error.message)
             except Exception:  # not set aside: that would be an alert again
                 _log.exception("alert %s could not be kept or sent", alert.id)
-
-
-def _batch(alert: Alert) -> Batch:
-    batch = Batch(batch_id=alert.id)
-    row = batch.events.add(event_time_ms=alert.timestamp_ms)
-    for name in ("id", "kind", "severity", "message", "run_id", "task_id", "worker_id", "rank", "step"):
-        if (value := getattr(alert, name)) is not None:
-            setattr(row, name, value)
-    return batch

@@ -10,7 +10,8 @@ from strata.observatory.background.batches import BatchQueue
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.records.fill import fill
 from strata.observatory.store.base import Store
-from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.protocol.fields import to_message
+from strata.protocol.generated.telemetry_pb2 import Batch, CheckpointRow
 from strata.types.checkpoints import CheckpointStatus, throughput_of
 
 __all__ = ["CheckpointArchive"]
@@ -49,20 +50,14 @@ class CheckpointArchive:
         batch = Batch(batch_id=f"checkpoint-{self._published.followed.records.cluster_id}-{seq}")
         for record in records:
             later_ms = record.status is CheckpointStatus.REMOVED  # it replaces the commit's row and keeps its date
-            row = batch.checkpoints.add(
+            row = to_message(
+                CheckpointRow,
+                record,
                 event_time_ms=round(record.created_at * 1000) + later_ms,
-                id=record.id,
                 run_id=record.task_id or "",
-                worker_id=record.worker_id or "",
-                step=record.step,
-                epoch=record.epoch,
-                path=record.path,
-                size_bytes=record.size_bytes,
-                status=record.status,
-                reason=record.reason,
+                duration_s=record.duration_s or None,
             )
-            if record.duration_s:
-                row.duration_s = record.duration_s
+            batch.checkpoints.append(row)
         if batch.checkpoints:
             self._queue.put(batch)
 

@@ -92,16 +92,14 @@ class LogBook:
         """The newest `limit` matching lines, newest first."""
         recent = {entry.id: entry for entry in self._tail if query.matches(entry)}
         try:
-            for entry in await self._search_store(query):
-                recent.setdefault(entry.id, entry)
+            sql, parameters = _sql(query)
+            for row in (await self._store.query(sql, parameters)).to_pylist():
+                if row["id"] not in recent:
+                    recent[row["id"]] = fill(LogEntry, **row)
         except StoreUnavailable:
             if not recent and (query.q or query.before):
                 raise  # a search that could not be made is no empty result; the plain tail is what memory has
         return sorted(recent.values(), key=lambda entry: entry.id, reverse=True)[: query.limit]
-
-    async def _search_store(self, query: LogQuery) -> list[LogEntry]:
-        sql, parameters = _sql(query)
-        return [fill(LogEntry, **row) for row in (await self._store.query(sql, parameters)).to_pylist()]
 
 
 def _sql(query: LogQuery) -> tuple[str, dict[str, Any]]:

@@ -77,13 +77,10 @@ class CurveReader:
         if ahead:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_SETTLE_S):
-                    await self._wait_stored()
-
-    async def _wait_stored(self) -> None:
-        if not self._live.is_whole:
-            await self._store.wait_ready()  # just started, and so is the engine
-        if self._store.ready:
-            await self._flush()
+                    if not self._live.is_whole:
+                        await self._store.wait_ready()  # just started, and so is the engine
+                    if self._store.ready:
+                        await self._flush()
 
     def _is_shown(self, run_id: str, metric: str | None) -> bool:
         series = self._live.series

@@ -14,6 +14,7 @@ from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
 from strata.observatory.previews.files import FileReaders
 from strata.observatory.previews.samples import shape_preview
+from strata.observatory.records.fill import fill
 from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.workers import check_metadata
 
@@ -51,16 +52,7 @@ def datasets_router(parts: Parts) -> APIRouter:
     async def register(body: RegisterDataset) -> Answer[DatasetRegistered]:
         spec = await _spec(body, parts.files)
         shards = await parts.commands.register_dataset(spec)
-        return answer(
-            DatasetRegistered(
-                success=True,
-                id=spec.dataset_id,
-                dataset_id=spec.dataset_id,
-                total_shards=shards,
-                total_samples=spec.total_samples,
-                shard_size=spec.shard_size,
-            )
-        )
+        return answer(fill(DatasetRegistered, spec, success=True, id=spec.dataset_id, total_shards=shards))
 
     @router.get("/api/datasets/{dataset_id}/shards")
     async def shards(

@@ -72,12 +72,8 @@ def _add_point(message: Batch, known: dict[tuple[Any, ...], int], run_id: str, p
     index = known.get(identity)
     if index is None:
         index = known[identity] = len(known)
-        metric, host, rank, device_number, unit, _ = identity
-        check_series(SeriesKey(run_id, metric, host, rank, device_number))
-        message.series.add(
-            index=index, run_id=run_id, metric=metric, host=host, rank=rank, device=device_number, unit=unit,
-            tags_json=tags_json,
-        )  # fmt: skip
+        key = check_series(SeriesKey(run_id, *identity[:4]))
+        message.series.add(index=index, unit=identity[4], tags_json=tags_json, **key._asdict())
     step = _whole("step", point.get("step", 0))
     when = point.get("event_time")
     message.points.series.append(index)

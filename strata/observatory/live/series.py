@@ -4,7 +4,6 @@ Numbers are never reused, so a browser may keep them for as long as its stream l
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,8 @@ from strata.types.metrics import SeriesKey
 __all__ = ["SeriesTable"]
 
 _MAX_REMEMBERED = 256
+# Rows in the store, the place of its run among all, and whether it samples a host.
+_ROW = np.dtype([("stored", "i8"), ("run", "i8"), ("of_host", "?")])
 
 
 class SeriesTable:
@@ -25,10 +26,8 @@ class SeriesTable:
         self._keys: list[SeriesKey] = []
         self._units: list[str] = []
         self._by_run: dict[str, list[int]] = defaultdict(list)
-        self._stored: npt.NDArray[np.int64] = np.zeros(1024, np.int64)
         self._run_ids: list[str] = []
-        self._run_of: npt.NDArray[np.int64] = np.zeros(1024, np.int64)
-        self._of_host: npt.NDArray[np.bool_] = np.zeros(1024, np.bool_)
+        self._rows: npt.NDArray[np.void] = np.zeros(1024, _ROW)
         # By identity: the same tuple comes with every batch of a sender, and holding it keeps its id its own.
         self._remembered: OrderedDict[int, tuple[tuple[SeriesHead, ...], npt.NDArray[np.int64]]] = OrderedDict()
 
@@ -46,17 +45,13 @@ class SeriesTable:
         self._ids[key] = number
         self._keys.append(key)
         self._units.append(unit)
-        if number >= len(self._stored):
-            self._stored = np.concatenate([self._stored, np.zeros_like(self._stored)])
-            self._run_of = np.concatenate([self._run_of, np.zeros_like(self._run_of)])
-            self._of_host = np.concatenate([self._of_host, np.zeros_like(self._of_host)])
-        self._of_host[number] = key.metric.startswith("sys.")
+        if number >= len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
         siblings = self._by_run[key.run_id]
-        if siblings:
-            self._run_of[number] = self._run_of[siblings[0]]
-        else:
-            self._run_of[number] = len(self._run_ids)
+        if not siblings:
             self._run_ids.append(key.run_id)
+        run = self._rows["run"][siblings[0]] if siblings else len(self._run_ids) - 1
+        self._rows[number] = (0, run, key.metric.startswith("sys."))
         siblings.append(number)
         return number
 
@@ -73,11 +68,11 @@ class SeriesTable:
 
     def run_numbers(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Of which run each series is, as places of `run_id`."""
-        return self._run_of[numbers]
+        return self._rows["run"][numbers]
 
     def of_host(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which of them are samples of a host, taken by Strata: their steps count samples, not training."""
-        return self._of_host[numbers]
+        return self._rows["of_host"][numbers]
 
     def run_id(self, run_number: int) -> str:
         return self._run_ids[run_number]
@@ -94,24 +89,21 @@ class SeriesTable:
     def of_run(self, run_id: str) -> list[int]:
         return self._by_run.get(run_id, [])
 
-    def runs(self) -> Iterable[str]:
-        return self._by_run.keys()
-
     def stored(self, number: int) -> int:
         """Rows of the series in the store, as far as this process wrote or saw them."""
-        return int(self._stored[number])
+        return int(self._rows["stored"][number])
 
     @property
     def total_stored(self) -> int:
-        return int(self._stored.sum())
+        return int(self._rows["stored"].sum())
 
     def set_stored(self, number: int, count: int) -> None:
-        self._stored[number] = count
+        self._rows["stored"][number] = count
 
     def forget_stored(self, run_id: str) -> None:
         """The store holds nothing of the run any more."""
         for number in self.of_run(run_id):
-            self._stored[number] = 0
+            self._rows["stored"][number] = 0
 
     def add_stored(self, numbers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> None:
-        np.add.at(self._stored, numbers, counts)
+        np.add.at(self._rows["stored"], numbers, counts)

@@ -1,5 +1,6 @@
 """Points from a file, gathered into batches whose ids depend on their place in it: a repeated import is recognised."""
 
+import itertools
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
@@ -26,24 +27,20 @@ class ImportedPoint(NamedTuple):
 def to_batches(points: Iterable[ImportedPoint], run_id: str, source: str) -> Iterator[Batch]:
     """`source` names what was read (file and size): with the batch's number it makes its id."""
     name = blake2b(f"{run_id}\0{source}".encode(), digest_size=12).hexdigest()
-    batch, known, number = Batch(), dict[SeriesKey, int](), 0
-    for point in points:
-        key = SeriesKey(run_id, point.metric, point.host, point.rank, NO_DEVICE)
-        index = known.get(key)
-        if index is None:
-            check_series(key)
-            index = known[key] = len(known)
-            batch.series.add(
-                index=index, run_id=run_id, metric=key.metric, host=key.host, rank=key.rank, device=NO_DEVICE
-            )
-        batch.points.series.append(index)
-        batch.points.step.append(max(0, point.step))
-        batch.points.event_time_ms.append(point.time_ms)
-        batch.points.value.append(point.value)
-        if len(batch.points.value) >= _PER_BATCH:
-            batch.batch_id = f"import-{name}-{number}"
-            yield batch
-            batch, known, number = Batch(), {}, number + 1
-    if batch.points.value:
-        batch.batch_id = f"import-{name}-{number}"
+    rest = iter(points)
+    for number in itertools.count():
+        batch, known = Batch(batch_id=f"import-{name}-{number}"), dict[SeriesKey, int]()
+        for point in itertools.islice(rest, _PER_BATCH):
+            key = SeriesKey(run_id, point.metric, point.host, point.rank, NO_DEVICE)
+            index = known.get(key)
+            if index is None:
+                check_series(key)
+                index = known[key] = len(known)
+                batch.series.add(index=index, **key._asdict())
+            batch.points.series.append(index)
+            batch.points.step.append(max(0, point.step))
+            batch.points.event_time_ms.append(point.time_ms)
+            batch.points.value.append(point.value)
+        if not known:
+            return
         yield batch

@@ -43,9 +43,7 @@ async def export_run(store: Store, run_id: str, target: Path, kind: Format) -> i
     try:
         for metric in metrics:
             sql, parameters = raw_points({"runs": [run_id], "metric": metric}, _MAX_ROWS)
-            table = (await store.query(sql, parameters)).rename_columns(
-                ["run_id", "metric", "host", "rank", "device", "unit", "step", "event_time_ms", "value"]
-            )
+            table = (await store.query(sql, parameters)).rename_columns(_SCHEMA.names)
             await asyncio.to_thread(writer.write_table, table.cast(_SCHEMA))
             count += table.num_rows
     finally:
