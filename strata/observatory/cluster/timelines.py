@@ -8,6 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Set
 from dataclasses import replace
+from typing import Any
 
 from strata.clock import Clock
 from strata.cluster.events import Event, TaskChanged
@@ -18,7 +19,7 @@ from strata.observatory.background.part import Part
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.timeline import Attempt, Facts, Timeline, activity, timeline_view
 from strata.observatory.store.base import Store, own_rows
-from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.protocol.generated.telemetry_pb2 import Batch, EventRow
 from strata.types.tasks import TaskStatus
 
 __all__ = ["ATTEMPT_KIND", "Timelines"]
@@ -101,34 +102,23 @@ class Timelines(Part):
         self._facts.pop((event.task_id, event.attempt), None)  # it may have ended: its end is looked at anew
         self._of(event.task_id).change(event.status, event.attempt, event.reason, event.at, event.step)
         self._save_watched({event.task_id} & self._unsaved)
-        batch = Batch(batch_id=f"attempt-{self._published.followed.records.cluster_id}-{seq}")
-        row = batch.events.add(
-            event_time_ms=round(event.at * 1000),
-            id=batch.batch_id,
-            kind=f"{ATTEMPT_KIND}{event.status}",
-            severity="info",
-            message=event.reason,
-            task_id=event.task_id,
-            attempt=event.attempt,
+        name = f"attempt-{self._published.followed.records.cluster_id}-{seq}"
+        told = {"attempt": event.attempt, **({"step": event.step} if event.step >= 0 else {})}
+        self._save(name, f"{ATTEMPT_KIND}{event.status}", event.task_id, event.reason, event.at, **told)
+
+    def _save(self, name: str, kind: str, task_id: str, message: str, at: float, **told: Any) -> None:
+        at_ms = round(at * 1000)
+        row = EventRow(
+            id=name, event_time_ms=at_ms, kind=kind, severity="info", task_id=task_id, message=message, **told
         )
-        if event.step >= 0:
-            row.step = event.step
-        self._queue.put(batch)
+        self._queue.put(Batch(batch_id=name, events=[row]))
 
     def _save_watched(self, task_ids: Set[str]) -> None:
         """All that was seen of these tasks, so that a restart of this process does not make it unmeasured."""
         for task_id in task_ids:
             timeline = self._of(task_id)
-            batch = Batch(batch_id=f"watched-{uuid.uuid4().hex}")
-            batch.events.add(
-                event_time_ms=round(self._clock.wall() * 1000),
-                id=batch.batch_id,
-                kind=_WATCHED_KIND,
-                severity="info",
-                message=json.dumps({"samples": timeline.samples, "watched_s": timeline.watched_s}),
-                task_id=task_id,
-            )
-            self._queue.put(batch)
+            seen = json.dumps({"samples": timeline.samples, "watched_s": timeline.watched_s})
+            self._save(f"watched-{uuid.uuid4().hex}", _WATCHED_KIND, task_id, seen, self._clock.wall())
         self._unsaved -= task_ids
 
     async def _run(self) -> None:

@@ -1,15 +1,13 @@
 """The observatory and the cluster it follows as Prometheus text."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from strata.observatory.answers.checkpoints import Checkpoint
-from strata.observatory.answers.tasks import Task
 from strata.observatory.answers.workers import Resources, Worker
 from strata.observatory.cluster import views
 from strata.observatory.cluster.published import PublishedCluster
@@ -102,13 +100,12 @@ class Exposition(Collector):
         cluster = self._published.followed
         workers, totals = views.workers(cluster), views.metrics(cluster)
         yield GaugeMetricFamily("strata_active_workers", "Workers that train or save", value=totals.active_workers)
-        yield _by_status("strata_workers", "Workers by status", workers)
-        yield _by_status("strata_tasks", "Tasks by status", views.tasks(cluster))
-        yield _by_status("strata_checkpoints", "Checkpoints by status", views.checkpoints(cluster))
-        agents = GaugeMetricFamily("strata_agents", "Agents by state", labels=["state"])
-        for state, count in sorted(Counter(agent.state for agent in cluster.records.agents.values()).items()):
-            agents.add_metric([state], count)
-        yield agents
+        yield _counted("strata_workers", "Workers by status", "status", (one.status for one in workers))
+        yield _counted("strata_tasks", "Tasks by status", "status", (one.status for one in views.tasks(cluster)))
+        checkpoints = (one.status for one in views.checkpoints(cluster))
+        yield _counted("strata_checkpoints", "Checkpoints by status", "status", checkpoints)
+        agents = (agent.state for agent in cluster.records.agents.values())
+        yield _counted("strata_agents", "Agents by state", "state", agents)
         measured = [(one, one.resources) for one in workers if one.state != "lost" and one.resources is not None]
         yield from _resources(measured)
         figures = cluster.figures
@@ -147,10 +144,10 @@ def _add(family: GaugeMetricFamily | CounterMetricFamily, labels: list[str], val
         family.add_metric(labels, value / by)
 
 
-def _by_status(name: str, text: str, rows: Sequence[Worker | Task | Checkpoint]) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=["status"])
-    for status in sorted({row.status for row in rows}):
-        family.add_metric([status], sum(row.status == status for row in rows))
+def _counted(name: str, text: str, label: str, values: Iterable[str]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for value, count in sorted(Counter(values).items()):
+        family.add_metric([value], count)
     return family
 
 

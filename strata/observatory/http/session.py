@@ -2,21 +2,20 @@
 never in an address, where histories, logs and referrers would keep it."""
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.requests import Request
 
 from strata.observatory.answers.status import Success
 from strata.observatory.http.auth import COOKIE, SESSION_S
+from strata.observatory.http.body import Body
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
 
 __all__ = ["session_router"]
 
 
-class SignIn(BaseModel):
+class SignIn(Body):
     """What the sign-in form sends."""
-
-    model_config = ConfigDict(extra="forbid")
 
     token: str = Field(max_length=1_000)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strata.observatory.answers.series import NewSeries, Outline
+from strata.observatory.answers.series import NewSeries
 from strata.observatory.answers.stream import RunsMeta
 from strata.observatory.batch.columns import Columns
 from strata.observatory.live.cache import SeriesCache
@@ -60,7 +60,7 @@ class LiveView:
         self.cache = cache
         self.runs = runs
         self.stream = stream
-        self._snapshots = snapshots
+        self.snapshots = snapshots
         self._pending: list[NewPoints] = []
         self._pending_end = 0
         self._announced: set[int] = set()
@@ -123,10 +123,6 @@ class LiveView:
     def publish_runs(self, deleted: Sequence[str] = ()) -> None:
         self.stream.publish("runs_meta", RunsMeta(runs=self.runs.all(), deleted=list(deleted)), topic="metrics")
 
-    def outline(self, run_ids: list[str]) -> Outline:
-        """Who the series of these runs are, and the newest point of each."""
-        return self._snapshots.outline(run_ids)
-
     def make_room(self, wanted: int, keep: Collection[int] = ()) -> None:
         """Gives rows away until `wanted` are free: of ended runs first, then of the others, each time those of the
         series that were fed or looked at longest ago, and never one of `keep`. Their points are in the store."""
@@ -147,7 +143,7 @@ class LiveView:
 
     def _evict(self, numbers: list[int]) -> None:
         self.cache.evict(numbers)
-        self._snapshots.forget(numbers)
+        self.snapshots.forget(numbers)
 
     def _apply(self, points: NewPoints) -> None:
         self.make_room(self.cache.count_new(points.numbers))

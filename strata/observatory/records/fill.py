@@ -42,7 +42,9 @@ def _plan(answer: Any, sources: tuple[object, ...], told: dict[str, Any]) -> _Pl
     for name in reversed([one.name for one in fields(answer)]):  # `<name>_ms` is made before its `<name>` is changed
         origin, change = _origin(name, hints, told)
         if origin not in told:
-            place = next(place for place, source in enumerate(sources) if hasattr(source, origin))
+            place = next((place for place, source in enumerate(sources) if hasattr(source, origin)), None)
+            if place is None:
+                raise TypeError(f"{answer.__name__} has no {name}: neither told nor known to a source")
             plan.taken.append((name, place, origin))
             origin = name
         if change is not None:
