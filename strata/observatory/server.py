@@ -20,7 +20,7 @@ from strata.errors import Internal
 from strata.gate import Gate
 from strata.network import bind, check_free, shown_address, write_endpoint
 from strata.observatory.alerts.book import AlertBook
-from strata.observatory.alerts.watcher import Sentinel
+from strata.observatory.alerts.watcher import AlertWatcher
 from strata.observatory.alerts.webhook import Webhook
 from strata.observatory.answers.status import SpoolDamage, Status
 from strata.observatory.answers.stream import LogNews
@@ -112,7 +112,7 @@ class Observatory:
             aside=self._aside,
         )
         self._poller = Poller(self._store, self._writer, self._history, self._live, polling)
-        self._sentinel = Sentinel(self._live, self._published, self._alerts, clock, settings.data_dir)
+        self._watcher = AlertWatcher(self._live, self._published, self._alerts, clock, settings.data_dir)
         self._queue = BatchQueue(self._intake.accept, self._aside)
         self._archive = CheckpointArchive(self._published, self._queue, self._store)
         self._pins = PinBook(self._published, clock)
@@ -154,7 +154,7 @@ class Observatory:
             self._timelines,
             self._ends,
             self._ticker,
-            self._sentinel,
+            self._watcher,
             self._poller,
             self._files,
             feed,

@@ -17,14 +17,14 @@ from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.live.view import LiveView, NewPoints
 from strata.observatory.records.finding import Finding
 
-__all__ = ["Sentinel"]
+__all__ = ["AlertWatcher"]
 
 _INTERVAL_S = 5.0
 _LOW_PERCENT = 95.0
 _HISTORY_MS = 3_600_000
 
 
-class Sentinel(Part):
+class AlertWatcher(Part):
     """Owns no state of its own beside the detectors'."""
 
     def __init__(

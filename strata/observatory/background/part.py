@@ -26,7 +26,7 @@ def spawn(coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]
 
 
 async def cancel(task: asyncio.Task[None] | None) -> None:
-    """Ends a task of `spawn` and waits for it; one that does not hear is told again. Its death was reported already."""
+    """Ends a task of `spawn` and waits for its end. A task that loses the cancellation is cancelled again."""
     while task is not None and not task.done():
         if task.cancelling():
             _log.warning("%s goes on though it was cancelled, and is cancelled again", task.get_name())

@@ -37,7 +37,8 @@ class SetAside:
 
     @contextlib.contextmanager
     def guard(self, part: str, item: str) -> Iterator[None]:
-        """Whatever fails inside concerns this item alone. Items that may get better are cleared by those inside."""
+        """A failure inside is noted for this item, and the caller goes on. Who tries an item again and succeeds calls
+        `clear`."""
         try:
             yield
         except StrataError as error:
@@ -63,7 +64,7 @@ class SetAside:
         self._report([Finding(kind="set_aside", severity="warning", message=text, subject=f"{part}/{reason[:40]}")])
 
     def clear(self, part: str, item: str) -> None:
-        """It can be dealt with by now."""
+        """The item was dealt with after all: it counts no more."""
         book = self._parts.get(part)
         known = book.items.pop(_readable(item), None) if book else None
         if book is not None and known is not None:

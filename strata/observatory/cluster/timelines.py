@@ -176,7 +176,7 @@ class Timelines(Part):
         return facts
 
     def _so_far(self, task_id: str, first: Facts) -> Facts:
-        """Of an attempt that lasts only the end moves, and its ranks say where they are."""
+        """The facts of an attempt that still runs: its first point stays, its top step is what its ranks report now."""
         cluster = self._published.followed
         mine = [worker.worker_id for worker in cluster.records.workers.values() if worker.task_id == task_id]
         steps = [cluster.vitals_of(name).current_step or 0 for name in mine]

@@ -61,7 +61,7 @@ def _worker(cluster: FollowedCluster, worker: members.Worker) -> Worker:
 
 
 def _status(cluster: FollowedCluster, worker: members.Worker, vitals: WorkerVitals) -> WorkerStatus:
-    """Who starts anew in a later attempt recovers until it trains: its task is not idle, it is being repaired."""
+    """A worker of a later attempt is recovering until it trains: its task is being repaired, not idle."""
     state = vitals.state or "unknown"
     task = cluster.records.tasks.get(worker.task_id)
     if task is not None and task.attempt > 1 and state in ("unknown", "initializing"):

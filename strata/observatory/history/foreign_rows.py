@@ -1,7 +1,7 @@
 """Rows that others wrote: which of the store's rows of a series are new to us. Pure; the poller asks the store.
 
-The rollup counts every row exactly, so the number of strangers is known before any is looked for; event times are the
-writers' own clocks and may lie, so they only narrow the search.
+The rollup counts every row exactly, so the number of new rows is known before any of them is looked for. Event times
+come from the writers' own clocks and may be wrong, so they only narrow the search.
 """
 
 import math

@@ -30,7 +30,7 @@ __all__ = ["Poller", "PollerConfig"]
 _log = logging.getLogger(__name__)
 _META_S = 30.0
 _PART = "rows of others"
-# More strangers than this in one series are loaded as a picture, not sent one by one.
+# More new rows than this in one series are loaded as a curve, not sent one by one.
 _MAX_NEW = 20_000
 _TOTAL = "SELECT sum(num_points) AS points FROM {db}.series_rollup"
 

@@ -62,7 +62,7 @@ class SeriesCache:
 
     def apply(self, numbers: Ints, steps: Ints, times: Ints, values: Floats) -> int:
         """Adds points in order of arrival. A new series gets a row while there are any; one that is known but has none
-        is only counted, for a row with its newest points alone would be a lie. Returns how many points had no row."""
+        is only counted, for a row with its newest points alone would look whole. Returns how many points had no row."""
         if len(numbers) == 0:
             return 0
         order = np.argsort(numbers, kind="stable")

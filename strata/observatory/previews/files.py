@@ -108,12 +108,12 @@ class FileReaders:
         return answer
 
     def _asked(self, request: Answer) -> Answer:
-        """On one of the threads. A child that had gone home, having had nothing to do, is no failure."""
+        """On one of the threads. A child that ended because nobody asked it is replaced: that is no failure."""
         while True:
             child = self._free()
             try:
                 answer = child.ask(request)
-            except _WentHome:
+            except _EndedIdle:
                 self._drop(child)
             except BaseException:
                 self._drop(child)
@@ -135,7 +135,7 @@ class FileReaders:
         child.close()
 
 
-class _WentHome(Exception):  # no error
+class _EndedIdle(Exception):  # no error
     """The child had ended by itself, before the question reached it."""
 
 
@@ -182,7 +182,7 @@ class _Child:
     def _died(self, request: Answer) -> Exception:
         code = self._process.wait()
         if code == 0:
-            return _WentHome()
+            return _EndedIdle()
         how = f"exit code {code}" if code >= 0 else f"killed by signal {-code} ({_signal_name(-code)})"
         self._errors.seek(0)
         said = self._errors.read()[-300:].decode(errors="replace").strip()
@@ -250,7 +250,7 @@ def _main(idle_s: float) -> None:
         try:
             request = json.loads(lines.get(timeout=idle_s))
         except Empty:
-            os._exit(0)  # without the libraries' own farewells, which have crashed before
+            os._exit(0)  # without the libraries' exit handlers, which have crashed before
         sys.stdout.buffer.write(json.dumps(_safe_answer(request), default=str).encode() + b"\n")
         sys.stdout.buffer.flush()
 

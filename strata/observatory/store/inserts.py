@@ -47,8 +47,8 @@ class Sent:
 
 @dataclass(slots=True)
 class _Sorting:
-    """One group of rows while it is being told apart; `stubborn`: whatever the reason of a refusal is; `repeated`:
-    some of it may be stored already."""
+    """One group while refused rows are separated from the others. `stubborn`: a refusal may be final whatever its
+    reason; `repeated`: some of the rows may be stored already."""
 
     table: str
     stubborn: bool

@@ -69,7 +69,7 @@ class SupervisedStore:
         if self._task is None:
             return
         try:
-            await asyncio.wait([self._task], timeout=_STOP_S)  # it buries the child and leaves
+            await asyncio.wait([self._task], timeout=_STOP_S)  # the task ends with the child
         finally:  # also when nobody has the time to wait: no child may keep the folder
             if self._child is not None and self._child.returncode is None:
                 _log.warning("the store did not close in time and is killed; what it has not got is in the spool")

@@ -30,7 +30,7 @@ _HOLD_S = 6.0
 SnapshotOf = Callable[[Filter], bytes]
 
 
-# The id of a resync: whoever loses the connection between it and its snapshot has nothing to go on from.
+# The event id of a resync: a client that loses the connection before its snapshot comes back with it and starts over.
 _NO_CURSOR = "resync"
 
 
@@ -158,7 +158,7 @@ class Broadcaster:
         return seq, b"".join(frames)
 
     def _fresh(self, wanted: Filter, why: str | None) -> tuple[int, bytes, bytes]:
-        """A snapshot, and the word before it that it replaces what the client has."""
+        """A snapshot, and before it the event that tells the client to replace what it has."""
         seq, told = self._ring.last_seq, b""
         if why is not None:
             self.resyncs += 1
