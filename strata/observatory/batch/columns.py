@@ -135,8 +135,9 @@ def normalise(message: Batch, now_ms: int) -> bool:
 
 def log_entry(line: LogLine, batch_id: str, position: int) -> LogEntry:
     """The id is time, batch and place: stable over replays, and it sorts as it happened."""
+    batch = zlib.crc32(batch_id.encode())
     return LogEntry(
-        id=f"log_{line.event_time_ms:011x}{line.sequence & 0xFFFFFFFF:08x}{_short(batch_id)}{position:04x}",
+        id=f"log_{line.event_time_ms:011x}{line.sequence & 0xFFFFFFFF:08x}{batch:08x}{position:04x}",
         timestamp=line.event_time_ms // 1000,
         timestamp_ms=line.event_time_ms,
         level=LogLevel.parse(line.level),
@@ -149,10 +150,6 @@ def log_entry(line: LogLine, batch_id: str, position: int) -> LogEntry:
         stream=line.stream,
         attempt=line.attempt,
     )
-
-
-def _short(batch_id: str) -> str:
-    return f"{zlib.crc32(batch_id.encode()):08x}"
 
 
 def _steps(steps: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:

@@ -35,6 +35,7 @@ def shard_rows(
         start, stop = shard * size, min((shard + 1) * size, total)
         main = _main(found, table.mode)
         vitals = cluster.vitals_of(main.worker_id) if main else UNHEARD
+        asked = vitals.current_epoch if epoch is None else epoch
         progress: float | None
         if table.mode == "queue":
             progress = 100.0 * committed.get(shard, 0) / (stop - start)
@@ -49,7 +50,7 @@ def shard_rows(
                 start_index=start,
                 end_index=stop,
                 progress=progress,
-                epoch=table.epoch if table.HasField("epoch") else _epoch(vitals, epoch),
+                epoch=table.epoch if table.HasField("epoch") else asked,
                 readers=found,
                 task_id=table.task_id or None,
                 mode=cast("Mode | None", table.mode or None),
@@ -77,10 +78,6 @@ def _main(readers: list[ShardReader], mode: str) -> ShardReader | None:
         read[one.worker_id] = read.get(one.worker_id, 0) + one.end_index - one.start_index
     most = max(read, key=lambda worker_id: read[worker_id])
     return next(one for one in readers if one.worker_id == most)
-
-
-def _epoch(vitals: WorkerVitals, asked: int | None) -> int | None:
-    return asked if asked is not None else vitals.current_epoch
 
 
 def _progress(vitals: WorkerVitals, share: int | None, epoch: int | None) -> float | None:

@@ -80,7 +80,9 @@ class History:
             found = await read_curves(self._store, {"runs": runs, "metrics": metrics}, NUM_BUCKETS)
             # No await from here on, as above.
             live.tick()
-            later = _only(self._later(live, stored_end), numbers)
+            later = self._later(live, stored_end)
+            if later is not None:
+                later = later.take(np.flatnonzero(np.isin(later.numbers, numbers)))
             for row in counted:
                 number = keys.get(_key_of(row))
                 if number is not None:
@@ -122,12 +124,6 @@ class History:
 
 def _key_of(row: Mapping[str, Any]) -> SeriesKey:
     return SeriesKey(*(row[name] for name in _KEY))
-
-
-def _only(points: NewPoints | None, numbers: list[int]) -> NewPoints | None:
-    if points is None:
-        return None
-    return points.take(np.flatnonzero(np.isin(points.numbers, numbers)))
 
 
 def _curves_of(table: pa.Table) -> Iterator[StoredCurve]:

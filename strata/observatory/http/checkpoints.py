@@ -5,7 +5,6 @@ from fastapi import APIRouter
 
 from strata.errors import StoreUnavailable
 from strata.observatory.answers.checkpoints import Pinned, RunCheckpoints
-from strata.observatory.answers.series import RunSeries
 from strata.observatory.cluster import views
 from strata.observatory.http.body import Body
 from strata.observatory.http.parts import Parts
@@ -45,7 +44,9 @@ def checkpoints_router(parts: Parts) -> APIRouter:
                     found.setdefault(row.id, row)
             except StoreUnavailable:
                 break  # what the coordinator remembers is shown meanwhile
-        mine = [one for name in _checkpoint_metrics(parts, run_id) for one in await _read(parts, run_id, name)]
+        mine = []
+        for name in _checkpoint_metrics(parts, run_id):
+            mine += await parts.curves.read(run_id, {"metric": name}, 2000)
         logged = await parts.curves.checkpoint_rows(run_id) if mine else []
         rows = sorted(found.values(), key=lambda row: row.created_at_ms or 0, reverse=True)
         return answer(RunCheckpoints(run_id=run_id, checkpoints=rows, series=mine, rows=logged))
@@ -62,7 +63,3 @@ def _checkpoint_metrics(parts: Parts, run_id: str) -> list[str]:
     series = parts.live.series
     names = {series.key(number).metric for number in series.of_run(run_id)}
     return sorted(name for name in names if name.startswith("checkpoint"))
-
-
-async def _read(parts: Parts, run_id: str, metric: str) -> list[RunSeries]:
-    return await parts.curves.read(run_id, {"metric": metric}, 2000)

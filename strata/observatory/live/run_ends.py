@@ -5,7 +5,6 @@ import asyncio
 import uuid
 
 from strata.clock import Clock
-from strata.observatory.answers.runs import RunInfo
 from strata.observatory.background.batches import BatchQueue
 from strata.observatory.background.part import Part
 from strata.observatory.background.setaside import SetAside
@@ -41,10 +40,7 @@ class RunEnds(Part):
         for run_id in changed:
             info = self._live.runs.info(run_id)
             if info is not None and not info.is_active and info.status not in (None, info.state):
-                self._queue.put(self._row(info))
-
-    def _row(self, info: RunInfo) -> Batch:
-        batch = Batch(batch_id=f"run-end-{uuid.uuid4().hex}")
-        now_ms = round(self._clock.wall() * 1000)
-        batch.runs.add(run_id=info.run_id, status=info.state, reason=info.reason or "", updated_at_ms=now_ms)
-        return batch
+                batch = Batch(batch_id=f"run-end-{uuid.uuid4().hex}")
+                now_ms = round(self._clock.wall() * 1000)
+                batch.runs.add(run_id=run_id, status=info.state, reason=info.reason or "", updated_at_ms=now_ms)
+                self._queue.put(batch)

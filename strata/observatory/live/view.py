@@ -97,7 +97,8 @@ class LiveView:
         points = NewPoints.joined(self._pending)
         points = points.take(np.argsort(points.numbers, kind="stable"))
         self._pending = []
-        self._apply(points)
+        self.make_room(self.cache.count_new(points.numbers))
+        self.unshown_points += self.cache.apply(points.numbers, points.steps, points.times, points.values)
         self.stream.publish_delta(self._parts(points))
         for observe in self.observers:
             observe(points)
@@ -144,10 +145,6 @@ class LiveView:
     def _evict(self, numbers: list[int]) -> None:
         self.cache.evict(numbers)
         self.snapshots.forget(numbers)
-
-    def _apply(self, points: NewPoints) -> None:
-        self.make_room(self.cache.count_new(points.numbers))
-        self.unshown_points += self.cache.apply(points.numbers, points.steps, points.times, points.values)
 
     def _parts(self, points: NewPoints) -> dict[str, RunPart]:
         """The delta, run by run; also the moment at which a series is announced and its run's figures move."""

@@ -167,7 +167,8 @@ class Inserts:
         try:
             with self._file.open("a") as file:
                 if file.tell() < _MAX_FILE_BYTES:
-                    file.writelines(_line(table, row) for row in rows.to_pylist())
+                    kept = [{"table": table, **row} for row in rows.to_pylist()]
+                    file.writelines(json.dumps(row, default=str) + "\n" for row in kept)
         except OSError as error:
             _log.warning("refused rows are not kept in %s: %s", self._file, error.strerror)
 
@@ -182,7 +183,3 @@ class Inserts:
 def _key(rows: pa.Table, place: int, time_ms: int = 0) -> dict[str, Any]:
     row = rows.slice(place, 1).to_pylist()[0]
     return {name: row[name] for name in ("run_id", "metric", "host", "rank", "device", "step")} | {"time": time_ms}
-
-
-def _line(table: str, row: dict[str, Any]) -> str:
-    return json.dumps({"table": table, **row}, default=str) + "\n"
