@@ -10,9 +10,13 @@ import numpy as np
 
 from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours, peer
 from benchmarks.measure import stopwatch
-from strata.sharding import LaneLayout, OrderSpec, Permutation, ShardManager, Table, plan_sticky
+from strata.sharding import ShardManager
 from strata.sharding.hashing import hash_name
+from strata.sharding.lanes import LaneLayout, OrderSpec
 from strata.sharding.order import EpochOrder
+from strata.sharding.permutation import Permutation
+from strata.sharding.sticky import plan_sticky
+from strata.sharding.table import Table
 
 __all__ = ["BENCHMARK"]
 

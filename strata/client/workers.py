@@ -9,7 +9,7 @@ from strata.errors import Fenced
 from strata.protocol.fields import from_message, to_message
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
-from strata.sharding import LaneLayout
+from strata.sharding.lanes import LaneLayout
 from strata.types.datasets import ShardAssignment
 from strata.types.workers import WorkerSpec
 

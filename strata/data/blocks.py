@@ -16,7 +16,7 @@ from strata.data.readers import BlockRead, reader_for
 from strata.data.readers.base import select
 from strata.data.table.columns import Block, Columns, join, num_rows, size_of, take
 from strata.errors import DataError
-from strata.sharding import Window
+from strata.sharding.lanes import Window
 
 __all__ = ["INDEX", "BlockSource", "WindowRows"]
 

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 
 from strata.data.table.columns import Columns
 from strata.errors import InvalidArgument
-from strata.sharding import Tail
+from strata.sharding.order import Tail
 
 __all__ = ["LoaderConfig", "LoaderOptions"]
 

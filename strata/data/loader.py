@@ -19,7 +19,9 @@ from strata.data.stream import BatchStream, Span, transformed
 from strata.data.table.columns import Columns, num_rows
 from strata.data.watch import read_watcher
 from strata.errors import InvalidArgument, Refused
-from strata.sharding import EpochOrder, LaneLayout, OrderSpec, SyncCursor
+from strata.sharding.cursor import SyncCursor
+from strata.sharding.lanes import LaneLayout, OrderSpec
+from strata.sharding.order import EpochOrder
 
 __all__ = ["Loader"]
 

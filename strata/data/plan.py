@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from strata.data.manifest import Manifest
 from strata.errors import InvalidArgument
-from strata.sharding import default_lanes, plan_sticky
+from strata.sharding.order import default_lanes
+from strata.sharding.sticky import plan_sticky
 
 __all__ = [
     "DatasetSource",

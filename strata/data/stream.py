@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from strata.data.blocks import INDEX, BlockSource, WindowRows
 from strata.data.prefetch import Prefetcher
 from strata.data.table.columns import Columns, join
-from strata.sharding import EpochOrder, Lane
+from strata.sharding.lanes import Lane
+from strata.sharding.order import EpochOrder
 
 __all__ = ["BatchStream", "Span", "transformed"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from strata.data.preview import Preview
-from strata.sharding import LaneLayout
+from strata.sharding.lanes import LaneLayout
 
 __all__ = ["ReadWatcher", "read_watcher", "set_read_watcher"]
 

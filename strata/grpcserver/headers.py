@@ -65,11 +65,8 @@ class HeaderReader:
         table = self._decoder.header_table
         size, count = table.maxsize, len(table.dynamic_entries)
         newest = table.dynamic_entries[0] if count else None
-        try:
-            fields = list(self._decoder.decode(block, raw=True))
-        except (HPACKError, UnicodeError, ValueError, IndexError) as error:
-            raise ConnectionFault(Fault.COMPRESSION_ERROR, f"headers that cannot be decoded: {error}") from error
-        head = _read_head([(bytes(name), bytes(value)) for name, value in fields])
+        fields = _decode(self._decoder, block)
+        head = _read_head(fields)
         entries = table.dynamic_entries
         same = table.maxsize == size and len(entries) == count and (entries[0] if entries else None) is newest
         if not same or len(self._known) >= _REMEMBERED:
@@ -87,13 +84,16 @@ class TrailerReader:
 
     def read(self, block: bytes) -> dict[str, str | bytes]:
         """All fields by name; a status message as the text that it stands for."""
-        try:
-            fields = self._decoder.decode(block, raw=True)
-            found = dict(_read_metadata(bytes(name), bytes(value)) for name, value in fields)
-        except (HPACKError, UnicodeError, ValueError, IndexError) as error:
-            raise ConnectionFault(Fault.COMPRESSION_ERROR, f"headers that cannot be decoded: {error}") from error
+        found = dict(_read_metadata(name, value) for name, value in _decode(self._decoder, block))
         found["grpc-message"] = urllib.parse.unquote(str(found.get("grpc-message", "")))
         return found
+
+
+def _decode(decoder: Decoder, block: bytes) -> list[tuple[bytes, bytes]]:
+    try:
+        return [(bytes(name), bytes(value)) for name, value in decoder.decode(block, raw=True)]
+    except (HPACKError, UnicodeError, ValueError, IndexError) as error:
+        raise ConnectionFault(Fault.COMPRESSION_ERROR, f"headers that cannot be decoded: {error}") from error
 
 
 def _read_head(fields: list[tuple[bytes, bytes]]) -> RequestHead:

@@ -15,7 +15,7 @@ from strata.client.workers import Member
 from strata.data.preview import Preview
 from strata.errors import StrataError
 from strata.protocol.generated import telemetry_pb2 as tm
-from strata.sharding import LaneLayout
+from strata.sharding.lanes import LaneLayout
 from strata.worker.reporter import Reporter
 from strata.worker.session import Session
 

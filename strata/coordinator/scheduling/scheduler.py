@@ -168,13 +168,14 @@ class Scheduler:
 
     def _decide(self, task: Task) -> c.ChangeTask | None:
         now = self._coordinator.now()
+        step = self._state.checkpoints.latest_step(task.task_id)
         match task.status:
             case TaskStatus.RUNNING:
-                return d.plan_end(task, self._ends(task), self._step(task), now, random.random())  # noqa: S311  # jitter
+                return d.plan_end(task, self._ends(task), step, now, random.random())  # noqa: S311  # jitter
             case TaskStatus.STOPPING:
                 return d.plan_stopped(task, self._ends(task))
             case TaskStatus.RECOVERING if len(self._ends(task)) == task.spec.worker_count:
-                return d.plan_restart(task, self._hosts(without=task.task_id), self._step(task), now)
+                return d.plan_restart(task, self._hosts(without=task.task_id), step, now)
             case _:
                 return None
 
@@ -207,7 +208,8 @@ class Scheduler:
             if isinstance(plan, p.Lacking):
                 self._say(task, plan.reason, task.course)
             else:
-                self._carry_out(d.plan_start(task, plan, self._step(task)))
+                step = self._state.checkpoints.latest_step(task_id)
+                self._carry_out(d.plan_start(task, plan, step))
 
     def _carry_out(self, change: c.ChangeTask) -> None:
         if change.attempt != self._state.tasks.task(change.task_id).attempt:
@@ -246,10 +248,6 @@ class Scheduler:
                 self._state.membership.pulses.touch(worker.worker_id, now)
 
     # --- what is known
-
-    def _step(self, task: Task) -> int:
-        latest = self._state.checkpoints.latest(task.task_id)
-        return latest.step if latest else -1
 
     def _ends(self, task: Task) -> dict[int, d.RankEnd]:
         """The ranks of the current attempt that are gone: reported so, or out of reach with a host that is lost."""

@@ -60,6 +60,11 @@ class Checkpoints:
     def latest(self, task_id: str) -> CheckpointInfo | None:
         return self._cluster.checkpoints.latest(task_id)
 
+    def latest_step(self, task_id: str) -> int:
+        """-1 where there is none."""
+        latest = self.latest(task_id)
+        return latest.step if latest else -1
+
     # --- deciding
 
     def plan_notified(
@@ -110,9 +115,6 @@ class Checkpoints:
         for known in self.attempts.values():
             if known.task_id == worker.task_id and known.step == step and known.joinable(group.fence):
                 return known
-        ranks = (
-            range(group.size) if group.size is not None else [w.rank for w in self._membership.alive_in(worker.task_id)]
-        )
         attempt = f"g{group.generation}-{self._begun + 1}"
         return CheckpointBegun(
             **shared(CheckpointBegun, asked),
@@ -120,7 +122,7 @@ class Checkpoints:
             attempt=attempt,
             checkpoint_id=checkpoint_id_of(step, attempt),
             generation=group.generation,
-            ranks=tuple(ranks),
+            ranks=self._membership.ranks(worker.task_id),
             worker_id=worker.worker_id,
             at=now.wall,
         )

@@ -12,6 +12,7 @@ from typing import Any, Generic
 from strata.cluster import events as e
 from strata.cluster.members import Worker
 from strata.cluster.model import Cluster
+from strata.cluster.plain import shared
 from strata.cluster.snapshot import dump_cluster, load_cluster
 from strata.cluster.tasks import Task
 from strata.coordinator.state import commands as c
@@ -146,11 +147,9 @@ class ClusterState:
 
     def _place_of(self, worker: Worker) -> JoinReply:
         return JoinReply(
-            worker_id=worker.worker_id,
-            rank=worker.rank,
+            **shared(JoinReply, worker),
             world_size=self.membership.world_size(worker.task_id),
             generation=self.membership.group_of(worker).generation,
-            incarnation=worker.incarnation,
         )
 
     def _lose_workers(self, command: c.LoseWorkers, now: Now, emit: c.Emit) -> None:
@@ -291,8 +290,7 @@ class ClusterState:
         return self.tasks.task(command.task_id)
 
     def _resume_task(self, command: c.ResumeTask, now: Now, emit: c.Emit) -> int:
-        latest = self.checkpoints.latest(command.task_id)
-        step = latest.step if latest else -1
+        step = self.checkpoints.latest_step(command.task_id)
         emit(self.tasks.plan_resume(command.task_id, command.by, step, now))
         return step
 

@@ -127,7 +127,7 @@ class Datasets:
         generation = self._membership.groups[task_id].generation
         if self._settled.get(task_id) == generation:
             return None
-        ranks = self._wanted_ranks(task_id)
+        ranks = self._membership.ranks(task_id)
         stale = any(manager.needs_rebalance(dataset_id) for dataset_id in manager.datasets)
         if not ranks or (self._dealt.get(task_id) == ranks and not stale):
             return None
@@ -137,14 +137,6 @@ class Datasets:
         """Nothing is to be dealt until the group's members change."""
         if task_id in self._managers:
             self._settled[task_id] = self._membership.groups[task_id].generation
-
-    def _wanted_ranks(self, task_id: str) -> tuple[int, ...]:
-        """A task's shards belong to all its ranks, dead or alive, since a replacement takes the dead one's; plain
-        workers share what there is among the living."""
-        group = self._membership.groups[task_id]
-        if group.size is not None:
-            return tuple(range(group.size))
-        return tuple(worker.rank for worker in self._membership.alive_in(task_id))
 
     def readers(self) -> list[str]:
         """The groups that read at least one dataset."""

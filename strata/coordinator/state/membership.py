@@ -79,6 +79,11 @@ class Membership:
         size = self.groups[task_id].size
         return size if size is not None else self.num_alive(task_id)
 
+    def ranks(self, task_id: str) -> tuple[int, ...]:
+        """All ranks of a task, dead or alive, since a replacement takes a dead one's place; else those alive."""
+        size = self.groups[task_id].size
+        return tuple(range(size)) if size is not None else tuple(worker.rank for worker in self.alive_in(task_id))
+
     def _seats_of(self, task_id: str) -> _Seats:
         return self._seats.get(task_id) or _Seats()
 

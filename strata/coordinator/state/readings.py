@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from strata.cluster import events as e
 from strata.cluster.members import Worker
+from strata.cluster.plain import shared
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.datasets import Datasets
 from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.errors import InvalidArgument
-from strata.sharding import LaneLayout, OrderSpec, Spans
-from strata.sharding.spans import cut, joined
+from strata.sharding.lanes import LaneLayout, OrderSpec
+from strata.sharding.spans import NO_SPANS, Spans, cut, joined
 from strata.types.tasks import TaskStatus
 
 __all__ = ["Reader", "Readings"]
@@ -97,18 +98,9 @@ class Readings:
                     f"{total}",
                     hint="Register the files as they are under a new id, or the page cannot show who reads what.",
                 )
-        return e.ReadingAnnounced(
-            task_id=worker.task_id,
-            dataset_id=command.dataset_id,
-            worker_id=worker.worker_id,
-            rank=worker.rank,
-            incarnation=worker.incarnation,
-            manifest=command.manifest,
-            num_lanes=command.num_lanes,
-            shuffle=command.shuffle,
-            lanes=lanes,
-            sizes="" if known else base64.b64encode(command.sizes).decode(),
-        )
+        sizes = "" if known else base64.b64encode(command.sizes).decode()
+        told = {**shared(e.ReadingAnnounced, worker), **shared(e.ReadingAnnounced, command)}
+        return e.ReadingAnnounced(**{**told, "lanes": lanes, "sizes": sizes})
 
     def _is_known(self, event: e.ReadingAnnounced) -> bool:
         reader = self.of(event.task_id, event.dataset_id).get(event.rank)
@@ -144,8 +136,7 @@ class Readings:
         readers = self._readers.setdefault(key, {})
         reader = readers.get(event.rank)
         if reader is None or reader.incarnation != event.incarnation or reader.worker_id != event.worker_id:
-            empty = np.empty(0, dtype=np.int64)
-            reader = Reader(worker_id=event.worker_id, incarnation=event.incarnation, spans=Spans(empty, empty))
+            reader = Reader(worker_id=event.worker_id, incarnation=event.incarnation, spans=NO_SPANS)
             readers[event.rank] = reader
         reader.cuts.pop(cut_, None)
         reader.cuts[cut_] = event.lanes

@@ -18,7 +18,7 @@ from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.queues import Queues
 from strata.coordinator.state.readings import Readings
 from strata.sharding.queue import ShardQueue
-from strata.sharding.spans import ShardParts, Spans, cut
+from strata.sharding.spans import NO_SPANS, ShardParts, cut
 from strata.types.datasets import DatasetSpec, ShardAssignment
 
 __all__ = ["Mode", "ShardReaders", "Shares"]
@@ -219,7 +219,7 @@ class Shares:
 
 
 _COLUMNS = ("shards", "starts", "stops")
-_NO_PARTS = cut(Spans(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)), 1)
+_NO_PARTS = cut(NO_SPANS, 1)
 
 
 def _whole(spec: DatasetSpec, shards: NDArray[np.int64]) -> ShardParts:

@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from strata.errors import DataError
 
@@ -37,7 +37,7 @@ class LocalCache:
             os.utime(path)
             return path
         self._make_room(path.parent, size)
-        self._write(path, size, fetch)
+        _write(path, lambda file: _copy_all(file, size, fetch, path))
         return path
 
     def note(self, key: str) -> dict[str, Any] | None:
@@ -49,20 +49,7 @@ class LocalCache:
         return found if isinstance(found, dict) else None
 
     def put_note(self, key: str, note: dict[str, Any]) -> None:
-        data = json.dumps(note).encode()
-        path = self._folder / "notes" / f"{key}.json"
-        self._write(path, len(data), lambda offset, buffer: _copy(data[offset:], buffer))
-
-    def _write(self, path: Path, size: int, fetch: Fetch) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                _copy_all(file.write, size, fetch, path)
-            os.replace(temporary, path)  # noqa: PTH105  # both are names, not Paths
-        except BaseException:
-            os.unlink(temporary)  # noqa: PTH108  # as above
-            raise
+        _write(self._folder / "notes" / f"{key}.json", lambda file: file.write(json.dumps(note).encode()))
 
     def _make_room(self, folder: Path, size: int) -> None:
         if not folder.exists():
@@ -87,18 +74,25 @@ def _stats(folder: Path) -> list[tuple[float, int, Path]]:
     return found
 
 
-def _copy(data: bytes, buffer: memoryview) -> int:
-    count = min(len(data), len(buffer))
-    buffer[:count] = data[:count]
-    return count
+def _write(path: Path, fill: Callable[[BinaryIO], object]) -> None:
+    """A whole file or none: it gets its name when `fill` is done."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            fill(file)
+        os.replace(temporary, path)  # noqa: PTH105  # both are names, not Paths
+    except BaseException:
+        os.unlink(temporary)  # noqa: PTH108  # as above
+        raise
 
 
-def _copy_all(write: Callable[[memoryview], Any], size: int, fetch: Fetch, path: Path) -> None:
+def _copy_all(file: BinaryIO, size: int, fetch: Fetch, path: Path) -> None:
     buffer = memoryview(bytearray(min(_CHUNK, max(size, 1))))
     offset = 0
     while offset < size:
         count = fetch(offset, buffer[: min(len(buffer), size - offset)])
         if not count:
             raise DataError(f"the file ended after {offset} of {size} bytes while it was copied", file=str(path))
-        write(buffer[:count])
+        file.write(buffer[:count])
         offset += count

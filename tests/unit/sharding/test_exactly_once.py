@@ -7,7 +7,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.sharding import EpochOrder, LaneLayout, OrderSpec, QueueCursor, SyncCursor, Table, plan_sticky
+from strata.sharding.cursor import QueueCursor, SyncCursor
+from strata.sharding.lanes import LaneLayout, OrderSpec
+from strata.sharding.order import EpochOrder
+from strata.sharding.sticky import plan_sticky
+from strata.sharding.table import Table
 
 Sample = tuple[int, int, int]
 EVENTS = st.lists(

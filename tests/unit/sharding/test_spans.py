@@ -4,8 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.sharding import EpochOrder, LaneLayout, OrderSpec, plan_sticky
+from strata.sharding.lanes import LaneLayout, OrderSpec
+from strata.sharding.order import EpochOrder
 from strata.sharding.spans import cut, joined
+from strata.sharding.sticky import plan_sticky
 
 PAIRS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 40)), max_size=30)
 

@@ -10,7 +10,8 @@ from strata.cluster.events import ReadingAnnounced
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.shares import ShardReaders
 from strata.errors import InvalidArgument, UnknownDataset, UnknownWorker
-from strata.sharding import LaneLayout, OrderSpec, plan_sticky
+from strata.sharding.lanes import LaneLayout, OrderSpec
+from strata.sharding.sticky import plan_sticky
 from strata.types.queues import LeaseProgress
 from strata.types.tasks import TaskCourse, TaskStatus
 from tests.support.pure_cluster import PureCluster, caller
