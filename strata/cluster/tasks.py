@@ -12,7 +12,7 @@ __all__ = ["Task", "changed_task", "submitted_task"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One job."""
+    """A job that a user submitted."""
 
     task_id: str
     spec: TaskSpec

@@ -36,7 +36,7 @@ class QueueOrder:
     sizes: NDArray[np.int64]
 
     def shards(self, epoch: int) -> NDArray[np.int64]:
-        """Shard by place in the epoch."""
+        """The shard at each place of the epoch."""
         if not self.shuffle:
             return np.arange(len(self.sizes), dtype=np.int64)
         return Permutation(len(self.sizes), derive_key("queue", self.dataset, self.seed, epoch)).all()
@@ -119,7 +119,7 @@ class ShardQueue:
 
     @property
     def shards(self) -> NDArray[np.int64]:
-        """Shard by place in this epoch."""
+        """The shard at each place of this epoch."""
         return self._shards
 
     def held_by(self, worker: str) -> list[Lease]:
@@ -136,7 +136,7 @@ class ShardQueue:
 
     @property
     def idle(self) -> QueueStatus:
-        """What a worker is to do for which no place is free."""
+        """The status for a worker when no place is free."""
         if self.finished:
             return QueueStatus.FINISHED
         return QueueStatus.DRAINED if self.drained else QueueStatus.WAIT

@@ -189,7 +189,7 @@ class Coordinator:
         self._snapshot_seq = self._seq
 
     def _announce(self, event: e.Event) -> None:
-        """Tells those who wait here what has become true."""
+        """Tells everybody who waits for this event."""
         match event:
             case e.BarrierReleased() | e.BarrierBroke():
                 self._announce_barrier(event)

@@ -27,13 +27,13 @@ class Snapshots:
             self.note(record)
 
     def note(self, record: Record) -> None:
-        """The state has changed by this record."""
+        """Remembers a record that the state has applied, if it is a barrier's end."""
         if record.kind in OUTCOMES:
             self._outcomes.append(record.seq)
             self._forget()
 
     def take(self, seq: int) -> Snapshot:
-        """Of the state as it is after record `seq`."""
+        """Returns the snapshot of the state after record `seq`."""
         self._forget()
         body = json.dumps(self._state.dump(), separators=(",", ":")).encode()
         return Snapshot(seq, body, self._outcomes[0] if self._outcomes else seq + 1)

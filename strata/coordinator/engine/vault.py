@@ -19,7 +19,7 @@ class Vault:
         self._env: dict[str, dict[str, str]] = {}
 
     def restore(self, private: Mapping[str, bytes]) -> None:
-        """What the journal holds."""
+        """Loads what the journal holds."""
         self._env = {task_id: json.loads(body) for task_id, body in private.items()}
 
     def take(self, command: c.Command[Any], events: Sequence[Event]) -> dict[str, bytes]:

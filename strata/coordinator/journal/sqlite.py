@@ -147,7 +147,7 @@ class SqliteJournal:
             self._loop.call_soon_threadsafe(self._on_failure, error)
 
     def _write_batch(self, connection: sqlite3.Connection) -> bool:
-        """One commit with all that has gathered. False at the end."""
+        """Commits all that is queued in one transaction. Returns False after the last one."""
         items = [self._queue.get()]
         while not self._queue.empty():
             items.append(self._queue.get())

@@ -34,7 +34,7 @@ def take_beat(state: ClusterState, request: pb.HeartbeatRequest, now: Now) -> Wo
 
 
 def take_measurement(state: ClusterState, agent_id: str, request: pb.HeartbeatRequest, now: Now) -> None:
-    """Of the worker's agent."""
+    """Takes what the worker's agent has measured."""
     worker = _authorized(state, request, now)
     if worker.agent_id != agent_id:
         raise PermissionDenied(f"worker {worker.worker_id} is not of agent {agent_id}")

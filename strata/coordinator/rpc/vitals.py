@@ -69,7 +69,7 @@ class VitalsFeed:
                 watcher.offer(workers, rest)
 
     def full(self) -> ct.Vitals:
-        """Everything, for a watcher that has just come."""
+        """The vitals of all workers and barriers, for a new watcher."""
         vitals = ct.Vitals(workers=[self._worker(worker) for worker in self._state.cluster.workers.values()])
         vitals.MergeFrom(self._rest())
         return vitals

@@ -79,7 +79,7 @@ class Scheduler:
         self._wake.set()
 
     def detach(self, agent_id: str, push: Push) -> bool:
-        """False when a newer stream had taken this one's place."""
+        """Forgets this stream. Returns False when a newer one has taken its place already."""
         if self._agents.get(agent_id) != push:  # not `is`: a bound method is a new object each time it is named
             return False
         del self._agents[agent_id]
@@ -151,7 +151,7 @@ class Scheduler:
                 self._wake.clear()
 
     async def step(self) -> None:
-        """One round: decide, journal, tell."""
+        """Runs one round: decides, waits for the journal, tells the agents."""
         now = self._coordinator.now().monotonic
         look = now - self._watched_at >= _WATCH_S
         for task_id in [task.task_id for task in self._state.tasks.tasks.values() if not task.status.final]:
@@ -313,7 +313,7 @@ class Scheduler:
             self._agents[agent_id](desired)
 
     def _private(self, task: Task) -> dict[str, str]:
-        """The part of its ranks' environment that only they may know."""
+        """The variables that only the task's own ranks may see."""
         secret = self._proofs.mint_secret(task.task_id, task.attempt)
         return {**self._coordinator.vault.env_of(task.task_id), SECRET_VARIABLE: secret}
 

@@ -56,6 +56,6 @@ class Agents:
         self.pulses.beat(agent_id, report, now)
 
     def suspect(self, agent_id: str) -> None:
-        """Its stream broke."""
+        """Marks an agent whose stream broke as suspect."""
         if self.agents[agent_id].alive:
             self.pulses.suspect(agent_id)

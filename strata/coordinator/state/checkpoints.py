@@ -61,7 +61,7 @@ class Checkpoints:
         return self._cluster.checkpoints.latest(task_id)
 
     def latest_step(self, task_id: str) -> int:
-        """-1 where there is none."""
+        """The step of the newest completed checkpoint; -1 when there is none."""
         latest = self.latest(task_id)
         return latest.step if latest else -1
 
@@ -90,7 +90,7 @@ class Checkpoints:
         )
 
     def plan_verified(self, record: CheckpointInfo, damage: str, now: Now) -> CheckpointVerified | None:
-        """None when this damage is known."""
+        """Records a check of a checkpoint; None when the same damage is known already."""
         if damage and record.verified is False and record.reason == damage:
             return None
         return CheckpointVerified(
@@ -190,7 +190,7 @@ class Checkpoints:
         return _abort(known, f"rank {worker.rank} ({worker.worker_id}) gave up: {reason}", now)
 
     def plan_loss(self, lost: MembersLost, now: Now) -> list[CheckpointAborted | CheckpointPrepared]:
-        """What the deaths mean for the attempts of that group."""
+        """Decides what the loss of members means for the open attempts of their group."""
         dead = {self._membership.workers[worker_id].rank: worker_id for worker_id in lost.worker_ids}
         reasons = dict(zip(lost.worker_ids, lost.reasons, strict=True))
         planned: list[CheckpointAborted | CheckpointPrepared] = []

@@ -57,7 +57,7 @@ class Datasets:
         return manager.datasets if manager else ()
 
     def digest(self, task_id: str, dataset_id: str) -> str:
-        """Names a dealt table; empty where none was dealt."""
+        """The digest of the group's dealt table; empty when none was dealt."""
         return self._managers[task_id].digest(dataset_id) if dataset_id in self.attached(task_id) else ""
 
     def shards_for(self, worker: Worker, dataset_id: str, epoch: int, *, first: bool = False) -> list[ShardAssignment]:
@@ -134,7 +134,7 @@ class Datasets:
         return ShardsRebalanced(task_id=task_id, generation=generation, ranks=ranks)
 
     def settle(self, task_id: str) -> None:
-        """Nothing is to be dealt until the group's members change."""
+        """Notes that the tables are right until the group's members change."""
         if task_id in self._managers:
             self._settled[task_id] = self._membership.groups[task_id].generation
 

@@ -135,7 +135,7 @@ def _counted(course: TaskCourse, now: Now, *, own: bool, advanced: bool) -> Task
 
 
 def _given_up(task: Task, blamed: RankEnd, course: TaskCourse, *, own: bool) -> str:
-    """Why there is no further attempt, or nothing."""
+    """Returns why there is no further attempt; empty when there is one."""
     if blamed.unstarted:
         return str(blamed)
     if not own:
@@ -173,7 +173,7 @@ def plan_restart(task: Task, hosts: Sequence[Host], step: int, now: Now) -> Chan
 
 
 def plan_start(task: Task, agents: tuple[str, ...], step: int) -> ChangeTask:
-    """The next attempt, on these agents."""
+    """Starts the next attempt on these agents."""
     attempt = task.attempt + 1
     resume = f", resumes from step {step}" if step >= 0 else ""
     course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None)
@@ -182,7 +182,7 @@ def plan_start(task: Task, agents: tuple[str, ...], step: int) -> ChangeTask:
 
 
 def plan_stopped(task: Task, ends: Mapping[int, RankEnd]) -> ChangeTask | None:
-    """A stopping task has stopped when no rank is left."""
+    """Ends a stopping task when all its ranks have ended; None before."""
     if len(ends) < task.spec.worker_count:
         return None
     killed = [end.rank for end in ends.values() if end.exit_code == -9]

@@ -199,7 +199,7 @@ class Membership:
         return [worker.worker_id for worker in self.workers.values() if worker.alive]
 
     def suspect(self, worker_id: str, incarnation: str) -> None:
-        """Its stream broke."""
+        """Marks a worker whose stream broke as suspect."""
         worker = self.workers.get(worker_id)
         if worker is not None and worker.incarnation == incarnation and worker.alive:
             self.pulses.suspect(worker_id)
@@ -236,7 +236,7 @@ class Membership:
         return [{"task_id": task_id, "holders": list(seats.holders.items())} for task_id, seats in self._seats.items()]
 
     def load(self, dumped: Iterable[Mapping[str, Any]], now: Now) -> None:
-        """After the records."""
+        """Fills the seats. The records must be loaded before."""
         for item in dumped:
             self._seats[item["task_id"]] = _Seats(holders={int(rank): holder for rank, holder in item["holders"]})
         for worker in self.workers.values():

@@ -15,5 +15,5 @@ class Now(NamedTuple):
 
 
 def read_clock(clock: Clock) -> Now:
-    """Both readings at once."""
+    """Reads both clocks."""
     return Now(clock.monotonic(), clock.wall())

@@ -48,7 +48,7 @@ class Pulses:
         self._pulses[name].seen_at = now.monotonic
 
     def suspect(self, name: str) -> None:
-        """Worth a look, not yet a death."""
+        """Marks one as suspect: it may be dead, which nobody has decided yet."""
         pulse = self._pulses[name]
         if not pulse.suspect:
             pulse.suspect = pulse.changed = True
@@ -57,7 +57,7 @@ class Pulses:
         return now.monotonic - self._pulses[name].seen_at
 
     def standing(self, name: str, state: MemberState) -> MemberState:
-        """The state of its record, or a suspicion."""
+        """SUSPECT for one that is ready by its record but suspect; else the record's state."""
         return MemberState.SUSPECT if state is MemberState.READY and self._pulses[name].suspect else state
 
     def expired(self, alive: Iterable[str], now: Now) -> dict[str, str]:
@@ -85,7 +85,7 @@ class Pulses:
             self._pulses[name].changed = True
 
     def take_changed(self) -> Iterator[str]:
-        """Who changed since this was last asked."""
+        """Yields those that have changed since the last call."""
         for name, pulse in self._pulses.items():
             if pulse.changed:
                 pulse.changed = False

@@ -96,7 +96,7 @@ class Queues:
     def _held(
         self, queue: ShardQueue | None, worker: Worker, progress: Sequence[LeaseProgress]
     ) -> Sequence[LeaseProgress]:
-        """What of it is still open; refuses what is not this worker's."""
+        """Returns the leases that are still open; refuses those that this worker does not hold."""
         if queue is not None:
             return queue.check_held(worker.worker_id, progress)
         if progress:
@@ -113,7 +113,7 @@ class Queues:
         return {attempt.step for attempt in attempts if attempt.task_id == task_id and attempt.open}
 
     def _standing(self, worker: Worker, dataset_id: str) -> QueueGrant:
-        """Where a worker stands when it has asked for nothing new."""
+        """The answer to a worker that asked for no new lease."""
         queue = self.queues.get((worker.task_id, dataset_id))
         if queue is None:
             return QueueGrant(status=QueueStatus.WAIT, epoch=0)

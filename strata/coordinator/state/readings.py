@@ -71,7 +71,7 @@ class Readings:
     # --- deciding
 
     def announce(self, command: c.AnnounceReading, now: Now, emit: c.Emit) -> bool:
-        """False where the sizes have to be sent."""
+        """Returns False when the worker must send the sizes of its blocks."""
         worker = self._membership.authorize(command.caller, now)
         self._membership.pulses.touch(worker.worker_id, now)
         event = self._plan(command, worker)

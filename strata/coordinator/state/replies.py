@@ -41,7 +41,7 @@ class BarrierReply(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverReply:
-    """Where to go on."""
+    """The checkpoint and the shards with which a worker goes on."""
 
     checkpoint: CheckpointInfo | None
     assignments: tuple[ShardAssignment, ...]
