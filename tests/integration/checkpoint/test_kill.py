@@ -71,7 +71,7 @@ def test_one_process(tmp_path: Path, point: str) -> None:
     assert _assert_complete(folder, 1, {3}) == 3
 
 
-@pytest.mark.parametrize("point", _points(POINTS, "voted", "committed"))
+@pytest.mark.parametrize("point", _points(POINTS, "committed"))
 def test_four_ranks(tmp_path: Path, point: str) -> None:
     """About 2 s each: eight processes per case, all writing and syncing on the same disk."""
     folder = tmp_path / "ckpt"
@@ -135,7 +135,7 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinato
 
 
 @pytest.mark.parametrize(
-    "point", _points(["data_sent", "voted", "votes_in", "before_commit", "committed"], "data_sent", "before_commit")
+    "point", _points(["data_sent", "voted", "votes_in", "before_commit", "committed"], "before_commit")
 )
 def test_a_coordinator_ends_what_a_dead_committer_began(
     tmp_path: Path, coordinator: CoordinatorProcess, point: str

@@ -66,7 +66,7 @@ def test_a_second_up_on_the_same_folder_is_refused_with_the_owners_pid(cluster: 
     assert "Traceback" not in refused.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_stopping_leaves_no_process_no_lock_and_no_endpoints(tmp_path: Path, number: int) -> None:
     with Cluster(tmp_path / "data", "--no-agent") as cluster:
         children = descendants(cluster.process.pid)

@@ -22,7 +22,7 @@ __all__ = ["coordinator"]  # a fixture that is used by name
 _BUCKET = "pins"
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.slow)])
 def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where checkpoints are, and the environment that finds it."""
     if request.param == "local":

@@ -120,7 +120,7 @@ async def test_a_deleted_run_goes_from_every_open_page_and_stays_gone(shared_obs
     await fresh.close()
 
 
-@pytest.fixture(params=["embedded", "server"])
+@pytest.fixture(params=["embedded", pytest.param("server", marks=pytest.mark.slow)])
 def process(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ObservatoryProcess]:

@@ -150,6 +150,7 @@ async def test_runs_and_topics_narrow_the_stream(shared_observatory: Observatory
     await client.close()
 
 
+@pytest.mark.slow
 async def test_history_is_complete_after_a_restart(observatory: ObservatoryProcess) -> None:
     """Takes about 6 s: two starts of real processes and 5,000 points."""
     points: list[dict[str, object]] = [

@@ -76,6 +76,7 @@ def test_a_killed_rank_is_replaced_and_nothing_is_lost(
     assert _results(nodes, task_id) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_killed_agent_leaves_its_ranks_running_and_the_next_adopts_them(
     nodes: Nodes, shared: Path, undisturbed: list[tuple[str, ...]]
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_killed_agent_leaves_its_ranks_running_and_the_next_adopts_them(
     assert _results(nodes, task_id) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_killed_coordinator_restarts_no_rank(nodes: Nodes, shared: Path, undisturbed: list[tuple[str, ...]]) -> None:
     task_id = _submit(nodes, shared)
     _wait_step(nodes, task_id, 10)

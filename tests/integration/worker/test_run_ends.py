@@ -74,6 +74,7 @@ def _states(up: Cluster) -> dict[str, tuple[str, str | None, bool]]:
     return {name: (run["state"], run["reason"], run["is_active"]) for name, run in _runs(up).items()}
 
 
+@pytest.mark.slow
 def test_every_end_of_a_script_is_an_end_of_its_run(up: Cluster, tmp_path: Path) -> None:
     scripts = {name: _start(tmp_path / "elsewhere", name, ending) for name, (ending, _, _) in ENDS.items()}
     said = {name: script.communicate(timeout=180)[1] for name, script in scripts.items()}
