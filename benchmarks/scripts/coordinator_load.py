@@ -274,7 +274,7 @@ class Load:
         def check() -> None:
             """Everybody was released, each with a place of its own."""
             others = [ag.CoordinatorMessage.FromString(payload).ties.frames for payload in self.payloads if payload]
-            told = [rank.arrival_order for frames in others for frame in frames for rank in frame.releases.ranks]
+            told = [place for frames in others for frame in frames for place in frame.releases.arrival_orders]
             found = sorted([*places, *told])
             assert found == list(range(1, num_ranks + 1)), f"{len(found)} of {num_ranks}"
 

@@ -83,9 +83,9 @@ class Relay:
 
     def _release(self, releases: ag.Releases) -> None:
         news = rk.RankNews(result=rk.BarrierResult(response=releases.alike))
-        for rank in releases.ranks:
-            if (call := self._ranks.get(rank.tie)) is not None:
-                news.result.request_id, news.result.response.arrival_order = rank.request_id, rank.arrival_order
+        for tie, request_id, place in zip(releases.ties, releases.request_ids, releases.arrival_orders, strict=True):
+            if (call := self._ranks.get(tie)) is not None:
+                news.result.request_id, news.result.response.arrival_order = request_id, place
                 call.send_bytes(news.SerializeToString())
 
     # --- ranks

@@ -143,13 +143,14 @@ class CarriedTies:
                 ties[worker_id][1].on_outcome(waiter, (worker_id,), outcome)
             return
         self._state.barriers.collected(waiter.key, worker_ids)
-        members = []
-        for worker_id in worker_ids:
-            number, tie = ties[worker_id]
-            request_id = waiter.requests[worker_id]
+        releases = self._frames().add().releases
+        self._ties.releases.write_all(outcome, worker_ids, releases)
+        requests = list(map(waiter.requests.__getitem__, worker_ids))
+        releases.request_ids.extend(requests)
+        told = list(map(ties.__getitem__, worker_ids))
+        releases.ties.extend([number for number, _ in told])
+        for (_, tie), request_id in zip(told, requests, strict=True):
             tie.waiters.pop(request_id, None)
-            members.append((number, worker_id, request_id))
-        self._ties.releases.write_all(outcome, members, self._frames().add().releases)
 
 
 def _alone(alike: pb.BarrierRequest, rank: ag.Arriving) -> ag.TieFrame:

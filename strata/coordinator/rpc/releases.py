@@ -1,9 +1,9 @@
 """Releases as messages: what all members are told is filled in once, so that the thousandth costs little."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from strata.cluster.events import BarrierReleased
-from strata.coordinator.state.outcomes import outcome_for, place_in
+from strata.coordinator.state.outcomes import outcome_for, places_in
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -23,15 +23,14 @@ class ReleaseWriter:
         """The serialised RankNews for one member."""
         response = self._response(event, worker_id)
         self._news.result.request_id = request_id
-        response.arrival_order = place_in(event, worker_id)
+        response.arrival_order = places_in(event)[worker_id]
         return self._news.SerializeToString()
 
-    def write_all(self, event: BarrierReleased, members: Iterable[tuple[int, str, str]], to: ag.Releases) -> None:
-        """For members that one agent tells: the tie, the worker and the request of each."""
-        for tie, worker_id, request_id in members:
-            to.ranks.add(tie=tie, request_id=request_id, arrival_order=place_in(event, worker_id))
-        to.alike.CopyFrom(self._response(event, worker_id))
+    def write_all(self, event: BarrierReleased, worker_ids: Sequence[str], to: ag.Releases) -> None:
+        """What is the event's own for members that one agent tells."""
+        to.alike.CopyFrom(self._response(event, worker_ids[0]))
         to.alike.ClearField("arrival_order")
+        to.arrival_orders.extend(map(places_in(event).__getitem__, worker_ids))
 
     def _response(self, event: BarrierReleased, worker_id: str) -> pb.BarrierResponse:
         response = self._news.result.response

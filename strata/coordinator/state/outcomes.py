@@ -1,10 +1,12 @@
 """How a barrier ended, and what each member is told of it."""
 
+from collections.abc import Mapping
+
 from strata.cluster.events import BarrierBroke, BarrierReleased
 from strata.errors import BarrierBroken, BarrierExpired
 from strata.types.barriers import BarrierResult
 
-__all__ = ["Outcome", "outcome_for", "place_in"]
+__all__ = ["Outcome", "outcome_for", "places_in"]
 
 Outcome = BarrierReleased | BarrierBroke
 
@@ -16,19 +18,19 @@ class _Places:
         self._event: BarrierReleased | None = None
         self._places: dict[str, int] = {}
 
-    def of(self, event: BarrierReleased, worker_id: str) -> int:
+    def of(self, event: BarrierReleased) -> Mapping[str, int]:
         if event is not self._event:
             self._event = event
             self._places = {name: place for place, name in enumerate(event.worker_ids, start=1)}
-        return self._places[worker_id]
+        return self._places
 
 
 _places = _Places()
 
 
-def place_in(event: BarrierReleased, worker_id: str) -> int:
-    """Returns the member's place in arrival order, from 1."""
-    return _places.of(event, worker_id)
+def places_in(event: BarrierReleased) -> Mapping[str, int]:
+    """Returns each member's place in arrival order, from 1."""
+    return _places.of(event)
 
 
 def outcome_for(event: Outcome, worker_id: str) -> BarrierResult:
@@ -37,7 +39,7 @@ def outcome_for(event: Outcome, worker_id: str) -> BarrierResult:
         return BarrierResult(
             barrier_id=event.barrier_id,
             participants=len(event.worker_ids),
-            arrival_order=place_in(event, worker_id),
+            arrival_order=places_in(event)[worker_id],
             generation=event.generation,
             absent=event.absent,
         )

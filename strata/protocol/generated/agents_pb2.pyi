@@ -439,56 +439,39 @@ Global___Arriving: _TypeAlias = Arriving  # noqa: Y015
 
 @_typing.final
 class Releases(_message.Message):
-    """One release, told to ranks that had arrived together."""
+    """One release, told to ranks that had arrived together: the n-th of each list is the same rank's."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ALIKE_FIELD_NUMBER: _builtins.int
-    RANKS_FIELD_NUMBER: _builtins.int
+    TIES_FIELD_NUMBER: _builtins.int
+    REQUEST_IDS_FIELD_NUMBER: _builtins.int
+    ARRIVAL_ORDERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def alike(self) -> _coordinator_pb2.BarrierResponse:
         """without arrival_order"""
 
     @_builtins.property
-    def ranks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Released]: ...
+    def ties(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def request_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def arrival_orders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
         self,
         *,
         alike: _coordinator_pb2.BarrierResponse | None = ...,
-        ranks: _abc.Iterable[Global___Released] | None = ...,
+        ties: _abc.Iterable[_builtins.int] | None = ...,
+        request_ids: _abc.Iterable[_builtins.str] | None = ...,
+        arrival_orders: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike", "ranks", b"ranks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike", "arrival_orders", b"arrival_orders", "request_ids", b"request_ids", "ties", b"ties"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Releases: _TypeAlias = Releases  # noqa: Y015
-
-@_typing.final
-class Released(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TIE_FIELD_NUMBER: _builtins.int
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    ARRIVAL_ORDER_FIELD_NUMBER: _builtins.int
-    tie: _builtins.int
-    request_id: _builtins.str
-    arrival_order: _builtins.int
-    def __init__(
-        self,
-        *,
-        tie: _builtins.int = ...,
-        request_id: _builtins.str = ...,
-        arrival_order: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrival_order", b"arrival_order", "request_id", b"request_id", "tie", b"tie"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Released: _TypeAlias = Released  # noqa: Y015
 
 @_typing.final
 class DesiredState(_message.Message):

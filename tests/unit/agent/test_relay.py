@@ -148,9 +148,9 @@ async def test_a_release_of_several_is_each_rank_s_own(host: Host) -> None:
     for stream, _ in ranks:
         stream.send(b"hello")
         await host.next()
-    told = [ag.Released(tie=tie, request_id=f"r{tie}", arrival_order=tie + 5) for tie in (2, 9, 1)]
     alike = pb.BarrierResponse(released=True, barrier_id="b", participants=8, generation=3, absent=("x",))
-    host.relay.on_frames(ag.TieFrames(frames=[ag.TieFrame(releases=ag.Releases(alike=alike, ranks=told))]))
+    releases = ag.Releases(alike=alike, ties=(2, 9, 1), request_ids=("r2", "r9", "r1"), arrival_orders=(7, 14, 6))
+    host.relay.on_frames(ag.TieFrames(frames=[ag.TieFrame(releases=releases)]))
     for tie, (stream, heard) in enumerate(ranks, start=1):
         news = rk.RankNews.FromString(await asyncio.wait_for(heard.get(), 20))
         response = pb.BarrierResponse(arrival_order=tie + 5)

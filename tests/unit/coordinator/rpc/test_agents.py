@@ -181,9 +181,9 @@ async def test_ranks_of_one_host_arrive_and_are_released_together(cluster: Clust
         await first.write(together((2, "w1", f"q{turn}"), (1, "w0", f"p{turn}"), step=step, generation=3))
         for stream, expected in ((first, {2: f"q{turn}", 1: f"p{turn}"}), (second, {1: f"x{turn}"})):
             releases = (await next_frame(stream)).releases
-            assert {rank.tie: rank.request_id for rank in releases.ranks} == expected
-            places = [rank.arrival_order for rank in releases.ranks]
-            assert places == sorted(places)
+            assert dict(zip(releases.ties, releases.request_ids, strict=True)) == expected
+            assert len(releases.arrival_orders) == len(expected)
+            assert list(releases.arrival_orders) == sorted(set(releases.arrival_orders))
             assert releases.alike == pb.BarrierResponse(released=True, barrier_id="b", participants=3, generation=3)
 
 
