@@ -55,6 +55,7 @@ def test_snapshot_then_deltas_then_runs_meta(cluster: Cluster) -> None:
     assert {"epoch", "runs", "series"} <= set(snapshot)
     assert "sse-a" in {run["run_id"] for run in snapshot["runs"]}
     log(cluster, "sse-a", {"metric": "loss_t1", "step": 2, "value": 0.25})
+    log(cluster, "sse-b", {"metric": "loss_t1", "step": 1, "value": 0.5})  # a new run is told of at once, not in 30 s
     seen: dict[str, Any] = {}
     for name, _, data in stream:
         assert name != "snapshot", "after the first there are only changes"

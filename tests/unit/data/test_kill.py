@@ -80,6 +80,7 @@ class Job:
             connection.close()
 
 
+@pytest.mark.slow
 def test_twenty_kills_change_nothing(parquet: "Dataset", cache_home: Path) -> None:
     """Takes seconds: about fifty processes are started."""
     parquet.add(2000)
