@@ -36,8 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: most tests wait for processes that they started, so two more than there are cores."""
-    return len(os.sched_getaffinity(0)) + 2
+    """`-n auto`: most tests wait for processes that they started, so one more than there are cores."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:

@@ -165,9 +165,7 @@ def test_a_crash_loop_ends_and_shows_the_last_words(nodes: Nodes) -> None:
     script = _script(nodes, "crash", "raise ValueError('the flux is too low')")
     task = nodes.wait_task(nodes.submit(name="crash", entrypoint=script, max_restarts=9))
     assert (task.status, task.course.failures) == (TaskStatus.FAILED, 3)
-    assert (
-        task.attempt == 3 + task.course.preemptions
-    )  # a port that another test has taken costs an attempt, no failure
+    assert task.attempt == 3 + task.course.preemptions  # a taken port costs an attempt, no failure
     assert task.reason == (
         "rank 0 exited with code 1: ValueError: the flux is too low; 3 attempts in a row brought no new checkpoint"
     )
