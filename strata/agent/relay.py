@@ -70,7 +70,8 @@ class Relay:
     def on_frames(self, frames: ag.TieFrames) -> None:
         """From the coordinator."""
         for frame in frames.frames:
-            self._release(frame.releases)
+            if frame.HasField("releases"):
+                self._release(frame.releases)
             call = self._ranks.get(frame.tie)
             if call is None:
                 continue

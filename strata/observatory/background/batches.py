@@ -1,7 +1,6 @@
 """Batches that the observatory itself writes: what it saw of tasks, checkpoints and runs, for the store."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,7 +10,6 @@ from strata.protocol.generated.telemetry_pb2 import Batch
 
 __all__ = ["BatchQueue"]
 
-_log = logging.getLogger(__name__)
 _MAX_WAITING = 2_000
 
 
@@ -27,7 +25,7 @@ class BatchQueue(Part):
         try:
             self._waiting.put_nowait(batch)
         except asyncio.QueueFull:
-            _log.warning("%s is not kept in the metric store: too many wait", batch.batch_id)
+            self._aside.note("history", batch.batch_id, "too many wait to be kept in the metric store")
 
     async def _run(self) -> None:
         while True:

@@ -4,6 +4,7 @@ exception handler is told, and the server stops with an error instead of limping
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import Any
 
@@ -34,7 +35,7 @@ async def cancel(task: asyncio.Task[None] | None) -> None:
         await asyncio.wait([task], timeout=_AGAIN_S)
 
 
-class Part:
+class Part(ABC):
     """One task from `start` to `stop`, named like its class; a subclass says in `_run` what it does."""
 
     _task: asyncio.Task[None] | None = None
@@ -45,8 +46,8 @@ class Part:
     async def stop(self) -> None:
         await cancel(self._task)
 
-    async def _run(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def _run(self) -> None: ...
 
 
 def _report(task: asyncio.Task[None]) -> None:
