@@ -63,7 +63,8 @@ class Cluster:
             case e.TaskChanged():
                 task = self.tasks.get(event.task_id)
                 if task is not None:
-                    self.tasks[event.task_id] = changed_task(task, event)
+                    task = self.tasks[event.task_id] = changed_task(task, event)
+                    self.groups[event.task_id] = replace(self.world(event.task_id), size=task.size)
             case e.ClusterStarted():
                 self.cluster_id, self.term, self.started_at = event.cluster_id, event.term, event.started_at
             case _:

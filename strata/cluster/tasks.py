@@ -24,6 +24,11 @@ class Task:
     completed_at: float | None = None
     course: TaskCourse = field(default_factory=TaskCourse)
 
+    @property
+    def size(self) -> int:
+        """How many ranks the current attempt has; before the first one, how many are asked for."""
+        return len(self.course.placement) or self.spec.worker_count
+
 
 def submitted_task(event: TaskSubmitted) -> Task:
     config = json.loads(event.config_json) if event.config_json else {}

@@ -104,8 +104,9 @@ class TaskCourse:
 
     Its budgets: `failures` of its own and `preemptions` (losses: kills from outside, lost hosts) so far, `stalled`
     failures in a row that brought no new checkpoint, and `losses` that brought none since `losses_since`. `stuck_rank`
-    is the rank that makes no step now, and `stuck_step` where it stands; `stop_at` is the step at which the ranks of a
-    stopping task leave together (-1: not known), `hurry` when it no longer waits for a save."""
+    is the rank that makes no step now, and `stuck_step` where it stands. `leaving` says why the ranks of a running task
+    leave for the next attempt, `stop_at` at which step they leave together, which is also a stopping task's (-1: not
+    known); `hurry` when a stopping task no longer waits for a save."""
 
     placement: tuple[str, ...] = ()
     master_addr: str = ""
@@ -120,6 +121,7 @@ class TaskCourse:
     retry_at: float = 0.0
     stuck_rank: int | None = None
     stuck_step: int | None = None
+    leaving: str = ""
     stop_at: int = -1
     hurry: bool = False
 

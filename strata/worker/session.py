@@ -116,7 +116,10 @@ class Session:
         """True from one agreed step on, so that all ranks save the same one. The coordinator names it; if it does not
         in a few seconds (the host leaves, nobody counts steps), every rank leaves when it can."""
         if self._stop_at is not None:
-            return self.status.current_step >= self._stop_at
+            if self.status.current_step >= self._stop_at and not self.status.left:
+                self.status.left = True
+                self.tie.beat_soon()
+            return self.status.left
         if not self._stop.is_set():
             return False
         return self.place.world_size == 1 or time.monotonic() - self._asked_at > _AGREE_S

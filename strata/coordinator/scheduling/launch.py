@@ -41,7 +41,7 @@ def desired_process(
         task_id=task.task_id,
         attempt=task.attempt,
         rank=rank,
-        world_size=task.spec.worker_count,
+        world_size=task.size,
         local_rank=local_rank,
         argv=argv,
         env={**_DEFAULTS, **private, **_environment(task, rank, local_rank, dataset)},
@@ -61,7 +61,7 @@ def _grace_s(task: Task) -> float:
 
 def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | None) -> dict[str, str]:
     course, spec = task.course, task.spec
-    world = str(spec.worker_count)
+    world = str(task.size)
     environment = {
         "STRATA_TASK_ID": task.task_id,
         "STRATA_RUN_ID": task.task_id,

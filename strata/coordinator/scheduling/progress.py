@@ -9,11 +9,11 @@ from strata.cluster.members import Worker
 from strata.coordinator.state.pulses import Pulses
 from strata.protocol.generated import coordinator_pb2 as pb
 
-__all__ = ["HANG_S", "Hang", "ProgressWatch", "plan_stop_step"]
+__all__ = ["HANG_S", "Hang", "ProgressWatch", "any_left", "plan_stop_step"]
 
 HANG_S = 60.0
 _HANG_STEPS = 30.0
-_HEARING_S = 4.0  # within which every rank has sent and received a heartbeat, on a busy host too
+_HEARING_S = 2.5  # within which every rank has sent a heartbeat and was told, on a busy host too
 
 
 @dataclass(slots=True)
@@ -89,6 +89,11 @@ def plan_stop_step(workers: list[Worker], pulses: Pulses) -> int | None:
         return None
     fastest = min(status.step_time_s for status in known)
     return max(status.current_step for status in known) + max(2, math.ceil(_HEARING_S / fastest))
+
+
+def any_left(workers: list[Worker], pulses: Pulses) -> bool:
+    """Whether a rank has said that it goes because it was told to, and not because its work is done."""
+    return any(status.left for worker in workers if (status := _status(worker, pulses)) is not None)
 
 
 def _status(worker: Worker, pulses: Pulses) -> pb.WorkerStatus | None:

@@ -13,7 +13,7 @@ from strata.cluster import events as e
 from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.scheduling.launch import desired_process, pick_ports
-from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, plan_stop_step
+from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, any_left, plan_stop_step
 from strata.coordinator.state import commands as c
 from strata.coordinator.state import endings as d
 from strata.coordinator.state import placement as p
@@ -171,22 +171,24 @@ class Scheduler:
         step = self._state.checkpoints.latest_step(task.task_id)
         match task.status:
             case TaskStatus.RUNNING:
-                return d.plan_end(task, self._ends(task), step, now, random.random())  # noqa: S311  # jitter
+                left = any_left(self._state.membership.alive_in(task.task_id), self._state.membership.pulses)
+                chance = random.random()  # noqa: S311  # jitter
+                return d.plan_end(task, self._ends(task), step, now, chance, left=left)
             case TaskStatus.STOPPING:
                 return d.plan_stopped(task, self._ends(task))
-            case TaskStatus.RECOVERING if len(self._ends(task)) == task.spec.worker_count:
+            case TaskStatus.RECOVERING if len(self._ends(task)) == task.size:
                 return d.plan_restart(task, self._hosts(without=task.task_id), step, now)
             case _:
                 return None
 
     def _watch(self, task: Task) -> None:
-        """A running task that stands still says so; a stopping one is told at which step its ranks leave together."""
+        """A task that stands still says so; one that is going is told at which step its ranks leave together."""
         members = self._state.membership.alive_in(task.task_id)
-        if task.status is TaskStatus.STOPPING and task.course.stop_at < 0:
+        if d.is_going(task) and task.course.stop_at < 0:
             step = plan_stop_step(members, self._state.membership.pulses)
             if step is not None:
                 self._say(task, task.reason, replace(task.course, stop_at=step))
-        if task.status is TaskStatus.RUNNING and len(members) == task.spec.worker_count:
+        if task.status is TaskStatus.RUNNING and len(members) == task.size:
             given = task.spec.config.get("hang_timeout_s", HANG_S)
             hang_s = float(given) if isinstance(given, int | float) and given > 0 else HANG_S
             hang = self._progress.find_hang(members, hang_s, self._coordinator.now().monotonic)
@@ -220,14 +222,20 @@ class Scheduler:
         task = self._coordinator.apply(change).reply
         if task.status.final:
             self._dismiss(task)
+        elif task.status is TaskStatus.RECOVERING and task.course.leaving:
+            self._let_go(task)
 
-    def _dismiss(self, task: Task) -> None:
-        """The members of a task that is over leave; its processes' reports are only needed for the slots they hold."""
-        names = [worker_id_of(task.task_id, rank) for rank in range(task.spec.worker_count)]
-        self._progress.forget(names)
+    def _let_go(self, task: Task) -> None:
+        """Members whose processes have ended leave: the next attempt may have fewer of them."""
         for worker in self._state.membership.alive_in(task.task_id):
             caller = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
             self._try(c.DeregisterWorker(caller=caller, reason=f"its task is {task.status}"))
+
+    def _dismiss(self, task: Task) -> None:
+        """The members of a task that is over leave; its processes' reports are only needed for the slots they hold."""
+        names = [worker_id_of(task.task_id, rank) for rank in range(task.size)]
+        self._progress.forget(names)
+        self._let_go(task)
         for key in [key for key, known in self._processes.items() if key[0] == task.task_id and not known.running]:
             del self._processes[key]
 

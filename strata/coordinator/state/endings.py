@@ -15,7 +15,7 @@ from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host, Lacking, plan_gang
 from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskCourse, TaskStatus, loss_budget
 
-__all__ = ["RankEnd", "plan_change", "plan_end", "plan_restart", "plan_start", "plan_stopped"]
+__all__ = ["RankEnd", "is_going", "plan_change", "plan_end", "plan_leave", "plan_restart", "plan_start", "plan_stopped"]
 
 _FOLLOWED_EXIT = 75  # of a rank whose place was taken, or that lost a peer
 _SHELL_SIGNAL = 128  # a shell exits with this and the number of the signal that killed its program
@@ -91,14 +91,33 @@ def plan_change(task: Task, status: TaskStatus, reason: str, course: TaskCourse 
     return ChangeTask(task_id=task.task_id, status=status, reason=reason, attempt=task.attempt, course=course)
 
 
-def plan_end(task: Task, ends: Mapping[int, RankEnd], step: int, now: Now, chance: float) -> ChangeTask | None:
+def is_going(task: Task) -> bool:
+    """Whether the task's ranks are to save and go at one agreed step."""
+    return task.status is TaskStatus.STOPPING or (task.status is TaskStatus.RUNNING and bool(task.course.leaving))
+
+
+def plan_leave(task: Task, why: str) -> ChangeTask:
+    """All ranks of a running task leave at an agreed step that they save, and the next attempt goes on from there: no
+    step is lost, and no budget is touched. What the next attempt looks like is decided when it starts."""
+    return plan_change(task, TaskStatus.RUNNING, f"{why}: all ranks save and leave", replace(task.course, leaving=why))
+
+
+def plan_end(
+    task: Task, ends: Mapping[int, RankEnd], step: int, now: Now, chance: float, *, left: bool = False
+) -> ChangeTask | None:
     """What the ends of a running task's ranks mean; None while it simply runs on. `step` is the newest committed
-    checkpoint's (-1: none), `chance` between 0 and 1 spreads retries."""
+    checkpoint's (-1: none), `chance` between 0 and 1 spreads retries. `left`: a rank has said that it goes because the
+    task is leaving, and not because its work is done."""
+    if task.course.leaving and all(end.exit_code == 0 for end in ends.values()):
+        if len(ends) < task.size:
+            return None
+        if left or step >= task.course.stop_at >= 0:
+            return plan_change(task, TaskStatus.RECOVERING, f"{task.course.leaving}: all ranks left at step {step}")
     bad = [ends[rank] for rank in sorted(ends) if not ends[rank].well]
     if not bad:
-        if len(ends) < task.spec.worker_count:
+        if len(ends) < task.size:
             return None
-        return plan_change(task, TaskStatus.COMPLETED, f"all {task.spec.worker_count} ranks finished")
+        return plan_change(task, TaskStatus.COMPLETED, f"all {task.size} ranks finished")
     blamed = _blamed(bad)
     # Whoever lost a peer that had finished well is out of step with it, which is the program's own doing.
     own = not blamed.lost or (blamed.exit_code == _FOLLOWED_EXIT and len(bad) < len(ends))
@@ -107,7 +126,7 @@ def plan_end(task: Task, ends: Mapping[int, RankEnd], step: int, now: Now, chanc
     if given_up:
         return plan_change(task, TaskStatus.FAILED, given_up, course)
     resume = f"step {step}" if step >= 0 else "the start"
-    course = replace(course, retry_at=now.wall + _delay_s(course, chance))
+    course = replace(course, retry_at=now.wall + _delay_s(course, chance), leaving="")
     return plan_change(task, TaskStatus.RECOVERING, f"{blamed}; all ranks go back to {resume}", course)
 
 
@@ -176,14 +195,14 @@ def plan_start(task: Task, agents: tuple[str, ...], step: int) -> ChangeTask:
     """Starts the next attempt on these agents."""
     attempt = task.attempt + 1
     resume = f", resumes from step {step}" if step >= 0 else ""
-    course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None)
+    course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None, leaving="", stop_at=-1)
     started = plan_change(task, TaskStatus.RUNNING, f"attempt {attempt}{resume}", course)
     return replace(started, attempt=attempt)
 
 
 def plan_stopped(task: Task, ends: Mapping[int, RankEnd]) -> ChangeTask | None:
     """Ends a stopping task when all its ranks have ended; None before."""
-    if len(ends) < task.spec.worker_count:
+    if len(ends) < task.size:
         return None
     killed = [end.rank for end in ends.values() if end.exit_code == -9]
     note = f"; ranks {killed} had to be killed" if killed else ""

@@ -12,7 +12,7 @@ from strata.cluster.model import Cluster
 from strata.cluster.plain import shared
 from strata.cluster.tasks import Task
 from strata.coordinator.state.commands import ChangeTask
-from strata.coordinator.state.endings import plan_change
+from strata.coordinator.state.endings import is_going, plan_change
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownTask
 from strata.types.tasks import (
@@ -54,9 +54,9 @@ class Tasks:
         return self.requests.get(request_id) if request_id else None
 
     def stop_step(self, task_id: str) -> int | None:
-        """The step at which the ranks of a stopping task save and leave together, when it is known."""
+        """The step at which the ranks of a stopping or leaving task save and go together, when it is known."""
         task = self.tasks.get(task_id)
-        if task is None or task.status is not TaskStatus.STOPPING or task.course.stop_at < 0:
+        if task is None or not is_going(task) or task.course.stop_at < 0:
             return None
         return task.course.stop_at
 
@@ -154,7 +154,7 @@ def _changed(change: ChangeTask, now: Now) -> TaskChanged:
 def _rank_of(task: Task, worker_id: str) -> int | None:
     """Which rank of the task has this name; None when none has."""
     rank = worker_id.rpartition("-")[2]
-    known = rank.isdecimal() and len(rank) < 10 and int(rank) < task.spec.worker_count
+    known = rank.isdecimal() and len(rank) < 10 and int(rank) < task.size
     return int(rank) if known and worker_id == worker_id_of(task.task_id, int(rank)) else None
 
 

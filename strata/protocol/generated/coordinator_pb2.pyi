@@ -194,6 +194,7 @@ class WorkerStatus(_message.Message):
     PROGRESS_FIELD_NUMBER: _builtins.int
     DATASET_ID_FIELD_NUMBER: _builtins.int
     SAMPLES_DONE_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
     state: Global___WorkerStatus.State.ValueType
     current_step: _builtins.int
     current_epoch: _builtins.int
@@ -207,6 +208,8 @@ class WorkerStatus(_message.Message):
     dataset_id: _builtins.str
     samples_done: _builtins.int
     """by this worker in current_epoch"""
+    left: _builtins.bool
+    """its script was told to stop at the agreed step, and heard it"""
     def __init__(
         self,
         *,
@@ -219,10 +222,11 @@ class WorkerStatus(_message.Message):
         progress: _builtins.float = ...,
         dataset_id: _builtins.str = ...,
         samples_done: _builtins.int = ...,
+        left: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["current_epoch", b"current_epoch", "current_step", b"current_step", "current_task", b"current_task", "dataset_id", b"dataset_id", "progress", b"progress", "samples_done", b"samples_done", "section", b"section", "state", b"state", "step_time_s", b"step_time_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["current_epoch", b"current_epoch", "current_step", b"current_step", "current_task", b"current_task", "dataset_id", b"dataset_id", "left", b"left", "progress", b"progress", "samples_done", b"samples_done", "section", b"section", "state", b"state", "step_time_s", b"step_time_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

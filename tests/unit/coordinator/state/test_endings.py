@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strata.cluster.tasks import Task
 from strata.coordinator.state.commands import ChangeTask
-from strata.coordinator.state.endings import RankEnd, plan_end, plan_restart, plan_stopped
+from strata.coordinator.state.endings import RankEnd, plan_end, plan_leave, plan_restart, plan_stopped
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host
 from strata.types.tasks import LOSS_WINDOW_S, MAX_LOSSES, TaskCourse, TaskSpec, TaskStatus
@@ -246,3 +246,51 @@ def test_a_stopped_task_says_who_had_to_be_killed() -> None:
         TaskStatus.STOPPED,
         "stopped by the user; ranks [0] had to be killed",
     )
+
+
+# --- leaving for the next attempt
+
+_WELL = [RankEnd(rank=0, exit_code=0), RankEnd(rank=1, exit_code=0)]
+
+
+def _leaving(stop_at: int = 40) -> Task:
+    task = _running(placement=("a", "a"), failures=1)
+    planned = plan_leave(task, "there is room for 2 more")
+    assert (planned.status, planned.attempt) == (TaskStatus.RUNNING, task.attempt)
+    return replace(task, course=replace(planned.course, stop_at=stop_at))
+
+
+@pytest.mark.parametrize(("step", "left"), [(40, False), (30, True), (41, True)])
+def test_a_task_whose_ranks_left_together_starts_again_at_once_on_no_budget(step: int, left: bool) -> None:
+    task = _leaving()
+    ends = {end.rank: end for end in _WELL}
+    decision = plan_end(task, ends, step, _NOW, 0.5, left=left)
+    assert decision is not None
+    assert decision.status is TaskStatus.RECOVERING
+    assert (decision.course.failures, decision.course.preemptions, decision.course.retry_at) == (1, 0, 0.0)
+    recovering = replace(task, status=decision.status, course=decision.course)
+    restarted = plan_restart(recovering, [_host(2)], step, _NOW)
+    assert restarted is not None
+    assert restarted.attempt == 2
+    assert (restarted.course.leaving, restarted.course.stop_at) == ("", -1)
+
+
+def test_a_leaving_task_waits_for_its_last_rank() -> None:
+    assert plan_end(_leaving(), {0: _WELL[0]}, 40, _NOW, 0.5, left=True) is None
+
+
+def test_work_that_is_done_before_the_agreed_step_is_completed() -> None:
+    assert _end(_leaving(), *_WELL, step=39).status is TaskStatus.COMPLETED
+
+
+def test_a_rank_that_dies_while_its_task_leaves_counts_as_ever() -> None:
+    decision = _end(_leaving(), _KILLED, RankEnd(rank=1, exit_code=0), step=40)
+    assert (decision.status, decision.course.preemptions, decision.course.leaving) == (TaskStatus.RECOVERING, 1, "")
+
+
+def test_the_size_of_a_task_is_that_of_its_attempt() -> None:
+    task = _running(workers=4)
+    assert task.size == 4
+    smaller = replace(task, course=TaskCourse(placement=("a", "b")))
+    assert smaller.size == 2
+    assert _end(smaller, *_WELL).status is TaskStatus.COMPLETED
