@@ -8,11 +8,13 @@ import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from strata.types.tasks import incarnation_of
+
 __all__ = ["RankFiles", "RankKey", "RankRecord"]
 
 _log = logging.getLogger(__name__)
 
-RankKey = tuple[str, int, int]  # task, attempt, rank
+RankKey = tuple[str, int, int, int]  # task, attempt, rank, life
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,6 +27,7 @@ class RankRecord:
     rank: int
     worker_id: str
     incarnation: str
+    life: int = 0
     handle: str = ""
     started_at: float = 0.0
     grace_s: float = 30.0
@@ -40,7 +43,7 @@ class RankRecord:
 
     @property
     def key(self) -> RankKey:
-        return self.task_id, self.attempt, self.rank
+        return self.task_id, self.attempt, self.rank, self.life
 
 
 class RankFiles:
@@ -82,5 +85,5 @@ class RankFiles:
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: RankKey) -> Path:
-        task_id, attempt, rank = key
-        return self._folder / f"{task_id}.{attempt}.{rank}.json"
+        task_id, attempt, rank, life = key
+        return self._folder / f"{incarnation_of(task_id, attempt, rank, life)}.json"

@@ -1,6 +1,7 @@
 """The ranks of this host: what the coordinator wants is compared with what runs, and the difference is acted on.
 
-Repeating a wish changes nothing. A rank that ended stays ended; only a new attempt starts it again.
+Repeating a wish changes nothing. A rank that ended stays ended; only a new attempt, or a new life in the same attempt,
+starts it again.
 """
 
 import asyncio
@@ -63,7 +64,8 @@ class Ranks:
         return self._launcher.poll(handle)
 
     def log_file(self, record: RankRecord, stream: str) -> Path:
-        return self._folder / "logs" / record.task_id / str(record.attempt) / f"{record.rank}.{stream}"
+        name = f"{record.rank}.{record.life}.{stream}" if record.life else f"{record.rank}.{stream}"
+        return self._folder / "logs" / record.task_id / str(record.attempt) / name
 
     # --- starting anew
 
@@ -100,7 +102,7 @@ class Ranks:
         if desired.version <= self._version:
             return
         self._version = desired.version
-        wanted = {(item.task_id, item.attempt, item.rank): item for item in desired.processes}
+        wanted = {(item.task_id, item.attempt, item.rank, item.life): item for item in desired.processes}
         for key, item in wanted.items():
             record = self._records.get(key)
             if record is None:
@@ -122,6 +124,7 @@ class Ranks:
             rank=item.rank,
             worker_id=item.worker_id,
             incarnation=item.env["STRATA_INCARNATION"],
+            life=item.life,
             grace_s=item.grace_s,
         )
         self._records[record.key] = record

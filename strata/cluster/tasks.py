@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from strata.cluster.events import TaskChanged, TaskSubmitted
 from strata.cluster.plain import shared
-from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus, mask_env
+from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus, incarnation_of, mask_env
 
 __all__ = ["Task", "changed_task", "submitted_task"]
 
@@ -28,6 +28,10 @@ class Task:
     def size(self) -> int:
         """How many ranks the current attempt has; before the first one, how many are asked for."""
         return len(self.course.placement) or self.spec.worker_count
+
+    def incarnation(self, rank: int) -> str:
+        """Of the process that has this rank now."""
+        return incarnation_of(self.task_id, self.attempt, rank, self.course.life(rank))
 
 
 def submitted_task(event: TaskSubmitted) -> Task:

@@ -43,9 +43,10 @@ def worker_id_of(task_id: str, rank: int) -> str:
     return f"{task_id}-{rank}"
 
 
-def incarnation_of(task_id: str, attempt: int, rank: int) -> str:
-    """One process per attempt and rank, ever: so this names it, and nobody has to invent or report a random one."""
-    return f"{task_id}.{attempt}.{rank}"
+def incarnation_of(task_id: str, attempt: int, rank: int, life: int = 0) -> str:
+    """One process per attempt, rank and life, ever: so this names it, and nobody has to invent or report a random
+    one."""
+    return f"{task_id}.{attempt}.{rank}.{life}" if life else f"{task_id}.{attempt}.{rank}"
 
 
 class TaskStatus(StrEnum):
@@ -106,7 +107,10 @@ class TaskCourse:
     failures in a row that brought no new checkpoint, and `losses` that brought none since `losses_since`. `stuck_rank`
     is the rank that makes no step now, and `stuck_step` where it stands. `leaving` says why the ranks of a running task
     leave for the next attempt, `stop_at` at which step they leave together, which is also a stopping task's (-1: not
-    known); `hurry` when a stopping task no longer waits for a save."""
+    known); `hurry` when a stopping task no longer waits for a save.
+
+    `in_place` once every rank of the attempt has said that it goes on in its own process when another is replaced;
+    `lives` counts per rank how often that was done in this attempt (empty: never)."""
 
     placement: tuple[str, ...] = ()
     master_addr: str = ""
@@ -124,6 +128,17 @@ class TaskCourse:
     leaving: str = ""
     stop_at: int = -1
     hurry: bool = False
+    in_place: bool = False
+    lives: tuple[int, ...] = ()
+
+    def life(self, rank: int) -> int:
+        """How often this rank was replaced in the current attempt."""
+        return self.lives[rank] if rank < len(self.lives) else 0
+
+    @property
+    def world(self) -> int:
+        """The number of the world that trains now: it rises with every rank that is replaced."""
+        return sum(self.lives)
 
 
 def loss_budget(max_restarts: int) -> int:

@@ -16,11 +16,13 @@ from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.outcomes import Outcome, outcome_for
 from strata.errors import BarrierFailed, Fenced, InvalidArgument, PermissionDenied, StrataError
 from strata.protocol import convert
+from strata.protocol.fields import to_message
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.generated import ranks_pb2_grpc as rk_grpc
 from strata.protocol.status import to_status, to_text, to_trailers
 from strata.trust.proofs import Proofs
+from strata.types.tasks import TaskStatus
 
 __all__ = ["RankTie", "Ties"]
 
@@ -109,6 +111,9 @@ class Ties(rk_grpc.RanksServicer):
             stop_at = self.state.tasks.stop_step(event.task_id)
             if stop_at is not None:
                 self._tell(event.task_id, rk.RankNews(stop_at=stop_at))
+            world = self.world(event.task_id)
+            if world is not None:
+                self._tell(event.task_id, rk.RankNews(world=world))
 
     def _on_lost(self, event: e.MembersLost) -> None:
         group = self._ties.get(event.task_id, {})
@@ -125,6 +130,14 @@ class Ties(rk_grpc.RanksServicer):
         payload = news.SerializeToString()
         for tie in self._ties.get(task_id, {}).values():
             tie.send(payload)
+
+    def world(self, task_id: str) -> rk.World | None:
+        """Who trains together now, for a running task in which a rank was replaced: the others know it from their
+        start."""
+        task = self.state.tasks.tasks.get(task_id)
+        if task is None or task.status is not TaskStatus.RUNNING or not task.course.world:
+            return None
+        return to_message(rk.World, task.course, number=task.course.world, size=len(task.course.placement))
 
     def date(self, news: rk.RankNews, task_id: str) -> None:
         news.generation = self.state.membership.groups[task_id].generation
@@ -190,8 +203,9 @@ class RankTie:
         self._task_id = worker.task_id
         self.group = self._state.membership.group_of(worker)
         self._ties.add(self, self._task_id)
-        if not words.HasField("beat"):
-            self._acknowledge(0)
+        world = self._ties.world(self._task_id)
+        if world is not None or not words.HasField("beat"):
+            self._acknowledge(0, world)
 
     def _on_beat(self, words: rk.RankWords) -> None:
         beat = words.beat
@@ -200,8 +214,8 @@ class RankTie:
         self.group = self._state.membership.group_of(worker)
         self._acknowledge(words.sequence)
 
-    def _acknowledge(self, sequence: int) -> None:
-        news = rk.RankNews(heard=sequence, stop_at=self._state.tasks.stop_step(self._task_id))
+    def _acknowledge(self, sequence: int, world: rk.World | None = None) -> None:
+        news = rk.RankNews(heard=sequence, stop_at=self._state.tasks.stop_step(self._task_id), world=world)
         self._ties.date(news, self._task_id)
         payload = news.SerializeToString()
         self._coordinator.when_settled(lambda error: None if error else self.send(payload))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from strata.cluster.tasks import Task
 from strata.protocol.generated import agents_pb2 as ag
 from strata.types.datasets import DatasetSpec
-from strata.types.tasks import TaskStatus, incarnation_of, worker_id_of
+from strata.types.tasks import TaskStatus, worker_id_of
 
 __all__ = ["BUILTIN_ENTRYPOINTS", "desired_process", "pick_ports"]
 
@@ -49,6 +49,7 @@ def desired_process(
         grace_s=_grace_s(task),
         stop=task.status is not TaskStatus.RUNNING,
         worker_id=worker_id_of(task.task_id, rank),
+        life=task.course.life(rank),
     )
 
 
@@ -67,7 +68,7 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
         "STRATA_RUN_ID": task.task_id,
         "STRATA_ATTEMPT": str(task.attempt),
         "STRATA_WORKER_ID": worker_id_of(task.task_id, rank),
-        "STRATA_INCARNATION": incarnation_of(task.task_id, task.attempt, rank),
+        "STRATA_INCARNATION": task.incarnation(rank),
         "STRATA_RANK": str(rank),
         "STRATA_WORLD_SIZE": world,
         "STRATA_LOCAL_RANK": str(local_rank),
@@ -80,6 +81,7 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
         "MASTER_ADDR": course.master_addr,
         "MASTER_PORT": str(course.master_port),
         "STRATA_GANG_PORT": str(course.gang_port),
+        "STRATA_WORLD_NUMBER": str(course.world),
     }
     if dataset is not None:
         source = {

@@ -9,7 +9,7 @@ from strata.cluster.members import Worker
 from strata.coordinator.state.pulses import Pulses
 from strata.protocol.generated import coordinator_pb2 as pb
 
-__all__ = ["HANG_S", "Hang", "ProgressWatch", "any_left", "plan_stop_step"]
+__all__ = ["HANG_S", "Hang", "ProgressWatch", "any_left", "plan_stop_step", "takes_part"]
 
 HANG_S = 60.0
 _HANG_STEPS = 30.0
@@ -94,6 +94,12 @@ def plan_stop_step(workers: list[Worker], pulses: Pulses) -> int | None:
 def any_left(workers: list[Worker], pulses: Pulses) -> bool:
     """Whether a rank has said that it goes because it was told to, and not because its work is done."""
     return any(status.left for worker in workers if (status := _status(worker, pulses)) is not None)
+
+
+def takes_part(workers: list[Worker], pulses: Pulses) -> dict[int, bool]:
+    """By rank, whether it goes on in place when another is replaced; without those that have not said."""
+    said = {worker.rank: status.in_place for worker in workers if (status := _status(worker, pulses)) is not None}
+    return {rank: word == pb.WorkerStatus.TAKES_PART for rank, word in said.items() if word != pb.WorkerStatus.UNSAID}
 
 
 def _status(worker: Worker, pulses: Pulses) -> pb.WorkerStatus | None:

@@ -13,16 +13,17 @@ from strata.cluster import events as e
 from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.scheduling.launch import desired_process, pick_ports
-from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, any_left, plan_stop_step
+from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, any_left, plan_stop_step, takes_part
 from strata.coordinator.state import commands as c
 from strata.coordinator.state import endings as d
 from strata.coordinator.state import placement as p
+from strata.coordinator.state import replacement as r
 from strata.coordinator.state.membership import Caller
 from strata.errors import StrataError
 from strata.protocol.fields import from_message
 from strata.protocol.generated import agents_pb2 as ag
 from strata.trust.proofs import SECRET_VARIABLE, Proofs
-from strata.types.tasks import TaskCourse, TaskStatus, incarnation_of, worker_id_of
+from strata.types.tasks import TaskCourse, TaskStatus, worker_id_of
 from strata.types.workers import WorkerSpec
 
 __all__ = ["Scheduler"]
@@ -58,7 +59,7 @@ class Scheduler:
         self._stale = True  # something changed that agents may have to hear of
         self._version = 0
         self._watched_at = 0.0
-        self._processes: dict[tuple[str, int, int], _Process] = {}
+        self._processes: dict[tuple[str, int, int, int], _Process] = {}  # task, attempt, rank, life
         self._progress = ProgressWatch(self._state.membership.pulses)
         self._wake = asyncio.Event()
         coordinator.listen(self._on_event)
@@ -87,7 +88,7 @@ class Scheduler:
 
     async def report(self, agent_id: str, hostname: str, report: ag.ProcessReport) -> None:
         """A rank's process started or ended. Reports of attempts that are over change nothing but the slot count."""
-        key = (report.task_id, report.attempt, report.rank)
+        key = (report.task_id, report.attempt, report.rank, report.life)
         known = self._processes.get(key)
         if known is not None and not known.running:
             return  # what has ended stays ended, as it was first told
@@ -98,7 +99,7 @@ class Scheduler:
             self._processes.pop(key, None)
         else:
             self._processes[key] = _Process(agent_id, report.running, end)
-        if task is not None and not over and task.attempt == report.attempt and task.course.placement:
+        if task is not None and not over and _is_current(task, key):
             self._follow(task, report, hostname, agent_id, end)
         await self._coordinator.settled()
         self._wake.set()
@@ -112,7 +113,7 @@ class Scheduler:
             spec = WorkerSpec(
                 worker_id=worker_id_of(task.task_id, report.rank),
                 task_id=task.task_id,
-                incarnation=incarnation_of(task.task_id, task.attempt, report.rank),
+                incarnation=task.incarnation(report.rank),
                 rank=report.rank,
                 hostname=hostname,
                 agent_id=agent_id,
@@ -127,8 +128,7 @@ class Scheduler:
 
     def _joined(self, task: Task, rank: int) -> bool:
         worker = self._state.membership.workers.get(worker_id_of(task.task_id, rank))
-        expected = incarnation_of(task.task_id, task.attempt, rank)
-        return worker is not None and worker.alive and worker.incarnation == expected
+        return worker is not None and worker.alive and worker.incarnation == task.incarnation(rank)
 
     def _try(self, command: c.Command[Any]) -> None:
         try:
@@ -173,7 +173,10 @@ class Scheduler:
             case TaskStatus.RUNNING:
                 left = any_left(self._state.membership.alive_in(task.task_id), self._state.membership.pulses)
                 chance = random.random()  # noqa: S311  # jitter
-                return d.plan_end(task, self._ends(task), step, now, chance, left=left)
+                ends = self._ends(task)
+                change = d.plan_end(task, ends, step, now, chance, left=left)
+                hosts = self._hosts(without=task.task_id) if change is not None else []
+                return (r.plan_replace(task, ends, change, hosts, step) if change is not None else None) or change
             case TaskStatus.STOPPING:
                 return d.plan_stopped(task, self._ends(task))
             case TaskStatus.RECOVERING if len(self._ends(task)) == task.size:
@@ -184,10 +187,13 @@ class Scheduler:
     def _watch(self, task: Task) -> None:
         """A task that stands still says so; one that is going is told at which step its ranks leave together."""
         members = self._state.membership.alive_in(task.task_id)
+        part = r.plan_part(task, takes_part(members, self._state.membership.pulses))
+        if part is not None:
+            task = self._carry_out(part)
         if d.is_going(task) and task.course.stop_at < 0:
             step = plan_stop_step(members, self._state.membership.pulses)
             if step is not None:
-                self._say(task, task.reason, replace(task.course, stop_at=step))
+                task = self._say(task, task.reason, replace(task.course, stop_at=step))
         if task.status is TaskStatus.RUNNING and len(members) == task.size:
             given = task.spec.config.get("hang_timeout_s", HANG_S)
             hang_s = float(given) if isinstance(given, int | float) and given > 0 else HANG_S
@@ -197,9 +203,9 @@ class Scheduler:
             elif task.course.stuck_rank is not None:
                 self._say(task, f"attempt {task.attempt}", replace(task.course, stuck_rank=None, stuck_step=None))
 
-    def _say(self, task: Task, reason: str, course: TaskCourse) -> None:
+    def _say(self, task: Task, reason: str, course: TaskCourse) -> Task:
         """The task stays as it is; only its reason or its course changes."""
-        self._carry_out(d.plan_change(task, task.status, reason, course))
+        return self._carry_out(d.plan_change(task, task.status, reason, course))
 
     def _place_queued(self) -> None:
         queued = [task for task in self._state.tasks.tasks.values() if task.status is TaskStatus.QUEUED]
@@ -213,8 +219,9 @@ class Scheduler:
                 step = self._state.checkpoints.latest_step(task_id)
                 self._carry_out(d.plan_start(task, plan, step))
 
-    def _carry_out(self, change: c.ChangeTask) -> None:
-        if change.attempt != self._state.tasks.task(change.task_id).attempt:
+    def _carry_out(self, change: c.ChangeTask) -> Task:
+        before = self._state.tasks.task(change.task_id)
+        if (change.attempt, change.course.lives) != (before.attempt, before.course.lives):
             host = self._state.agents.agents[change.course.placement[0]]
             master, gang = pick_ports()
             course = replace(change.course, master_addr=host.address, master_port=master, gang_port=gang)
@@ -224,6 +231,15 @@ class Scheduler:
             self._dismiss(task)
         elif task.status is TaskStatus.RECOVERING and task.course.leaving:
             self._let_go(task)
+        elif task.course.lives != before.course.lives:
+            self._forget_replaced(task)
+        return task
+
+    def _forget_replaced(self, task: Task) -> None:
+        """Processes that ended and have a successor are of no more use; one that still runs holds its slot."""
+        for key in [key for key, known in self._processes.items() if key[0] == task.task_id and not known.running]:
+            if not _is_current(task, key):
+                del self._processes[key]
 
     def _let_go(self, task: Task) -> None:
         """Members whose processes have ended leave: the next attempt may have fewer of them."""
@@ -242,9 +258,10 @@ class Scheduler:
     def _keep_finished(self) -> None:
         """A rank that finished early holds its place without heartbeats, unless somebody waits for it in vain."""
         now = self._coordinator.now()
-        for (task_id, attempt, rank), known in list(self._processes.items()):
+        for key, known in list(self._processes.items()):
+            task_id, _, rank, _ = key
             task = self._state.tasks.tasks.get(task_id)
-            if task is None or task.status is not TaskStatus.RUNNING or task.attempt != attempt:
+            if task is None or task.status is not TaskStatus.RUNNING or not _is_current(task, key):
                 continue
             if known.end is None or not known.end.well or not self._joined(task, rank):
                 continue
@@ -262,7 +279,7 @@ class Scheduler:
         ends: dict[int, d.RankEnd] = {}
         agents = self._state.agents.agents
         for rank, agent_id in enumerate(task.course.placement):
-            known = self._processes.get((task.task_id, task.attempt, rank))
+            known = self._processes.get((task.task_id, task.attempt, rank, task.course.life(rank)))
             if known is not None and known.end is not None:
                 ends[rank] = known.end
             elif not ((host := agents.get(agent_id)) and host.alive) and not self._joined(task, rank):
@@ -276,10 +293,10 @@ class Scheduler:
             if task.task_id != without and not task.status.final:
                 for agent_id in task.course.placement:
                     held[agent_id] = held.get(agent_id, 0) + 1
-        for (task_id, attempt, _), known in self._processes.items():
-            owner = self._state.tasks.tasks.get(task_id)
-            leftover = owner is None or not owner.course.placement or owner.status.final or owner.attempt != attempt
-            if known.running and leftover and task_id != without:
+        for key, known in self._processes.items():
+            owner = self._state.tasks.tasks.get(key[0])
+            leftover = owner is None or owner.status.final or not _is_current(owner, key)
+            if known.running and leftover and key[0] != without:
                 held[known.agent_id] = held.get(known.agent_id, 0) + 1
         return [
             p.Host(
@@ -324,6 +341,12 @@ class Scheduler:
         """The variables that only the task's own ranks may see."""
         secret = self._proofs.mint_secret(task.task_id, task.attempt)
         return {**self._coordinator.vault.env_of(task.task_id), SECRET_VARIABLE: secret}
+
+
+def _is_current(task: Task, key: tuple[str, int, int, int]) -> bool:
+    """Whether this process (task, attempt, rank, life) has its rank now."""
+    _, attempt, rank, life = key
+    return bool(task.course.placement) and (task.attempt, task.course.life(rank)) == (attempt, life)
 
 
 def _end_of(report: ag.ProcessReport) -> d.RankEnd:

@@ -196,6 +196,7 @@ def plan_start(task: Task, agents: tuple[str, ...], step: int) -> ChangeTask:
     attempt = task.attempt + 1
     resume = f", resumes from step {step}" if step >= 0 else ""
     course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None, leaving="", stop_at=-1)
+    course = replace(course, in_place=False, lives=())
     started = plan_change(task, TaskStatus.RUNNING, f"attempt {attempt}{resume}", course)
     return replace(started, attempt=attempt)
 

@@ -21,7 +21,6 @@ from strata.types.tasks import (
     TaskCourse,
     TaskSpec,
     TaskStatus,
-    incarnation_of,
     mask_env,
     worker_id_of,
 )
@@ -75,7 +74,7 @@ class Tasks:
             self._check_name_is_free(spec.worker_id)
             return
         rank = _rank_of(task, spec.worker_id)
-        expected = None if rank is None else incarnation_of(task.task_id, task.attempt, rank)
+        expected = None if rank is None else task.incarnation(rank)
         if spec.incarnation != expected or task.status.final or spec.rank != rank:
             raise Fenced(
                 f"fenced: {spec.worker_id} with incarnation {spec.incarnation or 'missing'!r} is no rank of task "

@@ -179,6 +179,7 @@ class ProcessReport(_message.Message):
     EXCEPTION_FIELD_NUMBER: _builtins.int
     HINDERED_FIELD_NUMBER: _builtins.int
     OUT_OF_MEMORY_FIELD_NUMBER: _builtins.int
+    LIFE_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     attempt: _builtins.int
     rank: _builtins.int
@@ -202,6 +203,8 @@ class ProcessReport(_message.Message):
     """it never ran: this host could not start it now (a port is taken, a disk is full)"""
     out_of_memory: _builtins.bool
     """the kernel killed it for want of memory"""
+    life: _builtins.int
+    """how often this rank was replaced in its attempt before this process"""
     def __init__(
         self,
         *,
@@ -220,10 +223,11 @@ class ProcessReport(_message.Message):
         exception: _builtins.str = ...,
         hindered: _builtins.bool = ...,
         out_of_memory: _builtins.bool = ...,
+        life: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "hindered", b"hindered", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "task_id", b"task_id", "unstarted", b"unstarted", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "hindered", b"hindered", "life", b"life", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "task_id", b"task_id", "unstarted", b"unstarted", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -533,6 +537,7 @@ class DesiredProcess(_message.Message):
     GRACE_S_FIELD_NUMBER: _builtins.int
     STOP_FIELD_NUMBER: _builtins.int
     WORKER_ID_FIELD_NUMBER: _builtins.int
+    LIFE_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     attempt: _builtins.int
     rank: _builtins.int
@@ -543,6 +548,8 @@ class DesiredProcess(_message.Message):
     stop: _builtins.bool
     """SIGTERM, grace, SIGKILL"""
     worker_id: _builtins.str
+    life: _builtins.int
+    """how often this rank was replaced in its attempt: a higher one is another process"""
     @_builtins.property
     def argv(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -561,10 +568,11 @@ class DesiredProcess(_message.Message):
         grace_s: _builtins.float = ...,
         stop: _builtins.bool = ...,
         worker_id: _builtins.str = ...,
+        life: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "attempt", b"attempt", "env", b"env", "grace_s", b"grace_s", "local_rank", b"local_rank", "rank", b"rank", "stop", b"stop", "task_id", b"task_id", "worker_id", b"worker_id", "working_dir", b"working_dir", "world_size", b"world_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "attempt", b"attempt", "env", b"env", "grace_s", b"grace_s", "life", b"life", "local_rank", b"local_rank", "rank", b"rank", "stop", b"stop", "task_id", b"task_id", "worker_id", b"worker_id", "working_dir", b"working_dir", "world_size", b"world_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -185,6 +185,23 @@ class WorkerStatus(_message.Message):
     RECOVERING: WorkerStatus.State.ValueType  # 6
     ERROR: WorkerStatus.State.ValueType  # 7
 
+    class _InPlace:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _InPlaceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[WorkerStatus._InPlace.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        UNSAID: WorkerStatus._InPlace.ValueType  # 0
+        TAKES_PART: WorkerStatus._InPlace.ValueType  # 1
+        """it goes on in its own process when another rank is replaced"""
+        NO_MORE: WorkerStatus._InPlace.ValueType  # 2
+
+    class InPlace(_InPlace, metaclass=_InPlaceEnumTypeWrapper): ...
+    UNSAID: WorkerStatus.InPlace.ValueType  # 0
+    TAKES_PART: WorkerStatus.InPlace.ValueType  # 1
+    """it goes on in its own process when another rank is replaced"""
+    NO_MORE: WorkerStatus.InPlace.ValueType  # 2
+
     STATE_FIELD_NUMBER: _builtins.int
     CURRENT_STEP_FIELD_NUMBER: _builtins.int
     CURRENT_EPOCH_FIELD_NUMBER: _builtins.int
@@ -195,6 +212,7 @@ class WorkerStatus(_message.Message):
     DATASET_ID_FIELD_NUMBER: _builtins.int
     SAMPLES_DONE_FIELD_NUMBER: _builtins.int
     LEFT_FIELD_NUMBER: _builtins.int
+    IN_PLACE_FIELD_NUMBER: _builtins.int
     state: Global___WorkerStatus.State.ValueType
     current_step: _builtins.int
     current_epoch: _builtins.int
@@ -210,6 +228,7 @@ class WorkerStatus(_message.Message):
     """by this worker in current_epoch"""
     left: _builtins.bool
     """its script was told to stop at the agreed step, and heard it"""
+    in_place: Global___WorkerStatus.InPlace.ValueType
     def __init__(
         self,
         *,
@@ -223,10 +242,11 @@ class WorkerStatus(_message.Message):
         dataset_id: _builtins.str = ...,
         samples_done: _builtins.int = ...,
         left: _builtins.bool = ...,
+        in_place: Global___WorkerStatus.InPlace.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["current_epoch", b"current_epoch", "current_step", b"current_step", "current_task", b"current_task", "dataset_id", b"dataset_id", "left", b"left", "progress", b"progress", "samples_done", b"samples_done", "section", b"section", "state", b"state", "step_time_s", b"step_time_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["current_epoch", b"current_epoch", "current_step", b"current_step", "current_task", b"current_task", "dataset_id", b"dataset_id", "in_place", b"in_place", "left", b"left", "progress", b"progress", "samples_done", b"samples_done", "section", b"section", "state", b"state", "step_time_s", b"step_time_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -100,6 +100,7 @@ class RankNews(_message.Message):
     LOST_FIELD_NUMBER: _builtins.int
     STOP_AT_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
+    WORLD_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """of its group; 0 in a message that is only about a barrier"""
     term: _builtins.int
@@ -113,6 +114,10 @@ class RankNews(_message.Message):
 
     @_builtins.property
     def result(self) -> Global___BarrierResult: ...
+    @_builtins.property
+    def world(self) -> Global___World:
+        """who trains together now, where a rank was replaced in this attempt: told when it changes"""
+
     def __init__(
         self,
         *,
@@ -122,16 +127,51 @@ class RankNews(_message.Message):
         lost: _abc.Iterable[Global___Loss] | None = ...,
         stop_at: _builtins.int | None = ...,
         result: Global___BarrierResult | None = ...,
+        world: Global___World | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at", "result", b"result", "stop_at", b"stop_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at", "result", b"result", "stop_at", b"stop_at", "world", b"world"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at", "generation", b"generation", "heard", b"heard", "lost", b"lost", "result", b"result", "stop_at", b"stop_at", "term", b"term"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at", "generation", b"generation", "heard", b"heard", "lost", b"lost", "result", b"result", "stop_at", b"stop_at", "term", b"term", "world", b"world"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__stop_at: _TypeAlias = _typing.Literal["stop_at"]  # noqa: Y015
     _WhichOneofArgType__stop_at: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__stop_at) -> _WhichOneofReturnType__stop_at | None: ...
 
 Global___RankNews: _TypeAlias = RankNews  # noqa: Y015
+
+@_typing.final
+class World(_message.Message):
+    """The ranks of an attempt after replacements in place, and where they meet."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    MASTER_ADDR_FIELD_NUMBER: _builtins.int
+    MASTER_PORT_FIELD_NUMBER: _builtins.int
+    GANG_PORT_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """how many replacements there were in this attempt"""
+    size: _builtins.int
+    master_addr: _builtins.str
+    master_port: _builtins.int
+    gang_port: _builtins.int
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        size: _builtins.int = ...,
+        master_addr: _builtins.str = ...,
+        master_port: _builtins.int = ...,
+        gang_port: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gang_port", b"gang_port", "master_addr", b"master_addr", "master_port", b"master_port", "number", b"number", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___World: _TypeAlias = World  # noqa: Y015
 
 @_typing.final
 class Loss(_message.Message):

@@ -45,13 +45,16 @@ class _Host:
         return self.ranks.records()
 
 
-def _item(code: str, *, rank: int = 0, attempt: int = 1, stop: bool = False, grace_s: float = 5.0) -> ag.DesiredProcess:
+def _item(
+    code: str, *, rank: int = 0, attempt: int = 1, life: int = 0, stop: bool = False, grace_s: float = 5.0
+) -> ag.DesiredProcess:
     return ag.DesiredProcess(
         task_id="t",
         attempt=attempt,
         rank=rank,
         argv=[sys.executable, "-c", code],
-        env={"STRATA_INCARNATION": f"t.{attempt}.{rank}.{os.getpid()}", "MASTER_PORT": "0"},
+        life=life,
+        env={"STRATA_INCARNATION": f"t.{attempt}.{rank}.{os.getpid()}" + f".{life}" * (life > 0), "MASTER_PORT": "0"},
         grace_s=grace_s,
         stop=stop,
         worker_id=f"t-{rank}",
@@ -63,6 +66,21 @@ async def host(tmp_path: Path) -> AsyncIterator[_Host]:
     host = _Host(tmp_path)
     yield host
     await host.ranks.stop_all(0.0)
+
+
+async def test_a_higher_life_is_another_process_with_files_of_its_own(host: _Host) -> None:
+    host.want(1, _item("print('first', flush=True); exit(9)"), _item(_SLEEP, rank=1))
+    (first,) = [record for record in await host.until_ended() if record.ended]
+    survivor = next(record for record in host.ranks.running())
+    host.want(2, _item("print('second', flush=True)", life=1), _item(_SLEEP, rank=1))
+    (second,) = [record for record in await host.until_ended() if record.ended]
+    assert (first.key, second.key) == (("t", 1, 0, 0), ("t", 1, 0, 1))
+    assert host.ranks.log_file(first, "stdout").read_text() == "first\n"
+    assert host.ranks.log_file(second, "stdout").read_text() == "second\n"
+    assert host.ranks.running() == [survivor]
+    host.want(3, _item("exit(1)", life=1), _item(_SLEEP, rank=1))
+    assert [record.exit_code for record in host.ranks.records() if record.ended] == [0]  # a wish twice: no third start
+    assert RankFiles(host.folder / "ranks").load()[0].life == 1
 
 
 async def test_an_exit_is_reported_with_its_code(host: _Host) -> None:
