@@ -13,7 +13,7 @@ from strata.types.barriers import BarrierArrival, BarrierPolicy, BarrierResult
 from strata.types.checkpoints import CheckpointInfo
 from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.shown import check_shown
-from strata.types.tasks import TaskSpec
+from strata.types.tasks import GROW_AFTER_S, TaskSpec
 from strata.types.workers import AgentSpec, check_metadata
 
 __all__ = [
@@ -105,6 +105,7 @@ def from_task_spec(message: ct.TaskSpec) -> TaskSpec:
         type=message.type or "training",
         config=_parse_config(message.config_json),
         launcher=message.launcher or "local",
+        grow_after_s=message.grow_after_s if message.HasField("grow_after_s") else GROW_AFTER_S,
     )
 
 

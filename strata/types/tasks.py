@@ -1,6 +1,7 @@
 """Tasks: jobs that users submit. A task has attempts; its status and the reason for it are always known."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,6 +12,7 @@ from strata.types.names import check_name
 
 __all__ = [
     "BUILTIN_TYPES",
+    "GROW_AFTER_S",
     "LAUNCHERS",
     "LOSS_WINDOW_S",
     "MAX_LOSSES",
@@ -29,9 +31,11 @@ LAUNCHERS = ("local", "ray", "slurm", "ssh")
 MAX_STALLED = 3  # failures of its own in a row, with no new checkpoint among them
 MAX_LOSSES = 20  # kills from outside and lost hosts within the window, with no new checkpoint among them
 LOSS_WINDOW_S = 6 * 3600.0
+GROW_AFTER_S = 30.0  # for which slots must have been free before a task takes them
 
 _MAX_CONFIG_BYTES = 256 * 1024
 _MAX_WORKERS = 16_384
+_MAX_GROW_AFTER_S = 7 * 86_400.0
 
 
 def mask_env(env: Mapping[str, str]) -> dict[str, str]:
@@ -67,7 +71,8 @@ class TaskStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """What a user asks for when submitting a task."""
+    """What a user asks for when submitting a task. It is elastic when `min_workers` is less than `worker_count`: it runs
+    with as many ranks as there are slots for, between the two, and takes more when they were free for `grow_after_s`."""
 
     name: str
     type: str = "training"
@@ -79,6 +84,12 @@ class TaskSpec:
     launcher: str = "local"
     max_restarts: int = 3
     working_dir: str = ""
+    min_workers: int = 0  # 0: as many as worker_count
+    grow_after_s: float = GROW_AFTER_S
+
+    @property
+    def least_workers(self) -> int:
+        return self.min_workers or self.worker_count
 
     def __post_init__(self) -> None:
         check_name("task name", self.name)
@@ -88,6 +99,14 @@ class TaskSpec:
             check_name("dataset_id", self.dataset_id)
         if not 1 <= self.worker_count <= _MAX_WORKERS:
             raise InvalidArgument(f"worker_count is {self.worker_count}, it must be between 1 and {_MAX_WORKERS}")
+        if not 0 <= self.min_workers <= self.worker_count:
+            raise InvalidArgument(
+                f"min_workers is {self.min_workers}, it must be between 1 and worker_count, which is {self.worker_count}"
+            )
+        if not 0 <= self.grow_after_s <= _MAX_GROW_AFTER_S or math.isnan(self.grow_after_s):
+            raise InvalidArgument(
+                f"grow_after_s is {self.grow_after_s}, it must be between 0 and {_MAX_GROW_AFTER_S:g} seconds"
+            )
         if self.max_restarts < 0:
             raise InvalidArgument(f"max_restarts is {self.max_restarts}, it must be 0 or more")
         try:

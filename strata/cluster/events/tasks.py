@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from strata.cluster.events.base import Event
-from strata.types.tasks import TaskCourse
+from strata.types.tasks import GROW_AFTER_S, TaskCourse
 
 __all__ = ["TaskChanged", "TaskSubmitted"]
 
@@ -25,6 +25,8 @@ class TaskSubmitted(Event):
     max_restarts: int
     working_dir: str
     at: float
+    min_workers: int = 0
+    grow_after_s: float = GROW_AFTER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

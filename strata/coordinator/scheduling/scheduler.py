@@ -12,6 +12,7 @@ from typing import Any
 from strata.cluster import events as e
 from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.scheduling.growth import Growth
 from strata.coordinator.scheduling.launch import desired_process, pick_ports
 from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, any_left, plan_stop_step, takes_part
 from strata.coordinator.state import commands as c
@@ -61,6 +62,7 @@ class Scheduler:
         self._watched_at = 0.0
         self._processes: dict[tuple[str, int, int, int], _Process] = {}  # task, attempt, rank, life
         self._progress = ProgressWatch(self._state.membership.pulses)
+        self._growth = Growth(coordinator.now().monotonic)
         self._wake = asyncio.Event()
         coordinator.listen(self._on_event)
 
@@ -84,6 +86,7 @@ class Scheduler:
         if self._agents.get(agent_id) != push:  # not `is`: a bound method is a new object each time it is named
             return False
         del self._agents[agent_id]
+        self._growth.note_broken(agent_id, self._coordinator.now().monotonic)
         return True
 
     async def report(self, agent_id: str, hostname: str, report: ag.ProcessReport) -> None:
@@ -161,6 +164,7 @@ class Scheduler:
             if look:
                 self._watched_at = now
                 self._watch(self._state.tasks.task(task_id))
+                self._grow(self._state.tasks.task(task_id))
         self._place_queued()
         self._keep_finished()
         await self._coordinator.settled()
@@ -180,7 +184,9 @@ class Scheduler:
             case TaskStatus.STOPPING:
                 return d.plan_stopped(task, self._ends(task))
             case TaskStatus.RECOVERING if len(self._ends(task)) == task.size:
-                return d.plan_restart(task, self._hosts(without=task.task_id), step, now)
+                change = d.plan_restart(task, self._hosts(without=task.task_id), step, now)
+                away = [name for name in self._state.agents.alive() if name not in self._agents]
+                return None if self._growth.waits(task, change, away, now.monotonic) else change
             case _:
                 return None
 
@@ -207,8 +213,18 @@ class Scheduler:
         """The task stays as it is; only its reason or its course changes."""
         return self._carry_out(d.plan_change(task, task.status, reason, course))
 
+    def _grow(self, task: Task) -> None:
+        if task.size < task.spec.worker_count:
+            hosts = self._hosts(without=task.task_id)
+            change = self._growth.plan(task, hosts, self._queued(), self._coordinator.now().monotonic)
+            if change is not None:
+                self._carry_out(change)
+
+    def _queued(self) -> list[Task]:
+        return [task for task in self._state.tasks.tasks.values() if task.status is TaskStatus.QUEUED]
+
     def _place_queued(self) -> None:
-        queued = [task for task in self._state.tasks.tasks.values() if task.status is TaskStatus.QUEUED]
+        queued = self._queued()
         if not queued:
             return
         for task_id, plan in p.plan_queue(queued, self._hosts()).items():
@@ -222,6 +238,7 @@ class Scheduler:
     def _carry_out(self, change: c.ChangeTask) -> Task:
         before = self._state.tasks.task(change.task_id)
         if (change.attempt, change.course.lives) != (before.attempt, before.course.lives):
+            self._let_go(before, first_rank=len(change.course.placement))
             host = self._state.agents.agents[change.course.placement[0]]
             master, gang = pick_ports()
             course = replace(change.course, master_addr=host.address, master_port=master, gang_port=gang)
@@ -241,9 +258,11 @@ class Scheduler:
             if not _is_current(task, key):
                 del self._processes[key]
 
-    def _let_go(self, task: Task) -> None:
-        """Members whose processes have ended leave: the next attempt may have fewer of them."""
+    def _let_go(self, task: Task, first_rank: int = 0) -> None:
+        """Members whose processes have ended leave, from this rank on: the next attempt may have fewer of them."""
         for worker in self._state.membership.alive_in(task.task_id):
+            if worker.rank < first_rank:
+                continue
             caller = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
             self._try(c.DeregisterWorker(caller=caller, reason=f"its task is {task.status}"))
 
@@ -251,6 +270,7 @@ class Scheduler:
         """The members of a task that is over leave; its processes' reports are only needed for the slots they hold."""
         names = [worker_id_of(task.task_id, rank) for rank in range(task.size)]
         self._progress.forget(names)
+        self._growth.forget(task.task_id)
         self._let_go(task)
         for key in [key for key, known in self._processes.items() if key[0] == task.task_id and not known.running]:
             del self._processes[key]

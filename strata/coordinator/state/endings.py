@@ -185,7 +185,8 @@ def plan_restart(task: Task, hosts: Sequence[Host], step: int, now: Now) -> Chan
     has to wait for its turn."""
     if now.wall < task.course.retry_at:
         return None
-    plan = plan_gang(task.spec.worker_count, task.spec.launcher, hosts, task.course.placement)
+    spec = task.spec
+    plan = plan_gang(spec.worker_count, spec.launcher, hosts, task.course.placement, least=spec.least_workers)
     if isinstance(plan, Lacking):
         return plan_change(task, TaskStatus.RECOVERING, plan.reason)
     return plan_start(task, plan, step)
@@ -193,11 +194,12 @@ def plan_restart(task: Task, hosts: Sequence[Host], step: int, now: Now) -> Chan
 
 def plan_start(task: Task, agents: tuple[str, ...], step: int) -> ChangeTask:
     """Starts the next attempt on these agents."""
-    attempt = task.attempt + 1
+    attempt, spec = task.attempt + 1, task.spec
+    size = f" with {len(agents)} of {spec.worker_count} ranks" if spec.least_workers < spec.worker_count else ""
     resume = f", resumes from step {step}" if step >= 0 else ""
     course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None, leaving="", stop_at=-1)
     course = replace(course, in_place=False, lives=())
-    started = plan_change(task, TaskStatus.RUNNING, f"attempt {attempt}{resume}", course)
+    started = plan_change(task, TaskStatus.RUNNING, f"attempt {attempt}{size}{resume}", course)
     return replace(started, attempt=attempt)
 
 

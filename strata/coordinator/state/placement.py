@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from strata.cluster.tasks import Task
 
-__all__ = ["Host", "Lacking", "plan_gang", "plan_queue"]
+__all__ = ["Host", "Lacking", "num_spare", "plan_gang", "plan_queue"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +32,18 @@ class Lacking:
 
 
 def plan_gang(
-    num_ranks: int, launcher: str, hosts: Sequence[Host], before: Sequence[str] = ()
+    num_ranks: int, launcher: str, hosts: Sequence[Host], before: Sequence[str] = (), *, least: int = 0
 ) -> tuple[str, ...] | Lacking:
-    """The agent of each rank: all ranks are placed, or none. Ranks go back to the hosts they had `before` where those
-    have room; else on as few hosts as will do, neighbours together."""
+    """The agent of each rank: all ranks are placed, or none; with `least`, as many as there are free slots for, down to
+    that. Ranks go back to the hosts they had `before` where those have room; else on as few hosts as will do,
+    neighbours together."""
     usable = [host for host in hosts if host.launcher == launcher]
     free = {host.agent_id: host.free for host in usable}
-    if sum(free.values()) < num_ranks:
-        return _lacking(num_ranks, launcher, usable)
-    kept = _keep(before, free) if len(before) == num_ranks else [None] * num_ranks
+    least = least or num_ranks
+    size = min(num_ranks, sum(free.values()))
+    if size < least:
+        return _lacking(least, launcher, usable)
+    kept = [*_keep(before[:size], free), *[None] * (size - len(before))]
     rest = sorted(
         (host for host in usable if free[host.agent_id]), key=lambda host: (-free[host.agent_id], host.agent_id)
     )
@@ -77,18 +80,35 @@ def _lacking(num_ranks: int, launcher: str, usable: Sequence[Host]) -> Lacking:
     return Lacking(reason=f"waiting for {ranks}: {free} of {slots} are free on {on}", ever=True)
 
 
+def num_spare(launcher: str, hosts: Sequence[Host], queued: Iterable[Task], size: int) -> int:
+    """How many free slots an elastic task may have, of which it needs `size`: those that no queued task needs which
+    could run beside it. Who cannot run beside it has to wait for its end, however small it stays."""
+    usable = [host for host in hosts if host.launcher == launcher]
+    spare, slots = sum(host.free for host in usable), sum(host.slots for host in usable) - size
+    for task in queued:
+        if task.spec.launcher == launcher and task.spec.least_workers <= slots:
+            spare, slots = spare - task.spec.least_workers, slots - task.spec.least_workers
+    return spare
+
+
 def plan_queue(queued: Iterable[Task], hosts: Sequence[Host]) -> dict[str, tuple[str, ...] | Lacking]:
     """First come, first served: a task that fits the cluster but not now holds back those behind it, so that it is
-    not starved; one that the cluster is too small for holds back nobody."""
+    not starved; one that the cluster is too small for holds back nobody. An elastic task gets the least that it asks
+    for, and more of what nobody behind it needs."""
     planned: dict[str, tuple[str, ...] | Lacking] = {}
     blocked: dict[str, str] = {}
     current = {host.agent_id: host for host in hosts}
-    for task in queued:
+    waiting = list(queued)
+    for place, task in enumerate(waiting):
         launcher = task.spec.launcher
         if launcher in blocked:
             planned[task.task_id] = Lacking(reason=f"waiting behind task {blocked[launcher]}", ever=True)
             continue
-        plan = plan_gang(task.spec.worker_count, launcher, list(current.values()))
+        now, least = list(current.values()), task.spec.least_workers
+        plan = plan_gang(least, launcher, now)
+        if isinstance(plan, tuple) and least < task.spec.worker_count:
+            spare = num_spare(launcher, now, waiting[place + 1 :], least)
+            plan = plan_gang(max(least, min(task.spec.worker_count, spare)), launcher, now)
         planned[task.task_id] = plan
         if isinstance(plan, Lacking):
             if plan.ever:

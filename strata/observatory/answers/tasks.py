@@ -24,7 +24,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task; `progress` is in percent."""
+    """A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`;
+    before its first attempt `size` is null."""
 
     id: str
     name: str
@@ -43,6 +44,9 @@ class Task:
     attempt: int
     reason: str
     worker_count: int
+    min_workers: int
+    size: int | None
+    grow_after_s: float
     launcher: str
     max_restarts: int
     budget: Budget

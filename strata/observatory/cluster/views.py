@@ -111,6 +111,8 @@ def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Wo
         progress=100.0 if task.status is TaskStatus.COMPLETED else max(measured, default=None),
         config=cluster.config_of(task.task_id),
         budget=_budget(task),
+        min_workers=task.spec.least_workers,
+        size=len(task.course.placement) or None,
     )
 
 

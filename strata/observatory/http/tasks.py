@@ -14,13 +14,15 @@ from strata.observatory.cluster import views
 from strata.observatory.http.body import Body, Int32
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
-from strata.types.tasks import TaskSpec
+from strata.types.tasks import GROW_AFTER_S, TaskSpec
 
 __all__ = ["tasks_router"]
 
 
 class CreateTask(Body):
-    """A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run."""
+    """A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. With
+    `min_workers` it is elastic: it runs with as many ranks as there are slots for, up to `worker_count`, and takes more
+    when they were free for `grow_after_s`."""
 
     name: str
     type: str = "training"
@@ -32,6 +34,8 @@ class CreateTask(Body):
     launcher: str = "local"
     max_restarts: Int32 = 3
     working_dir: str = ""
+    min_workers: Int32 = 0
+    grow_after_s: float = GROW_AFTER_S
 
 
 def tasks_router(parts: Parts) -> APIRouter:

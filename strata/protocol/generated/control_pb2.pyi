@@ -641,6 +641,8 @@ class TaskSpec(_message.Message):
     MAX_RESTARTS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     WORKING_DIR_FIELD_NUMBER: _builtins.int
+    MIN_WORKERS_FIELD_NUMBER: _builtins.int
+    GROW_AFTER_S_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     type: _builtins.str
     dataset_id: _builtins.str
@@ -651,6 +653,10 @@ class TaskSpec(_message.Message):
     request_id: _builtins.str
     """the same for every retry of one submission"""
     working_dir: _builtins.str
+    min_workers: _builtins.int
+    """elastic: the least ranks to run with; 0: as many as worker_count"""
+    grow_after_s: _builtins.float
+    """elastic: for which slots must have been free before it takes them"""
     @_builtins.property
     def entrypoint(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -669,12 +675,16 @@ class TaskSpec(_message.Message):
         max_restarts: _builtins.int = ...,
         request_id: _builtins.str = ...,
         working_dir: _builtins.str = ...,
+        min_workers: _builtins.int = ...,
+        grow_after_s: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "grow_after_s", b"grow_after_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "launcher", b"launcher", "max_restarts", b"max_restarts", "name", b"name", "request_id", b"request_id", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "grow_after_s", b"grow_after_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__grow_after_s: _TypeAlias = _typing.Literal["grow_after_s"]  # noqa: Y015
+    _WhichOneofArgType__grow_after_s: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__grow_after_s) -> _WhichOneofReturnType__grow_after_s | None: ...
 
 Global___TaskSpec: _TypeAlias = TaskSpec  # noqa: Y015
 
