@@ -14,15 +14,20 @@ from strata.cli.attend import Attendance, TaskCluster, answers, task_cluster, wh
 from strata.cli.fleet import Fleet, FleetRequest, open_fleet
 from strata.cli.options import DataDir, prepare
 from strata.cli.show import resumed
+from strata.cli.sizes import check_saves, parse_size
 from strata.cli.state import read_state
 from strata.client.channel import Channel, known_token
 from strata.client.tasks import TasksClient, TaskView
 from strata.config import Settings
 from strata.errors import InvalidArgument, StrataError, UnknownTask
-from strata.types.tasks import LAUNCHERS, LOSS_WINDOW_S, MAX_LOSSES, MAX_STALLED, TaskSpec, TaskStatus
+from strata.types.tasks import GROW_AFTER_S, LAUNCHERS, LOSS_WINDOW_S, MAX_LOSSES, MAX_STALLED, TaskSpec, TaskStatus
 
 __all__ = ["add_to"]
 
+_WORKERS_HELP = (
+    "How many ranks. 2..8: as many as there are slots for, at least 2; it goes on with fewer when a host is gone and "
+    "grows when slots are free again. Its script must save checkpoints."
+)
 _OPTION_HELP = "NAME=VALUE for the launcher: host=a,b for ssh, sbatch's own for slurm, address=… for ray."
 _RESTARTS_HELP = (
     f"How many failures of its own it gets over, of which at most {MAX_STALLED - 1} in a row without a new checkpoint. "
@@ -40,7 +45,10 @@ def add_to(app: typer.Typer) -> None:
 def run(
     script: Annotated[str, typer.Argument(help="A Python script, or any program.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="Its own arguments.")] = None,
-    workers: Annotated[int, typer.Option("--workers", "-w", help="How many ranks.")] = 1,
+    workers: Annotated[str, typer.Option("--workers", "-w", metavar="N|MIN..MAX", help=_WORKERS_HELP)] = "1",
+    grow_after: Annotated[
+        float, typer.Option("--grow-after", metavar="SECONDS", help="For how long slots must be free before it grows.")
+    ] = GROW_AFTER_S,
     name: Annotated[str | None, typer.Option("--name", help="The task's name (default: the script's).")] = None,
     dataset: Annotated[str, typer.Option("--dataset", help="A registered dataset it reads.")] = "",
     launcher: Annotated[
@@ -59,21 +67,26 @@ def run(
 ) -> None:
     """Run a script on several workers and follow its log; the exit code is the task's."""
     settings = prepare(data_dir=data_dir)
+    size = parse_size(workers)
     spec = TaskSpec(
         name=name or Path(script).stem,
         dataset_id=dataset,
-        worker_count=workers,
+        worker_count=size.most,
+        min_workers=size.least,
+        grow_after_s=grow_after,
         entrypoint=_entrypoint(script, arguments or []),
         launcher=_known(launcher, detach=detach),
         max_restarts=max_restarts,
         working_dir=str(Path.cwd()),
     )
+    if size.elastic:
+        check_saves(script)
     fleet = FleetRequest(
-        launcher=launcher, workers=workers, nodes=nodes, options=tuple(options or ()), shared_dir=shared_dir
+        launcher=launcher, workers=size.most, nodes=nodes, options=tuple(options or ()), shared_dir=shared_dir
     )
     agents = open_fleet(fleet, settings, whisper)
     with (
-        task_cluster(settings, embed=not detach, workers=workers if launcher == "local" else 0) as here,
+        task_cluster(settings, embed=not detach, workers=size.most if launcher == "local" else 0) as here,
         Channel(here.endpoints["grpc"], token=known_token(settings)) as channel,
     ):
         tasks = TasksClient(channel)

@@ -1,7 +1,6 @@
 """Tasks: jobs that users submit. A task has attempts; its status and the reason for it are always known."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -71,8 +70,8 @@ class TaskStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """What a user asks for when submitting a task. It is elastic when `min_workers` is less than `worker_count`: it runs
-    with as many ranks as there are slots for, between the two, and takes more when they were free for `grow_after_s`."""
+    """What a user asks for when submitting a task. It is elastic when `min_workers` is less than `worker_count`: it has
+    as many ranks as there are slots for, between the two, and takes more when slots were free for `grow_after_s`."""
 
     name: str
     type: str = "training"
@@ -101,9 +100,9 @@ class TaskSpec:
             raise InvalidArgument(f"worker_count is {self.worker_count}, it must be between 1 and {_MAX_WORKERS}")
         if not 0 <= self.min_workers <= self.worker_count:
             raise InvalidArgument(
-                f"min_workers is {self.min_workers}, it must be between 1 and worker_count, which is {self.worker_count}"
+                f"min_workers is {self.min_workers}, it must be between 1 and worker_count ({self.worker_count})"
             )
-        if not 0 <= self.grow_after_s <= _MAX_GROW_AFTER_S or math.isnan(self.grow_after_s):
+        if not 0 <= self.grow_after_s <= _MAX_GROW_AFTER_S:
             raise InvalidArgument(
                 f"grow_after_s is {self.grow_after_s}, it must be between 0 and {_MAX_GROW_AFTER_S:g} seconds"
             )

@@ -132,7 +132,7 @@ export interface ClusterState {
   coordinator?: Status;
 }
 
-/** A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. */
+/** A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. With `min_workers` it is elastic: it runs with as many ranks as there are slots for, up to `worker_count`, and takes more when they were free for `grow_after_s`. */
 export interface CreateTask {
   name: string;
   type?: string;
@@ -144,6 +144,8 @@ export interface CreateTask {
   launcher?: string;
   max_restarts?: number;
   working_dir?: string;
+  min_workers?: number;
+  grow_after_s?: number;
 }
 
 /** Every collection, and the newest log lines. */
@@ -606,7 +608,7 @@ export interface SystemMetrics {
   window_s: number | null;
 }
 
-/** A task; `progress` is in percent. */
+/** A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`; before its first attempt `size` is null. */
 export interface Task {
   id: string;
   name: string;
@@ -625,6 +627,9 @@ export interface Task {
   attempt: number;
   reason: string;
   worker_count: number;
+  min_workers: number;
+  size: number | null;
+  grow_after_s: number;
   launcher: string;
   max_restarts: number;
   budget: Budget;

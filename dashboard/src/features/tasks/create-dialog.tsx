@@ -69,14 +69,9 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
               </Select>
             )}
           </Field>
-          <Field label="Workers" hint="Processes to start" error={errors.workers}>
+          <Field label="Workers" hint="4, or 2..8 for as many as fit" error={errors.workers}>
             {(props) => (
-              <Input
-                {...props}
-                inputMode="numeric"
-                value={form.workers}
-                onChange={(event) => change({ workers: event.target.value })}
-              />
+              <Input {...props} value={form.workers} onChange={(event) => change({ workers: event.target.value })} />
             )}
           </Field>
         </div>

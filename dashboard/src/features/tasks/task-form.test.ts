@@ -23,6 +23,10 @@ test.each([
   [{ workers: "0" }, "workers"],
   [{ workers: "2.5" }, "workers"],
   [{ workers: "many" }, "workers"],
+  [{ workers: "8..2" }, "workers"],
+  [{ workers: "0..4" }, "workers"],
+  [{ workers: "2.." }, "workers"],
+  [{ workers: "99999999999999999999" }, "workers"],
   [{ config: "{" }, "config"],
   [{ config: "[1]" }, "config"],
 ])("%j is refused at %s", (change, field) => {
@@ -32,4 +36,8 @@ test.each([
 
 test("an empty config is an empty object", () => {
   expect(readForm({ ...GOOD, config: "  " })).toMatchObject({ request: { config: {} } });
+});
+
+test("two numbers are an elastic task", () => {
+  expect(readForm({ ...GOOD, workers: " 2..8 " })).toMatchObject({ request: { worker_count: 8, min_workers: 2 } });
 });

@@ -20,28 +20,38 @@ export const EMPTY_FORM: TaskForm = {
 };
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
-const MAX_WORKERS = 100_000;
+const WORKERS = /^(\d{1,9})(?:\.\.(\d{1,9}))?$/;
+const MAX_WORKERS = 16_384;
 
 export function readForm(form: TaskForm): { request: CreateTask } | { errors: FormErrors } {
   const errors: FormErrors = {};
-  const workers = Number(form.workers);
+  const workers = readWorkers(form.workers);
   if (!form.name.trim()) errors.name = "A task needs a name.";
   else if (!NAME.test(form.name.trim())) errors.name = "Letters, digits, dot, dash and underscore; at most 100.";
   if (!form.type.trim()) errors.type = "Such as training, or a type from strata.toml.";
   if (!form.dataset) errors.dataset = "Choose the dataset to read.";
-  if (!Number.isInteger(workers) || workers < 1 || workers > MAX_WORKERS) errors.workers = "A whole number, 1 or more.";
+  if (typeof workers === "string") errors.workers = workers;
   const config = readConfig(form.config);
   if (typeof config === "string") errors.config = config;
-  if (Object.keys(errors).length > 0 || typeof config === "string") return { errors };
+  if (Object.keys(errors).length > 0 || typeof config === "string" || typeof workers === "string") return { errors };
   return {
     request: {
       name: form.name.trim(),
       type: form.type.trim(),
       dataset_id: form.dataset || null,
-      worker_count: workers,
+      ...workers,
       config,
     },
   };
+}
+
+/** One number, or the least and the most of an elastic task: 2..8. */
+function readWorkers(text: string): Pick<CreateTask, "worker_count" | "min_workers"> | string {
+  const [, least, most] = WORKERS.exec(text.trim()) ?? [];
+  if (least === undefined) return "A whole number, 1 or more; or 2..8 for an elastic task.";
+  const [low, high] = [Number(least), Number(most ?? least)];
+  if (low < 1 || low > high || high > MAX_WORKERS) return `From 1 to ${MAX_WORKERS}, the smaller number first.`;
+  return most === undefined ? { worker_count: high } : { worker_count: high, min_workers: low };
 }
 
 function readConfig(text: string): Record<string, unknown> | string {

@@ -68,3 +68,30 @@ def test_the_queue_is_first_come_first_served_without_starving_or_blocking() -> 
     assert planned["small"] == Lacking(reason="waiting behind task wide", ever=True)
     free = plan_queue([_task("one", 2), _task("two", 1), _task("three", 1)], hosts)
     assert [type(plan) for plan in free.values()] == [tuple, tuple, Lacking]
+
+
+def _elastic(name: str, least: int, most: int) -> Task:
+    spec = TaskSpec(name=name, worker_count=most, min_workers=least, entrypoint=("x",))
+    return Task(task_id=name, spec=spec, submitted_at=0.0)
+
+
+def test_an_elastic_gang_takes_what_is_free_and_keeps_its_hosts() -> None:
+    hosts = [_host("a", 1), _host("c", 1), _host("d", 1)]
+    assert plan_gang(4, "local", hosts, before=("a", "b", "c", "d"), least=2) == ("a", "d", "c")
+    assert plan_gang(4, "local", [*hosts, _host("b", 1)], before=("a", "d", "c"), least=2) == ("a", "d", "c", "b")
+    assert plan_gang(8, "local", hosts, least=4) == plan_gang(4, "local", hosts)
+
+
+def test_an_elastic_task_in_the_queue_starves_nobody_and_passes_nobody() -> None:
+    hosts = [_host("a", 4)]
+    assert plan_queue([_elastic("e", 1, 8)], hosts) == {"e": ("a",) * 4}
+    beside = plan_queue([_elastic("e", 1, 4), _task("r", 2)], hosts)
+    assert beside == {"e": ("a", "a"), "r": ("a", "a")}
+    behind = plan_queue([_task("r", 4), _elastic("e", 1, 4)], [_host("a", 4, held=1)])
+    assert behind["e"] == Lacking(reason="waiting behind task r", ever=True)
+    two = plan_queue([_elastic("e", 1, 4), _elastic("f", 2, 4)], hosts)
+    assert two == {"e": ("a", "a"), "f": ("a", "a")}
+    whole = plan_queue([_elastic("e", 1, 4), _task("r", 4)], hosts)
+    assert whole["e"] == ("a",) * 4, "who cannot run beside it waits for its end anyway"
+    later = plan_queue([_elastic("e", 1, 4), _task("r", 3)], [_host("a", 4, held=1)])
+    assert later["e"] == ("a",), "three of four slots are kept for the one that waits for them"
