@@ -133,7 +133,9 @@ class Settings(BaseSettings):
     heartbeat_timeout: Seconds = Field(default=30.0, description="a worker silent for so many seconds is lost")
     storage_backend: Literal["local", "s3"] = Field(default="local", description="where tasks keep their checkpoints")
     checkpoint_bucket: str = Field(
-        default="", description="the bucket, with STORAGE_BACKEND=s3; a folder instead of the data folder's, with local"
+        default="",
+        description="the bucket, with STORAGE_BACKEND=s3 (a name, or s3://, gs:// or az:// and a name); with local, a "
+        "folder instead of the data folder's",
     )
     aws_region: str | None = Field(default=None, description="the bucket's region; unset: AWS's own chain finds it")
     aws_access_key_id: str | None = Field(default=None, description="a key for the bucket; unset: as the region")

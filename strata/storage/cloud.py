@@ -37,11 +37,37 @@ if TYPE_CHECKING:
 
 __all__ = ["CloudStore", "open_cloud"]
 
-_SCHEMES = {"s3": "s3", "gcs": "gs", "azure": "az"}
 _BUCKET_GONE = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist")
 _DENIED = ("403 Forbidden", "401 Unauthorized", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied")
 _WHOLE_ANSWER = "non-partial response"
 _RANGE_PAST_END = "416 Range Not Satisfiable"
+
+
+class _Cloud(NamedTuple):
+    """What differs between the clouds besides their clients."""
+
+    scheme: str
+    address: str  # what to check when it cannot be reached
+    keys: str  # what to check when it refuses
+
+
+_CLOUDS = {
+    "s3": _Cloud(
+        "s3",
+        "AWS_ENDPOINT_URL, and that AWS_REGION matches the location of the bucket",
+        ".env or IAM Role permissions: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, s3:GetObject, s3:ListBucket",
+    ),
+    "gcs": _Cloud(
+        "gs",
+        "GOOGLE_BASE_URL, if one is set",
+        "GOOGLE_SERVICE_ACCOUNT (a key file) or the host's service account: it needs storage.objects.* in the bucket",
+    ),
+    "azure": _Cloud(
+        "az",
+        "AZURE_STORAGE_ENDPOINT, if one is set, and AZURE_STORAGE_ACCOUNT_NAME",
+        "AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, or the identity's role: Storage Blob Data Contributor",
+    ),
+}
 
 
 def open_cloud(provider: str, bucket: str, prefix: str, options: StorageOptions) -> "CloudStore":
@@ -55,24 +81,30 @@ def open_cloud(provider: str, bucket: str, prefix: str, options: StorageOptions)
 
     def make(retries: int) -> "ObstoreStore":
         if provider == "s3":
-            return stores.S3Store(bucket, prefix=below, **_common(options, retries), **_s3_settings(options))
-        kind = stores.GCSStore if provider == "gcs" else stores.AzureStore
-        return kind(bucket, prefix=below, **_common(options, retries))
+            common = _common(options, retries, options.endpoint_url)
+            return stores.S3Store(bucket, prefix=below, **common, **_s3_settings(options))
+        if provider == "gcs":
+            common = _common(options, retries, options.google_endpoint)
+            return stores.GCSStore(bucket, prefix=below, **common, **_given(base_url=options.google_endpoint))
+        common = _common(options, retries, options.azure_endpoint)
+        return stores.AzureStore(bucket, prefix=below, **common, **_given(endpoint=options.azure_endpoint))
 
     uploads = MultipartUploads(bucket, prefix, options) if provider == "s3" and options.access_key_id else None
-    uri = f"{_SCHEMES[provider]}://{bucket}" + (f"/{prefix}" if prefix else "")
+    cloud = _CLOUDS[provider]
+    uri = f"{cloud.scheme}://{bucket}" + (f"/{prefix}" if prefix else "")
     try:
         clients = _Clients(once=make(0), patient=make(options.max_retries))
     except (exceptions.BaseError, ValueError) as error:  # no account, an endpoint that is none, a name no bucket has
-        raise InvalidArgument(f"{uri!r} cannot be opened: {first_line(error)}") from None
-    return CloudStore(clients, uri, options, uploads)
+        hint = f"Check {cloud.address}."
+        raise InvalidArgument(f"{uri!r} cannot be opened: {first_line(error)}", hint=hint) from None
+    return CloudStore(clients, uri, options, uploads, cloud)
 
 
-def _common(options: StorageOptions, retries: int) -> "_Common":
+def _common(options: StorageOptions, retries: int, endpoint: str | None) -> "_Common":
     return {
         "client_options": {
             "timeout": timedelta(seconds=options.request_timeout_s),
-            "allow_http": (options.endpoint_url or "").startswith("http://"),
+            "allow_http": (endpoint or "").startswith("http://"),
         },
         "retry_config": {
             "max_retries": retries,
@@ -83,15 +115,18 @@ def _common(options: StorageOptions, retries: int) -> "_Common":
 
 
 def _s3_settings(options: StorageOptions) -> dict[str, Any]:
+    return _given(
+        region=options.region,
+        access_key_id=options.access_key_id,
+        secret_access_key=options.secret_access_key,
+        session_token=options.session_token,
+        endpoint=options.endpoint_url,
+        unsigned_payload=True,
+    )
+
+
+def _given(**settings: Any) -> dict[str, Any]:
     """Only what is set: an absent key leaves obstore's own chain (IAM role, web identity, container) in charge."""
-    settings = {
-        "region": options.region,
-        "access_key_id": options.access_key_id,
-        "secret_access_key": options.secret_access_key,
-        "session_token": options.session_token,
-        "endpoint": options.endpoint_url,
-        "unsigned_payload": True,
-    }
     return {name: value for name, value in settings.items() if value is not None}
 
 
@@ -109,7 +144,7 @@ class CloudStore:
     parallel_reads = 8
 
     def __init__(
-        self, clients: _Clients, uri: str, options: StorageOptions, uploads: MultipartUploads | None = None
+        self, clients: _Clients, uri: str, options: StorageOptions, uploads: MultipartUploads | None, cloud: _Cloud
     ) -> None:
         import obstore
 
@@ -120,6 +155,7 @@ class CloudStore:
         self._retries = Retries(uri, options)
         self._options = options
         self._uploads = uploads
+        self._cloud = cloud
 
     def put(self, key: str, data: Buffer, *, create: bool = False) -> None:
         with self._translated(check_key(key)):
@@ -225,7 +261,7 @@ class CloudStore:
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
             raise StorageConflict(f"{where} exists already") from error
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-            raise StorageAccessDenied(f"access denied to {where}: {first_line(error)}") from error
+            raise self._denied(where, error) from error
         except FileNotFoundError as error:
             raise self._missing(where, str(error)) from error
         except exceptions.BaseError as error:
@@ -233,17 +269,15 @@ class CloudStore:
             if any(mark in text for mark in _BUCKET_GONE):
                 raise self._missing(where, text) from error
             if any(mark in text for mark in _DENIED):
-                raise StorageAccessDenied(f"access denied to {where}: {first_line(error)}") from error
-            raise StorageError(f"{where}: {first_line(error)}", hint=_ADVICE) from error
+                raise self._denied(where, error) from error
+            raise StorageError(f"{where}: {first_line(error)}", hint=f"Check {self._cloud.address}.") from error
+
+    def _denied(self, where: str, error: Exception) -> StorageAccessDenied:
+        return StorageAccessDenied(f"access denied to {where}: {first_line(error)}", hint=f"Verify {self._cloud.keys}.")
 
     def _missing(self, where: str, text: str) -> StorageNotFound:
         if any(mark in text for mark in _BUCKET_GONE):
             bucket = self.uri.partition("://")[2].partition("/")[0]
-            hint = (
-                f"Create the bucket {bucket!r}, or set CHECKPOINT_BUCKET; check that AWS_REGION matches its location."
-            )
+            hint = f"Create the bucket {bucket!r}, or set CHECKPOINT_BUCKET; check {self._cloud.address}."
             return StorageNotFound(f"no bucket for {where}", hint=hint)
         return StorageNotFound(f"no object {where}")
-
-
-_ADVICE = "Check AWS_ENDPOINT_URL, and that AWS_REGION matches the location of the bucket."

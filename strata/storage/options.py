@@ -9,6 +9,11 @@ from strata.errors import InvalidConfig
 __all__ = ["StorageOptions"]
 
 _MIB = 1 << 20
+_ENDPOINTS = {
+    "AWS_ENDPOINT_URL": "endpoint_url",
+    "GOOGLE_BASE_URL": "google_endpoint",
+    "AZURE_STORAGE_ENDPOINT": "azure_endpoint",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +30,8 @@ class StorageOptions:
     secret_access_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
     endpoint_url: str | None = None
+    google_endpoint: str | None = None
+    azure_endpoint: str | None = None
     part_size: int = 32 * _MIB
     max_inflight: int = 4
     max_retries: int = 8
@@ -41,20 +48,23 @@ class StorageOptions:
         for name in ("retry_timeout_s", "request_timeout_s"):
             if getattr(self, name) <= 0:
                 raise InvalidConfig(f"{name} is {getattr(self, name)}; it must be above 0")
-        if self.endpoint_url is not None and not self.endpoint_url.startswith(("http://", "https://")):
-            raise InvalidConfig(f"AWS_ENDPOINT_URL is {self.endpoint_url!r}; it must begin with http:// or https://")
+        for name, field_name in _ENDPOINTS.items():
+            endpoint = getattr(self, field_name)
+            if endpoint is not None and not endpoint.startswith(("http://", "https://")):
+                raise InvalidConfig(f"{name} is {endpoint!r}; it must begin with http:// or https://")
         if (self.access_key_id is None) != (self.secret_access_key is None):
             missing = "AWS_SECRET_ACCESS_KEY" if self.secret_access_key is None else "AWS_ACCESS_KEY_ID"
             raise InvalidConfig(f"{missing} is not set although its twin is; set both or neither")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """From AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_ENDPOINT_URL;
+        """From AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and the clouds' endpoints;
         STRATA_X wins over X."""
 
         def read(name: str) -> str | None:
             return environment.get(f"STRATA_{name}") or environment.get(name) or None
 
-        names = ("region", "access_key_id", "secret_access_key", "session_token", "endpoint_url")
+        names = ("region", "access_key_id", "secret_access_key", "session_token")
         given: dict[str, Any] = {name: read(f"AWS_{name.upper()}") for name in names}
+        given |= {field_name: read(name) for name, field_name in _ENDPOINTS.items()}
         return cls(**given)

@@ -118,7 +118,8 @@ def checkpoint_path(place: Place) -> str:
     if settings.storage_backend == "s3":
         if not settings.checkpoint_bucket:
             raise InvalidConfig("STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set")
-        return f"s3://{settings.checkpoint_bucket}/{name}"
+        bucket = settings.checkpoint_bucket.rstrip("/")
+        return f"{bucket}/{name}" if "://" in bucket else f"s3://{bucket}/{name}"
     return f"{settings.checkpoint_bucket or place.data_dir / 'checkpoints'}/{name}"
 
 

@@ -60,3 +60,18 @@ def test_a_lone_script_is_rank_zero_of_one() -> None:
 def test_a_bad_number_is_named() -> None:
     with pytest.raises(InvalidConfig, match="STRATA_RANK = 'two' is not a whole number"):
         find_place({**_TASK, "STRATA_RANK": "two"})
+
+
+@pytest.mark.parametrize(
+    ("bucket", "path"),
+    [
+        ("box", "s3://box/t-1"),
+        ("s3://box", "s3://box/t-1"),
+        ("gs://box/below/", "gs://box/below/t-1"),
+        ("az://box", "az://box/t-1"),
+    ],
+)
+def test_a_bucket_may_say_its_cloud(monkeypatch: pytest.MonkeyPatch, bucket: str, path: str) -> None:
+    monkeypatch.setenv("STORAGE_BACKEND", "s3")
+    monkeypatch.setenv("CHECKPOINT_BUCKET", bucket)
+    assert checkpoint_path(find_place(_TASK)) == path
