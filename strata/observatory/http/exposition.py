@@ -8,11 +8,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from strata.observatory.answers.checkpoints import Checkpoint
+from strata.observatory.answers.tasks import Task
 from strata.observatory.answers.workers import Resources, Worker
 from strata.observatory.cluster import views
+from strata.observatory.cluster.followed import FollowedCluster
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.ingest.intake import IntakeCounts
 from strata.observatory.stream.broadcaster import Broadcaster
+from strata.types.checkpoints import CheckpointStatus
 
 __all__ = ["Exposition"]
 
@@ -60,6 +64,31 @@ _GPU_GAUGES = (
 )
 
 
+_TaskValue = Callable[[Task, int | None, Checkpoint | None], float | None]
+_TASK_FIGURES: tuple[tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str, _TaskValue, float], ...] = (
+    (GaugeMetricFamily, "ranks", "Ranks of the current attempt", lambda task, *_: task.size, 1),
+    (GaugeMetricFamily, "attempt", "Number of the current attempt", lambda task, *_: task.attempt, 1),
+    (CounterMetricFamily, "failures", "Failures of its own", lambda task, *_: task.budget.failures, 1),
+    (CounterMetricFamily, "losses", "Kills and lost hosts", lambda task, *_: task.budget.losses_in_all, 1),
+    (GaugeMetricFamily, "progress_ratio", "How far it is, 0 to 1", lambda task, *_: task.progress, 100),
+    (GaugeMetricFamily, "step", "The highest step of a rank", lambda _, step, __: step, 1),
+    (
+        GaugeMetricFamily,
+        "checkpoint_step",
+        "Step of the newest checkpoint",
+        lambda _, __, one: one.step if one else None,
+        1,
+    ),
+    (
+        GaugeMetricFamily,
+        "checkpoint_timestamp_seconds",
+        "When the newest checkpoint was made",
+        lambda _, __, one: one.created_at_ms if one else None,
+        1e3,
+    ),
+)
+
+
 class Exposition(Collector):
     """Made on request; a scrape reads counters and the read model, nothing else."""
 
@@ -104,8 +133,14 @@ class Exposition(Collector):
         yield _counted("strata_tasks", "Tasks by status", "status", (one.status for one in views.tasks(cluster)))
         checkpoints = (one.status for one in views.checkpoints(cluster))
         yield _counted("strata_checkpoints", "Checkpoints by status", "status", checkpoints)
-        agents = (agent.state for agent in cluster.records.agents.values())
-        yield _counted("strata_agents", "Agents by state", "state", agents)
+        agents = cluster.records.agents.values()
+        yield _counted("strata_agents", "Agents by state", "state", (agent.state for agent in agents))
+        slots = GaugeMetricFamily("strata_agent_slots", "Ranks that a host takes", labels=["agent", "host"])
+        for agent in agents:
+            if agent.alive:
+                slots.add_metric([agent.agent_id, agent.hostname], agent.slots)
+        yield slots
+        yield from _tasks(cluster, workers)
         measured = [(one, one.resources) for one in workers if one.state != "lost" and one.resources is not None]
         yield from _resources(measured)
         figures = cluster.figures
@@ -118,6 +153,25 @@ class Exposition(Collector):
         yield calls
         if figures.get("barrier_latency_buckets"):
             yield _histogram(figures)
+
+
+def _tasks(cluster: FollowedCluster, workers: list[Worker]) -> Iterator[Metric]:
+    """Of tasks that have not ended: a task that has would be told of for ever."""
+    steps: dict[str, int] = {}
+    for worker in workers:
+        if worker.current_task and worker.current_step is not None:
+            steps[worker.current_task] = max(worker.current_step, steps.get(worker.current_task, 0))
+    saved: dict[str, Checkpoint] = {}
+    for checkpoint in views.checkpoints(cluster):
+        newest = saved.get(checkpoint.task_id or "")
+        if checkpoint.status is CheckpointStatus.COMPLETED and (newest is None or checkpoint.step > newest.step):
+            saved[checkpoint.task_id or ""] = checkpoint
+    going = [task for task in views.tasks(cluster) if not task.status.final]
+    for kind, shown, text, value, divisor in _TASK_FIGURES:
+        family = kind(f"strata_task_{shown}", text, labels=["task", "name"])
+        for task in going:
+            _add(family, [task.id, task.name], value(task, steps.get(task.id), saved.get(task.id)), divisor)
+        yield family
 
 
 def _resources(workers: list[tuple[Worker, Resources]]) -> Iterator[Metric]:
