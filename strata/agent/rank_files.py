@@ -37,6 +37,7 @@ class RankRecord:
     unstarted: bool = False
     hindered: bool = False
     out_of_memory: bool = False
+    left: bool = False  # its script was asked to go, and went
     exception: str = ""
     message: str = ""
     offsets: dict[str, int] = field(default_factory=dict)  # how far stdout and stderr were passed on

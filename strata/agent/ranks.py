@@ -199,6 +199,7 @@ class Ranks:
 
     def _end(self, record: RankRecord, exit_code: int | None, message: str) -> None:
         record.ended, record.exit_code, record.message = True, exit_code, message
+        record.left = (self._folder / "exits" / f"{record.incarnation}.left").exists()
         self._files.note(record)
         self._on_change(record)
         if not self.running():
@@ -207,7 +208,8 @@ class Ranks:
     def _forget(self, record: RankRecord) -> None:
         del self._records[record.key]
         self._files.remove(record.key)
-        (self._folder / "exits" / record.incarnation).unlink(missing_ok=True)
+        for note in ("", ".left"):
+            (self._folder / "exits" / f"{record.incarnation}{note}").unlink(missing_ok=True)
 
     # --- stopping
 

@@ -54,7 +54,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """One host's agent."""
+    """One host's agent. `draining` says why the host goes away, if it does: nothing more is placed there; `deadline`
+    (Unix seconds) is when, if that is known, and `noticed` that it said so itself, for as long as its agent lives."""
 
     agent_id: str
     incarnation: str
@@ -68,6 +69,9 @@ class Agent:
     launcher: str = "local"
     state: MemberState = MemberState.READY
     reason: str = ""
+    draining: str = ""
+    deadline: float | None = None
+    noticed: bool = False
 
     @property
     def alive(self) -> bool:

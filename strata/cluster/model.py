@@ -49,7 +49,14 @@ class Cluster:
             case e.MembersLost():
                 self._lose(event)
             case e.AgentJoined():
-                self.agents[event.agent_id] = Agent(**shared(Agent, event), joined_at=event.at)
+                joined = Agent(**shared(Agent, event), joined_at=event.at)
+                self.agents[event.agent_id] = _still_draining(joined, self.agents.get(event.agent_id))
+            case e.AgentDraining():
+                agent = self.agents.get(event.agent_id)
+                if agent is not None:
+                    self.agents[event.agent_id] = replace(
+                        agent, draining=event.reason, deadline=event.deadline, noticed=event.noticed
+                    )
             case e.AgentLost():
                 agent = self.agents.get(event.agent_id)
                 if agent is not None:
@@ -102,3 +109,10 @@ class Cluster:
 
 def _gone(*, left: bool) -> MemberState:
     return MemberState.LEFT if left else MemberState.LOST
+
+
+def _still_draining(agent: Agent, before: Agent | None) -> Agent:
+    """What somebody decided about a host holds for its next agent, too; what the agent itself said, it says again."""
+    if before is None or not before.draining or before.noticed:
+        return agent
+    return replace(agent, draining=before.draining, deadline=before.deadline)

@@ -77,6 +77,7 @@ TABLE: Mapping[str, Rule] = {
             "SubmitTask": _OWNERS,
             "StopTask": _OWNERS,
             "ResumeTask": _OWNERS,
+            "DrainAgent": _OWNERS,
             "ReportCheck": _OWNERS,
         },
     ),

@@ -125,7 +125,8 @@ class TaskCourse:
     failures in a row that brought no new checkpoint, and `losses` that brought none since `losses_since`. `stuck_rank`
     is the rank that makes no step now, and `stuck_step` where it stands. `leaving` says why the ranks of a running task
     leave for the next attempt, `stop_at` at which step they leave together, which is also a stopping task's (-1: not
-    known); `hurry` when a stopping task no longer waits for a save.
+    known), and `stop_agreed` that all have heard of it in time; `hurry` when a stopping task no longer waits for a
+    save.
 
     `in_place` once every rank of the attempt has said that it goes on in its own process when another is replaced;
     `lives` counts per rank how often that was done in this attempt (empty: never)."""
@@ -145,6 +146,7 @@ class TaskCourse:
     stuck_step: int | None = None
     leaving: str = ""
     stop_at: int = -1
+    stop_agreed: bool = False
     hurry: bool = False
     in_place: bool = False
     lives: tuple[int, ...] = ()

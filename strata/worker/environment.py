@@ -2,6 +2,7 @@
 first, then torchrun's, Slurm's and Kubernetes', else it is alone.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,7 +17,10 @@ from strata.config import Settings, load_settings
 from strata.errors import InvalidConfig
 from strata.trust.proofs import SECRET_VARIABLE
 
-__all__ = ["Place", "checkpoint_path", "find_place", "gang_address", "gang_secret"]
+__all__ = ["LEFT", "Place", "checkpoint_path", "find_place", "gang_address", "gang_secret", "leave_note"]
+
+LEFT = ".left"
+"""Ends the name of the note of a rank that went because it was asked to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,3 +138,12 @@ def gang_secret(place: Place) -> bytes:
     """Ranks of one attempt share it; a rank of another attempt, or another user's process, is turned away."""
     known = os.environ.get(SECRET_VARIABLE) or known_token(place.settings)
     return hashlib.sha256(f"{known}/{place.task_id or place.group}/{place.attempt}".encode()).digest()
+
+
+def leave_note(place: Place, kind: str = "") -> None:
+    """Tells the agent what an exit code does not, or not to an agent that did not start this process: that the work is
+    done, or, with LEFT, that the script goes because it was asked to."""
+    folder = place.data_dir / "agent" / "exits"
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{place.incarnation}{kind}").write_text(str(os.getpid()))

@@ -32,7 +32,7 @@ from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 from strata.worker.collective.gang import Gang
 from strata.worker.ending import Ending
-from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret
+from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret, leave_note
 from strata.worker.excepthook import watch_for_dead_peers
 from strata.worker.owner import RunOwner
 from strata.worker.plan import WorkerPlan
@@ -172,7 +172,7 @@ class Run:
         if not delivered and self.reporter.observatory is not None:  # else it was said at the start
             _whisper(self, f"not everything of {self.id} was sent; {_how_to_send(self)}")
         if status == "finished" and self.place.task_id:
-            _leave_note(self.place)
+            leave_note(self.place)
         if self.session is not None:
             self.session.close(leave=not self.place.task_id)
         return delivered
@@ -299,14 +299,6 @@ def _answers(address: str) -> bool:
             return True
     except OSError:
         return False
-
-
-def _leave_note(place: Place) -> None:
-    """An agent that did not start this process cannot learn its exit code: the note says that the work is done."""
-    folder = place.data_dir / "agent" / "exits"
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / place.incarnation).write_text(str(os.getpid()))
 
 
 def _finish_at_exit(run: Run) -> None:

@@ -22,7 +22,7 @@ from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.trust.proofs import SECRET_VARIABLE
 from strata.types.workers import WorkerSpec
-from strata.worker.environment import Place
+from strata.worker.environment import LEFT, Place, leave_note
 
 __all__ = ["FENCED_EXIT", "Session"]
 
@@ -30,7 +30,8 @@ _log = logging.getLogger(__name__)
 
 FENCED_EXIT = 75
 _PATIENCE_S = 600.0
-_AGREE_S = 10.0
+_AGREE_S = 10.0  # for the coordinator to name a step
+_AGREED_S = 30.0  # for all ranks to hear of it
 
 State = pb.WorkerStatus
 # Sections of a name that the cluster has a state for.
@@ -53,9 +54,12 @@ class Session:
         self._process = psutil.Process()
         self._net_at_start = psutil.net_io_counters()
         self._rejoined: list[Callable[[], None]] = []
-        self._stop = threading.Event()
+        self._stop = False
         self._asked_at = 0.0
+        self._parting = threading.Condition()
         self._stop_at: int | None = None
+        self._stop_agreed = False
+        self._gone_on_at = -1  # the last step at which the script was told to go on
         self._closing = threading.Event()
         self._counted = (time.monotonic(), 0)
         self.tie = TieThread(
@@ -109,20 +113,45 @@ class Session:
     @property
     def stop_asked(self) -> bool:
         """This process was asked to stop; its peers may hear of it a moment earlier or later."""
-        return self._stop.is_set()
+        if self._stop:
+            self._leave()
+        return self._stop
 
     @property
     def should_stop(self) -> bool:
         """True from one agreed step on, so that all ranks save the same one. The coordinator names it; if it does not
         in a few seconds (the host leaves, nobody counts steps), every rank leaves when it can."""
-        if self._stop_at is not None:
-            if self.status.current_step >= self._stop_at and not self.status.left:
-                self.status.left = True
-                self.tie.beat_soon()
+        with self._parting:
+            if not self.status.left and self._is_time():
+                self._leave()
+            if not self.status.left:
+                self._gone_on_at = self.status.current_step
             return self.status.left
-        if not self._stop.is_set():
+
+    def _is_time(self) -> bool:
+        """Whoever reaches the step that was named waits until all have heard of it, or until a later one is named."""
+        until = time.monotonic() + _AGREED_S
+        while self._stop_at is not None and self.status.current_step >= self._stop_at:
+            left_s = until - time.monotonic()
+            if self._stop_agreed or left_s <= 0:
+                return True
+            self._parting.wait(left_s)
+        if self._stop_at is not None or not self._stop:
             return False
         return self.place.world_size == 1 or time.monotonic() - self._asked_at > _AGREE_S
+
+    def _leave(self) -> None:
+        """Notes that the script goes because it was asked to: its exit code will not say so."""
+        if self.status.left:
+            return
+        self.status.left = True
+        if self.place.task_id:
+            leave_note(self.place, LEFT)
+        self._beat_soon()
+
+    def _beat_soon(self) -> None:
+        with contextlib.suppress(StrataError):  # it may be closed already
+            self.tie.beat_soon()
 
     def watch_signals(self) -> None:
         """SIGTERM asks for a stop; whoever handled it before is still called."""
@@ -132,7 +161,9 @@ class Session:
 
         def on_signal(number: int, frame: FrameType | None) -> None:
             self._asked_at = time.monotonic()
-            self._stop.set()
+            self._stop = True
+            self.status.asked_to_stop = True
+            self._beat_soon()
             if callable(before):
                 before(number, frame)
 
@@ -169,9 +200,19 @@ class Session:
     def hear(self, news: rk.RankNews) -> None:
         self.generation = news.generation
         if news.HasField("stop_at"):
-            self._stop_at = news.stop_at
+            self._on_stop_at(news.stop_at, agreed=news.stop_agreed)
         for loss in news.lost:
             _log.warning("%s is out: %s", loss.worker_id, loss.reason)
+
+    def _on_stop_at(self, step: int, *, agreed: bool) -> None:
+        with self._parting:
+            if step != self._stop_at:
+                self._stop_at = self.status.stop_heard = step
+                self.status.stop_passed = self._gone_on_at >= step
+                self._beat_soon()
+            self._stop_agreed = agreed
+            self._parting.notify_all()
+        self._stop = True
 
     def refused(self, error: StrataError) -> None:
         if isinstance(error, Fenced):

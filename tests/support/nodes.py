@@ -8,7 +8,7 @@ import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -58,7 +58,7 @@ class Nodes:
         self.http = self.telemetry = ""
         self._channels: list[Channel] = []
 
-    def __enter__(self) -> "Nodes":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -18,7 +18,14 @@ from strata.cluster.events.checkpoints import (
     CheckpointVoted,
 )
 from strata.cluster.events.datasets import DatasetAttached, DatasetRegistered, ReadingAnnounced, ShardsRebalanced
-from strata.cluster.events.members import AgentJoined, AgentLost, ClusterStarted, MembersLost, WorkerJoined
+from strata.cluster.events.members import (
+    AgentDraining,
+    AgentJoined,
+    AgentLost,
+    ClusterStarted,
+    MembersLost,
+    WorkerJoined,
+)
 from strata.cluster.events.queues import (
     QueueCommitted,
     QueueEnded,
@@ -31,6 +38,7 @@ from strata.cluster.events.tasks import TaskChanged, TaskSubmitted
 
 __all__ = [
     "EVENT_KINDS",
+    "AgentDraining",
     "AgentJoined",
     "AgentLost",
     "BarrierBroke",

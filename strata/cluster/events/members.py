@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from strata.cluster.events.base import Event
 
-__all__ = ["AgentJoined", "AgentLost", "ClusterStarted", "MembersLost", "WorkerJoined"]
+__all__ = ["AgentDraining", "AgentJoined", "AgentLost", "ClusterStarted", "MembersLost", "WorkerJoined"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,4 +69,15 @@ class AgentLost(Event):
     agent_id: str
     reason: str
     left: bool
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentDraining(Event):
+    """A host goes away, as somebody decided or it said itself (`noticed`); with no reason, it stays after all."""
+
+    agent_id: str
+    reason: str
+    deadline: float | None
+    noticed: bool
     at: float

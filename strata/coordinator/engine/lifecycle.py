@@ -39,6 +39,7 @@ class LifecycleLog:
         self._crowd: LineBudget[_Kind] = LineBudget(clock, burst=100)  # thousands of workers may join at once
         self._tasks: dict[str, tuple[str, int, str]] = {}
         self._writers: dict[type[e.Event], Callable[[Any], None]] = {
+            e.AgentDraining: self._agent_draining,
             e.AgentJoined: self._agent_joined,
             e.AgentLost: self._agent_lost,
             e.BarrierBroke: self._barrier_broke,
@@ -94,6 +95,12 @@ class LifecycleLog:
     def _agent_lost(self, event: e.AgentLost) -> None:
         level, verb = (logging.INFO, "left") if event.left else (logging.ERROR, "lost")
         _write(level, event, "agent %s %s: %s", event.agent_id, verb, event.reason)
+
+    def _agent_draining(self, event: e.AgentDraining) -> None:
+        if event.reason:
+            _write(logging.WARNING, event, "agent %s goes away: %s", event.agent_id, event.reason)
+        else:
+            _write(logging.INFO, event, "agent %s stays after all", event.agent_id)
 
     # --- barriers
 

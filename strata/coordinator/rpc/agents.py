@@ -47,7 +47,8 @@ class AgentsService(ag_grpc.AgentsServicer):
 
 class _Session:
     """One agent's stream from hello to goodbye. Beats and ties are handled as they come; what must wait for the
-    disk before the next of its kind (reports of processes, the goodbye) queues up for the session's own task."""
+    disk before the next of its kind (reports of processes, notices, the goodbye) queues up for the session's own
+    task."""
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class _Session:
 
     async def run(self) -> None:
         await self._coordinator.ask(c.AttachAgent(spec=convert.from_agent_hello(self._hello)))
+        await self._on_notice(self._hello.notice)
         lease_ms = int(self._state.config.agent_lease_s * 1e3)
         welcome = ag.AgentWelcome(term=self._state.term, heartbeat_interval_ms=_BEAT_INTERVAL_MS, lease_ms=lease_ms)
         self._context.send(ag.CoordinatorMessage(welcome=welcome))
@@ -95,7 +97,7 @@ class _Session:
                 self._carried.on_frames(message.ties)
             case "beat":
                 self._on_beat(message.beat)
-            case "process" | "goodbye":
+            case "process" | "goodbye" | "notice":
                 self._queue(message)
             case other:
                 raise InvalidArgument(f"an agent cannot send {other!r} here")
@@ -109,8 +111,11 @@ class _Session:
     async def _handle_reports(self) -> None:
         while True:
             message = await self._reports.get()
-            if message.WhichOneof("message") == "process":
+            kind = message.WhichOneof("message")
+            if kind == "process":
                 await self._on_process(message.process)
+            elif kind == "notice":
+                await self._on_notice(message.notice)
             else:
                 reason = message.goodbye.reason or "left"
                 await self._coordinator.ask(c.LoseAgent(agent_id=self._hello.agent_id, reason=reason, left=True))
@@ -129,3 +134,8 @@ class _Session:
     async def _on_process(self, process: ag.ProcessReport) -> None:
         self._coordinator.meter.count("Attach.process")
         await self._scheduler.report(self._hello.agent_id, self._hello.hostname, process)
+
+    async def _on_notice(self, notice: ag.AgentNotice) -> None:
+        deadline = notice.deadline if notice.HasField("deadline") else None
+        drain = c.DrainAgent(agent_id=self._hello.agent_id, reason=notice.reason, deadline=deadline, noticed=True)
+        await self._coordinator.ask(drain)

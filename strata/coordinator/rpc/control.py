@@ -179,6 +179,14 @@ class ControlService(ct_grpc.ControlServicer):
             found.from_step = step
         return found
 
+    @answered
+    async def DrainAgent(self, request: ct.DrainRequest, context: Context) -> ct.DrainAck:
+        agent_id = self._state.agents.find(request.host).agent_id
+        deadline = request.deadline if request.HasField("deadline") else None
+        reason = "" if request.undo else request.reason or "drained by the user"
+        await self._coordinator.ask(c.DrainAgent(agent_id=agent_id, reason=reason, deadline=deadline))
+        return ct.DrainAck(agent_id=agent_id, seq=self._coordinator.seq)
+
     def _ack(self, task: Task) -> ct.TaskAck:
         return ct.TaskAck(task_id=task.task_id, status=task.status.value, seq=self._coordinator.seq)
 

@@ -108,9 +108,10 @@ class Ties(rk_grpc.RanksServicer):
         if isinstance(event, e.MembersLost):
             self._on_lost(event)
         elif isinstance(event, e.TaskChanged) and event.task_id in self._ties:
-            stop_at = self.state.tasks.stop_step(event.task_id)
-            if stop_at is not None:
-                self._tell(event.task_id, rk.RankNews(stop_at=stop_at))
+            news = rk.RankNews()
+            self.add_stop(news, event.task_id)
+            if news.HasField("stop_at"):
+                self._tell(event.task_id, news)
             world = self.world(event.task_id)
             if world is not None:
                 self._tell(event.task_id, rk.RankNews(world=world))
@@ -138,6 +139,13 @@ class Ties(rk_grpc.RanksServicer):
         if task is None or task.status is not TaskStatus.RUNNING or not task.course.world:
             return None
         return to_message(rk.World, task.course, number=task.course.world, size=len(task.course.placement))
+
+    def add_stop(self, news: rk.RankNews, task_id: str) -> None:
+        """At which step the group leaves, when it does."""
+        stop_at = self.state.tasks.stop_step(task_id)
+        if stop_at is not None:
+            news.stop_at = stop_at
+            news.stop_agreed = self.state.tasks.tasks[task_id].course.stop_agreed
 
     def date(self, news: rk.RankNews, task_id: str) -> None:
         news.generation = self.state.membership.groups[task_id].generation
@@ -215,7 +223,8 @@ class RankTie:
         self._acknowledge(words.sequence)
 
     def _acknowledge(self, sequence: int, world: rk.World | None = None) -> None:
-        news = rk.RankNews(heard=sequence, stop_at=self._state.tasks.stop_step(self._task_id), world=world)
+        news = rk.RankNews(heard=sequence, world=world)
+        self._ties.add_stop(news, self._task_id)
         self._ties.date(news, self._task_id)
         payload = news.SerializeToString()
         self._coordinator.when_settled(lambda error: None if error else self.send(payload))

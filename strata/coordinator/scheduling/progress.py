@@ -1,19 +1,15 @@
-"""Progress apart from liveness: who beats but makes no step, and at which step all ranks of a stopping task can leave
-together. Looks at heartbeats only; decides nothing about tasks.
-"""
+"""Progress apart from liveness: who beats but makes no step. Looks at heartbeats only; decides nothing about tasks."""
 
-import math
 from dataclasses import dataclass
 
 from strata.cluster.members import Worker
 from strata.coordinator.state.pulses import Pulses
 from strata.protocol.generated import coordinator_pb2 as pb
 
-__all__ = ["HANG_S", "Hang", "ProgressWatch", "any_left", "plan_stop_step", "takes_part"]
+__all__ = ["HANG_S", "Hang", "ProgressWatch", "status_of", "takes_part"]
 
 HANG_S = 60.0
 _HANG_STEPS = 30.0
-_HEARING_S = 2.5  # within which every rank has sent a heartbeat and was told, on a busy host too
 
 
 @dataclass(slots=True)
@@ -50,7 +46,7 @@ class ProgressWatch:
         stands still too, and is named beside it."""
         still: list[tuple[int, float, int]] = []  # step, seconds below 0, rank
         for worker in workers:
-            status = _status(worker, self._pulses)
+            status = status_of(worker, self._pulses)
             if status is None:
                 continue
             silent = self._silent(worker, status, now)
@@ -81,27 +77,13 @@ class ProgressWatch:
             self._seen.pop(worker_id, None)
 
 
-def plan_stop_step(workers: list[Worker], pulses: Pulses) -> int | None:
-    """A step that no rank has reached and that all will hear of in time: there they save and leave together. None while
-    nobody has told how long a step takes."""
-    known = [status for worker in workers if (status := _status(worker, pulses)) is not None and status.step_time_s > 0]
-    if not known:
-        return None
-    fastest = min(status.step_time_s for status in known)
-    return max(status.current_step for status in known) + max(2, math.ceil(_HEARING_S / fastest))
-
-
-def any_left(workers: list[Worker], pulses: Pulses) -> bool:
-    """Whether a rank has said that it goes because it was told to, and not because its work is done."""
-    return any(status.left for worker in workers if (status := _status(worker, pulses)) is not None)
-
-
 def takes_part(workers: list[Worker], pulses: Pulses) -> dict[int, bool]:
     """By rank, whether it goes on in place when another is replaced; without those that have not said."""
-    said = {worker.rank: status.in_place for worker in workers if (status := _status(worker, pulses)) is not None}
+    said = {worker.rank: status.in_place for worker in workers if (status := status_of(worker, pulses)) is not None}
     return {rank: word == pb.WorkerStatus.TAKES_PART for rank, word in said.items() if word != pb.WorkerStatus.UNSAID}
 
 
-def _status(worker: Worker, pulses: Pulses) -> pb.WorkerStatus | None:
+def status_of(worker: Worker, pulses: Pulses) -> pb.WorkerStatus | None:
+    """What it said last that it does."""
     report = pulses.of(worker.worker_id).report
     return report.status if isinstance(report, pb.HeartbeatRequest) else None

@@ -12,9 +12,11 @@ from typing import Any
 from strata.cluster import events as e
 from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.scheduling.draining import hearing_s, plan_departure
 from strata.coordinator.scheduling.growth import Growth
 from strata.coordinator.scheduling.launch import desired_process, pick_ports
-from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, any_left, plan_stop_step, takes_part
+from strata.coordinator.scheduling.parting import any_left, plan_parting
+from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, takes_part
 from strata.coordinator.state import commands as c
 from strata.coordinator.state import endings as d
 from strata.coordinator.state import placement as p
@@ -33,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 _TICK_S = 0.25
 _WATCH_S = 0.5
-_WAKING = (e.TaskSubmitted, e.TaskChanged, e.AgentJoined, e.AgentLost, e.MembersLost)
+_WAKING = (e.TaskSubmitted, e.TaskChanged, e.AgentJoined, e.AgentDraining, e.AgentLost, e.MembersLost)
 
 Push = Callable[[ag.DesiredState], None]
 
@@ -69,7 +71,7 @@ class Scheduler:
     def _on_event(self, event: e.Event) -> None:
         if isinstance(event, _WAKING):
             self._wake.set()
-        if isinstance(event, e.TaskChanged):
+        if isinstance(event, e.TaskChanged | e.AgentDraining):
             self._stale = True
 
     # --- agents
@@ -161,6 +163,7 @@ class Scheduler:
             change = self._decide(self._state.tasks.task(task_id))
             if change is not None:
                 self._carry_out(change)
+            self._part(self._state.tasks.task(task_id))
             if look:
                 self._watched_at = now
                 self._watch(self._state.tasks.task(task_id))
@@ -175,12 +178,15 @@ class Scheduler:
         step = self._state.checkpoints.latest_step(task.task_id)
         match task.status:
             case TaskStatus.RUNNING:
-                left = any_left(self._state.membership.alive_in(task.task_id), self._state.membership.pulses)
+                members, pulses = self._state.membership.alive_in(task.task_id), self._state.membership.pulses
+                left = any_left(members, pulses)
                 chance = random.random()  # noqa: S311  # jitter
                 ends = self._ends(task)
                 change = d.plan_end(task, ends, step, now, chance, left=left)
-                hosts = self._hosts(without=task.task_id) if change is not None else []
-                return (r.plan_replace(task, ends, change, hosts, step) if change is not None else None) or change
+                if change is not None:
+                    return r.plan_replace(task, ends, change, self._hosts(without=task.task_id), step) or change
+                saved = self._state.checkpoints.latest(task.task_id)
+                return plan_departure(task, self._state.agents.agents, members, pulses, saved, now)
             case TaskStatus.STOPPING:
                 return d.plan_stopped(task, self._ends(task))
             case TaskStatus.RECOVERING if len(self._ends(task)) == task.size:
@@ -190,16 +196,23 @@ class Scheduler:
             case _:
                 return None
 
+    def _part(self, task: Task) -> None:
+        """A task that is going is told at which step its ranks leave together."""
+        if not d.is_going(task) or task.course.stop_agreed:
+            return
+        saved, now = self._state.checkpoints.latest(task.task_id), self._coordinator.now()
+        ahead_s = hearing_s(task, self._state.agents.agents, saved, now)
+        membership = self._state.membership
+        course = plan_parting(task.course, membership.alive_in(task.task_id), membership.pulses, ahead_s)
+        if course is not None:
+            self._say(task, task.reason, course)
+
     def _watch(self, task: Task) -> None:
-        """A task that stands still says so; one that is going is told at which step its ranks leave together."""
+        """A task that stands still says so."""
         members = self._state.membership.alive_in(task.task_id)
         part = r.plan_part(task, takes_part(members, self._state.membership.pulses))
         if part is not None:
             task = self._carry_out(part)
-        if d.is_going(task) and task.course.stop_at < 0:
-            step = plan_stop_step(members, self._state.membership.pulses)
-            if step is not None:
-                task = self._say(task, task.reason, replace(task.course, stop_at=step))
         if task.status is TaskStatus.RUNNING and len(members) == task.size:
             given = task.spec.config.get("hang_timeout_s", HANG_S)
             hang_s = float(given) if isinstance(given, int | float) and given > 0 else HANG_S
@@ -325,6 +338,7 @@ class Scheduler:
                 slots=agent.slots,
                 held=held.get(agent.agent_id, 0),
                 launcher=agent.launcher,
+                draining=bool(agent.draining),
             )
             for agent in self._state.agents.agents.values()
             if agent.alive and agent.agent_id in self._agents
@@ -348,7 +362,9 @@ class Scheduler:
                 if agent_id in wanted:
                     wanted[agent_id].append(desired_process(task, rank, self._entrypoints, dataset, private))
         for agent_id, processes in wanted.items():
-            desired = ag.DesiredState(processes=processes)
+            agent = self._state.agents.agents.get(agent_id)
+            draining, leave_by = (bool(agent.draining), agent.deadline) if agent else (False, None)
+            desired = ag.DesiredState(processes=processes, draining=draining, leave_by=leave_by)
             content = desired.SerializeToString(deterministic=True)
             if self._sent.get(agent_id) == content:
                 continue

@@ -2,18 +2,22 @@
 their own; it only means that nothing can be started or stopped there.
 """
 
+import math
 from collections.abc import Mapping
 
-from strata.cluster.events import AgentJoined, AgentLost
+from strata.cluster.events import AgentDraining, AgentJoined, AgentLost
 from strata.cluster.members import Agent
 from strata.cluster.model import Cluster
 from strata.cluster.plain import shared
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.pulses import Pulses
-from strata.errors import Fenced
+from strata.errors import Conflict, Fenced, InvalidArgument, NotFound
+from strata.types.shown import check_text
 from strata.types.workers import AgentSpec
 
 __all__ = ["Agents"]
+
+_MAX_REASON = 500  # characters
 
 
 class Agents:
@@ -39,6 +43,46 @@ class Agents:
         if known is None or not known.alive:
             return None
         return AgentLost(agent_id=agent_id, reason=reason, left=left, at=now.wall)
+
+    def find(self, host: str) -> Agent:
+        """By its id, or by the name of its host."""
+        if host in self.agents:
+            return self.agents[host]
+        named = [agent for agent in self.agents.values() if agent.hostname == host and agent.alive]
+        known = ", ".join(sorted(agent.agent_id for agent in named or self.agents.values() if agent.alive)[:10])
+        if not named:
+            raise NotFound(f"no host {host[:80]!r} is known", hint=f"Known: {known or 'none'}.")
+        if len(named) > 1:
+            raise Conflict(f"host {host[:80]!r} has {len(named)} agents", hint=f"Name one of them: {known}.")
+        return named[0]
+
+    def plan_drain(
+        self, agent_id: str, reason: str, deadline: float | None, now: Now, *, noticed: bool
+    ) -> AgentDraining | None:
+        """The host goes away, as somebody decided, or because its agent has noticed it. A decision outlives what an
+        agent says; of two deadlines the earlier holds."""
+        known = self.agents[agent_id]
+        check_text("reason", reason, _MAX_REASON)
+        if deadline is not None and not (math.isfinite(deadline) and deadline > 0):
+            raise InvalidArgument(f"deadline is {deadline}, it must be a time in Unix seconds")
+        if noticed and known.draining and not known.noticed:
+            reason, noticed = known.draining, False
+        deadline = min((at for at in (deadline, known.deadline) if at is not None), default=None)
+        if (known.draining, known.deadline, known.noticed) == (reason, deadline, noticed):
+            return None
+        return AgentDraining(agent_id=agent_id, reason=reason, deadline=deadline, noticed=noticed, at=now.wall)
+
+    def plan_stay(self, agent_id: str, now: Now, *, noticed: bool) -> AgentDraining | None:
+        """The host stays after all. An agent takes back only what it said itself, and nobody else does."""
+        known = self.agents[agent_id]
+        if not known.draining or (noticed and not known.noticed):
+            return None
+        if known.noticed and not noticed:
+            raise Conflict(
+                f"agent {agent_id} has said itself that its host goes away: {known.draining}",
+                hint="It stays when what it noticed is over, or when its agent is started anew.",
+            )
+        return AgentDraining(agent_id=agent_id, reason="", deadline=None, noticed=False, at=now.wall)
 
     def plan_expiry(self, now: Now) -> list[AgentLost]:
         """Agents whose lease ran out."""

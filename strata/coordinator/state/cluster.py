@@ -79,6 +79,7 @@ class ClusterState:
             c.LoseWorkers: self._lose_workers,
             c.AttachAgent: self._attach_agent,
             c.LoseAgent: self._lose_agent,
+            c.DrainAgent: self._drain_agent,
             c.RegisterDataset: self._register_dataset,
             c.GetShards: self._get_shards,
             c.Arrive: self._arrive,
@@ -166,6 +167,13 @@ class ClusterState:
 
     def _lose_agent(self, command: c.LoseAgent, now: Now, emit: c.Emit) -> None:
         emit(self.agents.plan_loss(command.agent_id, command.reason, now, left=command.left))
+
+    def _drain_agent(self, command: c.DrainAgent, now: Now, emit: c.Emit) -> None:
+        agent_id, reason, noticed = command.agent_id, command.reason, command.noticed
+        if reason:
+            emit(self.agents.plan_drain(agent_id, reason, command.deadline, now, noticed=noticed))
+        else:
+            emit(self.agents.plan_stay(agent_id, now, noticed=noticed))
 
     # --- commands: data
 

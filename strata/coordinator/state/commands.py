@@ -27,6 +27,7 @@ __all__ = [
     "CommitCheckpoint",
     "CommitShards",
     "DeregisterWorker",
+    "DrainAgent",
     "Emit",
     "GetShards",
     "LoseAgent",
@@ -96,6 +97,16 @@ class LoseAgent(Command[None]):
     agent_id: str
     reason: str
     left: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainAgent(Command[None]):
+    """A host goes away; with no reason, it stays after all. `noticed`: its agent says so itself."""
+
+    agent_id: str
+    reason: str
+    deadline: float | None = None  # Unix seconds
+    noticed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,8 @@ _UNREADABLE_EXITS = frozenset({126, 127})  # a shell's word for a program that m
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankEnd:
     """How a rank's process ended. An unknown exit code is None. `preempted`: it was told to end; `unstarted`: its
-    program cannot be started; `hindered`: its host could not start it now; `exception`: the type that Python named."""
+    program cannot be started; `hindered`: its host could not start it now; `exception`: the type that Python named;
+    `left`: its script went because it was asked to, and not because its work was done."""
 
     rank: int
     exit_code: int | None
@@ -41,6 +42,7 @@ class RankEnd:
     hindered: bool = False
     out_of_memory: bool = False
     exception: str = ""
+    left: bool = False
 
     @property
     def well(self) -> bool:
@@ -108,15 +110,16 @@ def plan_end(
     """What the ends of a running task's ranks mean; None while it simply runs on. `step` is the newest committed
     checkpoint's (-1: none), `chance` between 0 and 1 spreads retries. `left`: a rank has said that it goes because the
     task is leaving, and not because its work is done."""
-    if task.course.leaving and all(end.exit_code == 0 for end in ends.values()):
+    if all(end.exit_code == 0 and (end.left or not end.preempted) for end in ends.values()):
+        why, stop_at = task.course.leaving, task.course.stop_at
         if len(ends) < task.size:
             return None
-        if left or step >= task.course.stop_at >= 0:
-            return plan_change(task, TaskStatus.RECOVERING, f"{task.course.leaving}: all ranks left at step {step}")
+        if left or any(end.left for end in ends.values()) or (why and step >= stop_at >= 0):
+            why = why or "its ranks were asked to go"
+            told = f"{why}: all ranks left" + (f" at step {step}" if step >= 0 else "")
+            return plan_change(task, TaskStatus.RECOVERING, told, replace(task.course, leaving=why))
     bad = [ends[rank] for rank in sorted(ends) if not ends[rank].well]
     if not bad:
-        if len(ends) < task.size:
-            return None
         return plan_change(task, TaskStatus.COMPLETED, f"all {task.size} ranks finished")
     blamed = _blamed(bad)
     # Whoever lost a peer that had finished well is out of step with it, which is the program's own doing.
@@ -197,7 +200,8 @@ def plan_start(task: Task, agents: tuple[str, ...], step: int) -> ChangeTask:
     attempt, spec = task.attempt + 1, task.spec
     size = f" with {len(agents)} of {spec.worker_count} ranks" if spec.least_workers < spec.worker_count else ""
     resume = f", resumes from step {step}" if step >= 0 else ""
-    course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None, leaving="", stop_at=-1)
+    course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None, leaving="")
+    course = replace(course, stop_at=-1, stop_agreed=False)
     course = replace(course, in_place=False, lives=())
     started = plan_change(task, TaskStatus.RUNNING, f"attempt {attempt}{size}{resume}", course)
     return replace(started, attempt=attempt)

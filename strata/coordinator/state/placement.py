@@ -10,17 +10,19 @@ __all__ = ["Host", "Lacking", "num_spare", "plan_gang", "plan_queue"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """An agent that takes ranks: how many slots it offers, and how many of them are held now."""
+    """An agent that takes ranks: how many slots it offers, and how many of them are held now. One that is
+    draining takes none."""
 
     agent_id: str
     address: str
     slots: int
     held: int = 0
     launcher: str = "local"
+    draining: bool = False
 
     @property
     def free(self) -> int:
-        return max(0, self.slots - self.held)
+        return 0 if self.draining else max(0, self.slots - self.held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,9 @@ def _lacking(num_ranks: int, launcher: str, usable: Sequence[Host]) -> Lacking:
             f"add hosts (`strata agent`), start Strata with --slots {num_ranks}, or ask for at most {slots} workers"
         )
         return Lacking(reason=f"needs {ranks}, {offer}: {advice}", ever=False)
-    return Lacking(reason=f"waiting for {ranks}: {free} of {slots} are free on {on}", ever=True)
+    going = ", ".join(host.agent_id for host in usable if host.draining)
+    away = f"; {going} is draining" if going else ""
+    return Lacking(reason=f"waiting for {ranks}: {free} of {slots} are free on {on}{away}", ever=True)
 
 
 def num_spare(launcher: str, hosts: Sequence[Host], queued: Iterable[Task], size: int) -> int:

@@ -33,6 +33,7 @@ CHANGES: dict[type[e.Event], set[str]] = {
     e.DatasetAttached: set(),
     e.ReadingAnnounced: set(),
     e.ShardsRebalanced: set(),
+    e.AgentDraining: set(),
     e.AgentJoined: set(),
     e.AgentLost: set(),
     e.BarrierReleased: {"barriers"},

@@ -30,6 +30,7 @@ class AgentMessage(_message.Message):
     PROCESS_FIELD_NUMBER: _builtins.int
     GOODBYE_FIELD_NUMBER: _builtins.int
     TIES_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def hello(self) -> Global___AgentHello: ...
     @_builtins.property
@@ -40,6 +41,8 @@ class AgentMessage(_message.Message):
     def goodbye(self) -> Global___AgentGoodbye: ...
     @_builtins.property
     def ties(self) -> Global___TieFrames: ...
+    @_builtins.property
+    def notice(self) -> Global___AgentNotice: ...
     def __init__(
         self,
         *,
@@ -48,12 +51,13 @@ class AgentMessage(_message.Message):
         process: Global___ProcessReport | None = ...,
         goodbye: Global___AgentGoodbye | None = ...,
         ties: Global___TieFrames | None = ...,
+        notice: Global___AgentNotice | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "goodbye", b"goodbye", "hello", b"hello", "message", b"message", "process", b"process", "ties", b"ties"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "goodbye", b"goodbye", "hello", b"hello", "message", b"message", "notice", b"notice", "process", b"process", "ties", b"ties"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "goodbye", b"goodbye", "hello", b"hello", "message", b"message", "process", b"process", "ties", b"ties"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "goodbye", b"goodbye", "hello", b"hello", "message", b"message", "notice", b"notice", "process", b"process", "ties", b"ties"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "beat", "process", "goodbye", "ties"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "beat", "process", "goodbye", "ties", "notice"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -75,6 +79,7 @@ class AgentHello(_message.Message):
     PROCESSES_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     LAUNCHERS_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     incarnation: _builtins.str
     hostname: _builtins.str
@@ -88,6 +93,10 @@ class AgentHello(_message.Message):
     def processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProcessReport]: ...
     @_builtins.property
     def launchers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def notice(self) -> Global___AgentNotice:
+        """when this host goes away; without one, it does not"""
+
     def __init__(
         self,
         *,
@@ -101,14 +110,43 @@ class AgentHello(_message.Message):
         processes: _abc.Iterable[Global___ProcessReport] | None = ...,
         version: _builtins.str = ...,
         launchers: _abc.Iterable[_builtins.str] | None = ...,
+        notice: Global___AgentNotice | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "agent_id", b"agent_id", "gpu_count", b"gpu_count", "hostname", b"hostname", "incarnation", b"incarnation", "launchers", b"launchers", "memory_bytes", b"memory_bytes", "processes", b"processes", "slots", b"slots", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "agent_id", b"agent_id", "gpu_count", b"gpu_count", "hostname", b"hostname", "incarnation", b"incarnation", "launchers", b"launchers", "memory_bytes", b"memory_bytes", "notice", b"notice", "processes", b"processes", "slots", b"slots", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AgentHello: _TypeAlias = AgentHello  # noqa: Y015
+
+@_typing.final
+class AgentNotice(_message.Message):
+    """This host goes away: nothing more is placed here, and what runs here saves and leaves before the deadline."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    DEADLINE_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """empty: it stays after all"""
+    deadline: _builtins.float
+    """Unix seconds; unset: not known"""
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+        deadline: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_deadline", b"_deadline", "deadline", b"deadline"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_deadline", b"_deadline", "deadline", b"deadline", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__deadline: _TypeAlias = _typing.Literal["deadline"]  # noqa: Y015
+    _WhichOneofArgType__deadline: _TypeAlias = _typing.Literal["_deadline", b"_deadline"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__deadline) -> _WhichOneofReturnType__deadline | None: ...
+
+Global___AgentNotice: _TypeAlias = AgentNotice  # noqa: Y015
 
 @_typing.final
 class AgentBeat(_message.Message):
@@ -180,6 +218,7 @@ class ProcessReport(_message.Message):
     HINDERED_FIELD_NUMBER: _builtins.int
     OUT_OF_MEMORY_FIELD_NUMBER: _builtins.int
     LIFE_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     attempt: _builtins.int
     rank: _builtins.int
@@ -205,6 +244,8 @@ class ProcessReport(_message.Message):
     """the kernel killed it for want of memory"""
     life: _builtins.int
     """how often this rank was replaced in its attempt before this process"""
+    left: _builtins.bool
+    """its script was told to stop, and ended because of that"""
     def __init__(
         self,
         *,
@@ -224,10 +265,11 @@ class ProcessReport(_message.Message):
         hindered: _builtins.bool = ...,
         out_of_memory: _builtins.bool = ...,
         life: _builtins.int = ...,
+        left: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "hindered", b"hindered", "life", b"life", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "task_id", b"task_id", "unstarted", b"unstarted", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "hindered", b"hindered", "left", b"left", "life", b"life", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "task_id", b"task_id", "unstarted", b"unstarted", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -485,7 +527,13 @@ class DesiredState(_message.Message):
 
     VERSION_FIELD_NUMBER: _builtins.int
     PROCESSES_FIELD_NUMBER: _builtins.int
+    DRAINING_FIELD_NUMBER: _builtins.int
+    LEAVE_BY_FIELD_NUMBER: _builtins.int
     version: _builtins.int
+    draining: _builtins.bool
+    """the coordinator knows that this host goes away"""
+    leave_by: _builtins.float
+    """Unix seconds: when it goes"""
     @_builtins.property
     def processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___DesiredProcess]: ...
     def __init__(
@@ -493,12 +541,16 @@ class DesiredState(_message.Message):
         *,
         version: _builtins.int = ...,
         processes: _abc.Iterable[Global___DesiredProcess] | None = ...,
+        draining: _builtins.bool = ...,
+        leave_by: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_leave_by", b"_leave_by", "leave_by", b"leave_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["processes", b"processes", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leave_by", b"_leave_by", "draining", b"draining", "leave_by", b"leave_by", "processes", b"processes", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__leave_by: _TypeAlias = _typing.Literal["leave_by"]  # noqa: Y015
+    _WhichOneofArgType__leave_by: _TypeAlias = _typing.Literal["_leave_by", b"_leave_by"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__leave_by) -> _WhichOneofReturnType__leave_by | None: ...
 
 Global___DesiredState: _TypeAlias = DesiredState  # noqa: Y015
 

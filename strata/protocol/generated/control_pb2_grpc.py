@@ -94,6 +94,11 @@ class ControlStub:
                 request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
                 response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
                 _registered_method=True)
+        self.DrainAgent = channel.unary_unary(
+                '/strata.control.Control/DrainAgent',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.DrainRequest.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.DrainAck.FromString,
+                _registered_method=True)
         self.ReportCheck = channel.unary_unary(
                 '/strata.control.Control/ReportCheck',
                 request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.CheckpointCheck.SerializeToString,
@@ -180,6 +185,14 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DrainAgent(self, request, context):
+        """A host goes away: nothing more is placed there, and what runs there saves at an agreed step and leaves. Or, with
+        `undo`, it stays after all.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ReportCheck(self, request, context):
         """Somebody has read every byte of a checkpoint.
         """
@@ -249,6 +262,11 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.ResumeTask,
                     request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.FromString,
                     response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.SerializeToString,
+            ),
+            'DrainAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.DrainAgent,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.DrainRequest.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.DrainAck.SerializeToString,
             ),
             'ReportCheck': grpc.unary_unary_rpc_method_handler(
                     servicer.ReportCheck,
@@ -580,6 +598,33 @@ class Control:
             '/strata.control.Control/ResumeTask',
             strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
             strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DrainAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/DrainAgent',
+            strata_dot_protocol_dot_generated_dot_control__pb2.DrainRequest.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.DrainAck.FromString,
             options,
             channel_credentials,
             insecure,

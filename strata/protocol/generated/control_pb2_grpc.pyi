@@ -48,6 +48,10 @@ class ControlStub:
     StopTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]
     ResumeTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]
     """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
+    DrainAgent: _grpc.UnaryUnaryMultiCallable[_control_pb2.DrainRequest, _control_pb2.DrainAck]
+    """A host goes away: nothing more is placed there, and what runs there saves at an agreed step and leaves. Or, with
+    `undo`, it stays after all.
+    """
     ReportCheck: _grpc.UnaryUnaryMultiCallable[_control_pb2.CheckpointCheck, _control_pb2.CheckAck]
     """Somebody has read every byte of a checkpoint."""
 
@@ -71,6 +75,10 @@ class ControlAsyncStub(ControlStub):
     StopTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]  # type: ignore[assignment]
     ResumeTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]  # type: ignore[assignment]
     """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
+    DrainAgent: _aio.UnaryUnaryMultiCallable[_control_pb2.DrainRequest, _control_pb2.DrainAck]  # type: ignore[assignment]
+    """A host goes away: nothing more is placed there, and what runs there saves at an agreed step and leaves. Or, with
+    `undo`, it stays after all.
+    """
     ReportCheck: _aio.UnaryUnaryMultiCallable[_control_pb2.CheckpointCheck, _control_pb2.CheckAck]  # type: ignore[assignment]
     """Somebody has read every byte of a checkpoint."""
 
@@ -163,6 +171,16 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.TaskAck, _abc.Awaitable[_control_pb2.TaskAck]]:
         """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
+
+    @_abc_1.abstractmethod
+    def DrainAgent(
+        self,
+        request: _control_pb2.DrainRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.DrainAck, _abc.Awaitable[_control_pb2.DrainAck]]:
+        """A host goes away: nothing more is placed there, and what runs there saves at an agreed step and leaves. Or, with
+        `undo`, it stays after all.
+        """
 
     @_abc_1.abstractmethod
     def ReportCheck(

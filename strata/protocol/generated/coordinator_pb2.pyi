@@ -213,6 +213,9 @@ class WorkerStatus(_message.Message):
     SAMPLES_DONE_FIELD_NUMBER: _builtins.int
     LEFT_FIELD_NUMBER: _builtins.int
     IN_PLACE_FIELD_NUMBER: _builtins.int
+    STOP_HEARD_FIELD_NUMBER: _builtins.int
+    STOP_PASSED_FIELD_NUMBER: _builtins.int
+    ASKED_TO_STOP_FIELD_NUMBER: _builtins.int
     state: Global___WorkerStatus.State.ValueType
     current_step: _builtins.int
     current_epoch: _builtins.int
@@ -229,6 +232,12 @@ class WorkerStatus(_message.Message):
     left: _builtins.bool
     """its script was told to stop at the agreed step, and heard it"""
     in_place: Global___WorkerStatus.InPlace.ValueType
+    stop_heard: _builtins.int
+    """the step at which it was told last that all ranks leave"""
+    stop_passed: _builtins.bool
+    """its script had gone beyond that step before it could be told"""
+    asked_to_stop: _builtins.bool
+    """somebody sent it SIGTERM"""
     def __init__(
         self,
         *,
@@ -243,12 +252,17 @@ class WorkerStatus(_message.Message):
         samples_done: _builtins.int = ...,
         left: _builtins.bool = ...,
         in_place: Global___WorkerStatus.InPlace.ValueType = ...,
+        stop_heard: _builtins.int | None = ...,
+        stop_passed: _builtins.bool = ...,
+        asked_to_stop: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_stop_heard", b"_stop_heard", "stop_heard", b"stop_heard"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["current_epoch", b"current_epoch", "current_step", b"current_step", "current_task", b"current_task", "dataset_id", b"dataset_id", "in_place", b"in_place", "left", b"left", "progress", b"progress", "samples_done", b"samples_done", "section", b"section", "state", b"state", "step_time_s", b"step_time_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_stop_heard", b"_stop_heard", "asked_to_stop", b"asked_to_stop", "current_epoch", b"current_epoch", "current_step", b"current_step", "current_task", b"current_task", "dataset_id", b"dataset_id", "in_place", b"in_place", "left", b"left", "progress", b"progress", "samples_done", b"samples_done", "section", b"section", "state", b"state", "step_time_s", b"step_time_s", "stop_heard", b"stop_heard", "stop_passed", b"stop_passed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__stop_heard: _TypeAlias = _typing.Literal["stop_heard"]  # noqa: Y015
+    _WhichOneofArgType__stop_heard: _TypeAlias = _typing.Literal["_stop_heard", b"_stop_heard"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stop_heard) -> _WhichOneofReturnType__stop_heard | None: ...
 
 Global___WorkerStatus: _TypeAlias = WorkerStatus  # noqa: Y015
 

@@ -99,6 +99,7 @@ class RankNews(_message.Message):
     HEARD_FIELD_NUMBER: _builtins.int
     LOST_FIELD_NUMBER: _builtins.int
     STOP_AT_FIELD_NUMBER: _builtins.int
+    STOP_AGREED_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     WORLD_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
@@ -108,6 +109,8 @@ class RankNews(_message.Message):
     """the sequence of the newest beat that arrived"""
     stop_at: _builtins.int
     """the step at which all ranks of a stopping task save and leave"""
+    stop_agreed: _builtins.bool
+    """all ranks have heard of that step before they reached it: whoever is there leaves"""
     @_builtins.property
     def lost(self) -> _containers.RepeatedCompositeFieldContainer[Global___Loss]:
         """members that are out since the last message"""
@@ -126,12 +129,13 @@ class RankNews(_message.Message):
         heard: _builtins.int = ...,
         lost: _abc.Iterable[Global___Loss] | None = ...,
         stop_at: _builtins.int | None = ...,
+        stop_agreed: _builtins.bool = ...,
         result: Global___BarrierResult | None = ...,
         world: Global___World | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at", "result", b"result", "stop_at", b"stop_at", "world", b"world"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at", "generation", b"generation", "heard", b"heard", "lost", b"lost", "result", b"result", "stop_at", b"stop_at", "term", b"term", "world", b"world"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at", "generation", b"generation", "heard", b"heard", "lost", b"lost", "result", b"result", "stop_agreed", b"stop_agreed", "stop_at", b"stop_at", "term", b"term", "world", b"world"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__stop_at: _TypeAlias = _typing.Literal["stop_at"]  # noqa: Y015
     _WhichOneofArgType__stop_at: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at"]  # noqa: Y015

@@ -294,3 +294,20 @@ def test_the_size_of_a_task_is_that_of_its_attempt() -> None:
     smaller = replace(task, course=TaskCourse(placement=("a", "b")))
     assert smaller.size == 2
     assert _end(smaller, *_WELL).status is TaskStatus.COMPLETED
+
+
+# --- leaving
+
+
+def test_ranks_that_went_because_they_were_asked_to_have_not_finished() -> None:
+    left = [RankEnd(rank=rank, exit_code=0, left=True, preempted=rank == 0) for rank in (0, 1)]
+    change = _end(_running(), *left, step=7)
+    assert change.status is TaskStatus.RECOVERING
+    assert change.reason == "its ranks were asked to go: all ranks left at step 7"
+    assert (change.course.failures, change.course.preemptions, change.course.losses) == (0, 0, 0)
+    assert plan_end(_running(), {0: left[0]}, 7, _NOW, 0.5) is None
+
+
+def test_a_rank_that_was_stopped_and_did_not_say_that_it_left_is_a_loss() -> None:
+    change = _end(_running(leaving="host a goes away"), RankEnd(rank=0, exit_code=0, preempted=True), step=7)
+    assert (change.status, change.course.preemptions) == (TaskStatus.RECOVERING, 1)
