@@ -48,11 +48,13 @@ Saved = TypeVar("Saved", bound=CheckpointInfo | SaveHandle, default=CheckpointIn
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
     """Where a restarted worker goes on: the checkpoint, the state in it, and the position in the data when it was
-    saved."""
+    saved. `world_size` ranks saved it. Where another number is there now, rank r has the state of rank r modulo that;
+    what each rank had of its own is read with `load(step, rank=…, world_size=…)`."""
 
     info: CheckpointInfo
     state: Any
     data_state: Any
+    world_size: int = 1
 
 
 class CheckpointManager(Generic[Saved]):
@@ -287,7 +289,8 @@ class CheckpointManager(Generic[Saved]):
         if found is None:
             return None
         data_state = found.commit.entry(rank % found.commit.world_size).data_state
-        return Recovery(info=self._info(found.commit, frozenset()), state=found.state, data_state=data_state)
+        info = self._info(found.commit, frozenset())
+        return Recovery(info=info, state=found.state, data_state=data_state, world_size=found.commit.world_size)
 
     def _job(
         self, state: Any, step: int, epoch: int, *, metadata: Mapping[str, Any] | None, data_state: Any, overwrite: bool

@@ -80,6 +80,13 @@ class Loader:
         return self._plan.lanes
 
     @property
+    def lane_rows(self) -> tuple[int, ...]:
+        """How many rows of the newest batch each of the `lanes` gave. They stand in this order, unless some were
+        skipped."""
+        start = self._offset - self._order.per_lane
+        return tuple(self._order.num_rows(lane, start) for lane in self._plan.lanes)
+
+    @property
     def stats(self) -> LoaderStats:
         return LoaderStats(
             num_batches=self._num_batches,
@@ -273,7 +280,7 @@ class Loader:
     def _tell(self) -> None:
         watcher = read_watcher()
         if watcher is not None and self._registered:
-            read = self._order.position_of(self._offset) // self._source.worker_count
+            read = self._order.position_of(self._offset) * len(self._plan.lanes) // self._order.spec.num_lanes
             watcher.handed_out(self._name, read, self.sample)
 
     def _timed(self, batches: Iterator[Columns]) -> Iterator[Columns]:

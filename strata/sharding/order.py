@@ -137,6 +137,10 @@ class EpochOrder:
             num_padded=sum(len(missing) for missing in pads.values()),
         )
 
+    def num_rows(self, number: int, offset: int) -> int:
+        """How many samples this lane gives to the batch that starts at a lane offset, padding included."""
+        return self.per_lane if self.tail == "pad" else self.per_lane - self._missing(number, offset)
+
     def pads(self, number: int, offset: int) -> range:
         """Which samples of the epoch's first batch fill up this lane's share; empty unless the tail is padded here."""
         if self.tail != "pad":

@@ -25,7 +25,9 @@ LEFT = ".left"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """`task_id` is empty outside of a task; `group` then names ranks that another launcher started together."""
+    """`task_id` is empty outside of a task; `group` then names ranks that another launcher started together.
+    `world_size` is how many ranks there are now, `worker_count` how many an elastic task has at most (0: it is not
+    known, and the world does not change)."""
 
     settings: Settings
     task_id: str = ""
@@ -36,6 +38,7 @@ class Place:
     agent_id: str = ""
     rank: int = 0
     world_size: int = 1
+    worker_count: int = 0
     local_rank: int = 0
     attempt: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -82,6 +85,7 @@ def _in_task(env: Mapping[str, str], settings: Settings) -> Place:
         agent_socket=env.get("STRATA_AGENT_SOCKET", ""),
         rank=_number(env, "STRATA_RANK"),
         world_size=_number(env, "STRATA_WORLD_SIZE", 1),
+        worker_count=_number(env, "STRATA_WORKER_COUNT"),
         local_rank=_number(env, "STRATA_LOCAL_RANK"),
         attempt=_number(env, "STRATA_ATTEMPT"),
         config=json.loads(env.get("STRATA_CONFIG_JSON") or "{}"),

@@ -6,19 +6,21 @@ import hashlib
 import logging
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from strata.checkpoint.manager import CheckpointManager
+from strata.checkpoint.manager import CheckpointManager, Recovery
 from strata.data.blocks import INDEX
 from strata.data.loader import Loader
 from strata.data.plan import StaticPlan
 from strata.data.table.columns import Columns, join
 from strata.errors import InvalidArgument, PeerLost, StrataError
 from strata.worker.model import Model, learn_scheme
+from strata.worker.plan import SharePlan, owners, shares_of
 from strata.worker.run import Run, init
 from strata.worker.session import FENCED_EXIT
 
@@ -27,6 +29,7 @@ __all__ = ["Trainer", "TrainingConfig", "main"]
 _log = logging.getLogger("strata.trainer")
 
 _LOOK_ROWS = 16_384
+_LEDGER = 32  # bytes
 _PEER_WAIT_S = 30.0
 
 
@@ -69,15 +72,18 @@ class Trainer:
         self._config = config
         if not run.place.dataset_id:
             raise InvalidArgument("the task names no dataset_id", hint="The built-in trainer trains on a dataset.")
-        self._loader = Loader(run.place.dataset_id, config.batch_size, with_index=True)
+        self._plan = SharePlan(run.place)
+        self._loader = Loader(run.place.dataset_id, config.batch_size, plan=self._plan, with_index=True)
         self._gang = run.gang
+        self._owners = owners(run.world_size, self._plan.worker_count)
         look = _first_look(self._loader)
         scheme = learn_scheme(look, list(self._loader.manifest.schema), dict(run.config))
         self._model = Model(scheme, config.hidden_size, config.seed)
         self._steps_per_epoch = len(self._loader)
         self._every = config.checkpoint_every or max(1, self._steps_per_epoch // 4)
         self._step = 0
-        self._ledger = bytes(32)  # a chain of hashes over every sample this rank has trained on, in order
+        # A chain of hashes per share over every sample of it, in order.
+        self._ledgers = dict.fromkeys(self._plan.shares, bytes(_LEDGER))
         if run.rank == 0:
             goal = f"{scheme.num_classes} classes" if scheme.num_classes else "a quantity"
             _log.info(
@@ -108,7 +114,8 @@ class Trainer:
                 self._save(checkpoints, wait=True)
         self._run.progress(self._step, percent=100.0)
         digest = hashlib.sha256(b"".join(value.tobytes() for value in self._model.params.values())).hexdigest()
-        _log.info("done after %d steps; weights %s, ledger %s", self._step, digest[:16], self._ledger.hex()[:16])
+        ledgers = " ".join(ledger.hex()[:16] for ledger in self._ledgers.values())
+        _log.info("done after %d steps; weights %s, ledger %s", self._step, digest[:16], ledgers)
 
     def _train_epoch(self, checkpoints: CheckpointManager) -> bool:
         """True when a stop was asked for."""
@@ -132,17 +139,30 @@ class Trainer:
         return False
 
     def _train_step(self, batch: Columns, epoch: int) -> bool:
-        index = batch[INDEX]
-        self._ledger = hashlib.sha256(self._ledger + index.astype("<i8").tobytes()).digest()
-        gradient, loss, right = self._model.gradient(batch)
-        rows = float(len(next(iter(batch.values()))))
-        tail = np.array([loss, right, rows, float(self._run.stop_asked)])
-        total = self._gang.sum(np.concatenate([gradient, tail]))
+        stop_asked = self._run.stop_asked or self._run.should_stop()
+        parts = []
+        for share, rows in self._split(batch):
+            numbers = rows[INDEX].astype("<i8")
+            self._ledgers[share] = hashlib.sha256(self._ledgers[share] + numbers.tobytes()).digest()
+            gradient, loss, right = self._model.gradient(rows)
+            parts.append(np.concatenate([gradient, [loss, right, float(len(numbers)), float(stop_asked)]]))
+        total = self._gang.sum_shares(parts, self._owners)
         self._loss, self._right, self._rows, stop = (float(item) for item in total[-4:])
         self._model.apply(total[:-4] / self._rows, self._config.learning_rate, self._config.momentum)
         self._step += 1
         self._run.progress(self._step, epoch=epoch, percent=100.0 * self._step / self.total_steps)
         return stop > 0  # the sum is the same everywhere: all ranks stop after the same step
+
+    def _split(self, batch: Columns) -> Iterator[tuple[int, Columns]]:
+        """The batch by share: the very rows, in the very order, that one rank has of it when all workers are there."""
+        shares = self._plan.shares
+        if len(shares) == 1:
+            yield shares[0], batch
+            return
+        of_lane = self._plan.share_of_lane(self._loader.order.spec.num_lanes)
+        of_row = np.repeat([of_lane[lane] for lane in self._loader.lanes], self._loader.lane_rows)
+        for share in shares:
+            yield share, {name: values[of_row == share] for name, values in batch.items()}
 
     def _report(self, epoch: int, took_s: float) -> None:
         """Every rank its own step time, for the straggler view; what is true of all of them, rank 0."""
@@ -162,9 +182,9 @@ class Trainer:
     # --- checkpoints
 
     def _save(self, checkpoints: CheckpointManager, *, wait: bool) -> None:
-        """Rank 0 saves the model, which all ranks have alike; every rank saves its own ledger."""
+        """Rank 0 saves the model, which all ranks have alike; every rank saves the ledgers of its shares."""
         cursor = self._loader.state_dict()
-        state: dict[str, Any] = {"ledger": np.frombuffer(self._ledger, dtype=np.uint8)}
+        state: dict[str, Any] = {"ledger": np.frombuffer(b"".join(self._ledgers.values()), dtype=np.uint8)}
         if self._run.rank == 0:
             state |= {"model": self._model.state(), "cursor": cursor}
         with self._run.section("checkpoint"):
@@ -179,13 +199,24 @@ class Trainer:
             return
         step = found.info.step
         state = found.state if self._run.rank == 0 else checkpoints.load(step, rank=0)
-        self._ledger = found.state["ledger"].tobytes()
+        self._ledgers = self._saved_ledgers(checkpoints, found)
         self._model.load(state["model"])
         self._loader.load_state_dict(state["cursor"])
         self._step = step
         self._run.progress(step, epoch=self._loader.epoch, percent=100.0 * step / self.total_steps)
         if self._run.rank == 0:
             _log.info("resumed from step %d", step)
+
+    def _saved_ledgers(self, checkpoints: CheckpointManager, found: Recovery) -> dict[int, bytes]:
+        """Of this rank's shares, which other ranks had when the world was of another size."""
+        size = found.world_size
+        had = owners(size, self._plan.worker_count)
+        saved = {}
+        for rank in {had[share] for share in self._plan.shares}:
+            loaded = checkpoints.load(found.info.step, names=["ledger"], rank=rank, world_size=size)["ledger"].tobytes()
+            for place, share in enumerate(shares_of(rank, size, self._plan.worker_count)):
+                saved[share] = loaded[_LEDGER * place : _LEDGER * (place + 1)]
+        return {share: saved[share] for share in self._plan.shares}
 
 
 def _first_look(loader: Loader) -> Columns:

@@ -90,7 +90,11 @@ class Hosts(Nodes):
         return found
 
     def close(self) -> None:
-        names = [name for name in self._processes if self.host_dir(name).is_dir()]
+        self.kill_hosts(*[name for name in self._processes if self.host_dir(name).is_dir()])
+        super().close()
+
+    def kill_hosts(self, *names: str) -> None:
+        """kill -9 of all that runs on these hosts: the agents, then their ranks."""
         pids = [pid for name in names for pid in self.host_ranks(name).values()]
         for name in names:
             self.kill(name)
@@ -99,7 +103,6 @@ class Hosts(Nodes):
                 os.killpg(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        super().close()
 
 
 def finished_steps(lines: list[str]) -> tuple[int, list[int], list[int]]:

@@ -71,6 +71,7 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
         "STRATA_INCARNATION": task.incarnation(rank),
         "STRATA_RANK": str(rank),
         "STRATA_WORLD_SIZE": world,
+        "STRATA_WORKER_COUNT": str(spec.worker_count),
         "STRATA_LOCAL_RANK": str(local_rank),
         "STRATA_CONFIG_JSON": json.dumps(dict(spec.config)),
         "STRATA_DATASET_ID": spec.dataset_id,
