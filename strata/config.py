@@ -54,6 +54,7 @@ RANK_VARIABLES: Mapping[str, str] = {
     "STRATA_GANG_PORT": "the port on which the ranks of the built-in trainer meet; frameworks use `MASTER_PORT`",
     "STRATA_WORLD_NUMBER": "how many ranks had been replaced in place in this attempt when the process was started",
     "STRATA_RANK_SECRET": "proves to coordinator and observatory that the process belongs to its task",
+    "STRATA_SPARES": "how many warm interpreters each host keeps for the task, if any",
     "STRATA_AGENT_ID": "the agent that started the rank",
     "STRATA_AGENT_SOCKET": "the socket at which that agent takes what the rank says to the coordinator",
     "STRATA_AGENT_NUMBER": "of an agent: its number among those that its launcher started, from 0",

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from strata import __version__
 from strata.agent.capture import Capture
@@ -101,7 +102,7 @@ class Agent:
             self._stream.send(message)
 
     async def run(self, on_attached: Callable[[], None]) -> None:
-        jobs = [asyncio.create_task(job) for job in (self._connect(on_attached), self._beat(), self._follow())]
+        jobs = [asyncio.create_task(job) for job in self._jobs(on_attached)]
         leaving = asyncio.create_task(self._leaving.wait())
         try:
             done, _ = await asyncio.wait([*jobs, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -112,6 +113,9 @@ class Agent:
             for job in (*jobs, leaving):
                 job.cancel()
             await asyncio.gather(*jobs, leaving, return_exceptions=True)
+
+    def _jobs(self, on_attached: Callable[[], None]) -> "tuple[Coroutine[Any, Any, None], ...]":
+        return self._connect(on_attached), self._beat(), self._follow(), self._ranks.spares.run()
 
     async def _depart(self) -> None:
         if self._keep_ranks:
@@ -186,7 +190,12 @@ class Agent:
                 self._host = self._sampler.sample()
                 self._oom.look()
                 self._capture.metrics(self._host)
-            beat = ag.AgentBeat(sequence=sequence, workers=self._worker_beats(), host=self._host.usage)
+            beat = ag.AgentBeat(
+                sequence=sequence,
+                workers=self._worker_beats(),
+                host=self._host.usage,
+                spares=self._ranks.spares.standing(),
+            )
             self._say(ag.AgentMessage(beat=beat))
             if self._stream is not None:
                 self._stream.check_alive()

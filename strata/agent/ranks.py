@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from strata.agent.rank_files import RankFiles, RankKey, RankRecord
+from strata.agent.spares import Spares
 from strata.errors import InvalidArgument
 from strata.launchers.base import Exit, LaunchSpec
 from strata.launchers.local import LocalLauncher, pid_of
@@ -36,6 +37,7 @@ class Ranks:
     """All ranks of one agent, which lives on one loop. Their output and exit notes go below `folder`."""
 
     def __init__(self, files: RankFiles, folder: Path, environment: Mapping[str, str]) -> None:
+        self.spares = Spares(folder)
         self._files = files
         self._folder = folder
         self._environment = environment
@@ -63,7 +65,7 @@ class Ranks:
         """None while that process runs."""
         return self._launcher.poll(handle)
 
-    def log_file(self, record: RankRecord, stream: str) -> Path:
+    def log_file(self, record: RankRecord | ag.DesiredProcess, stream: str) -> Path:
         name = f"{record.rank}.{record.life}.{stream}" if record.life else f"{record.rank}.{stream}"
         return self._folder / "logs" / record.task_id / str(record.attempt) / name
 
@@ -103,6 +105,7 @@ class Ranks:
             return
         self._version = desired.version
         wanted = {(item.task_id, item.attempt, item.rank, item.life): item for item in desired.processes}
+        self.spares.want({item.task_id: (item, self._spec(item)) for item in desired.processes if item.spares})
         for key, item in wanted.items():
             record = self._records.get(key)
             if record is None:
@@ -132,12 +135,13 @@ class Ranks:
             record.stopped = True
             self._end(record, None, "it was stopped before it started")
             return
-        spec = self._spec(item, record)
+        spec = self._spec(item)
         try:
             self._files.save(record)  # the intent, before anything can run
             _check_ports(item)
             self._launcher.prepare(spec)
-            record.handle = self._launcher.start(spec)
+            if not self._start_spare(record, spec):
+                record.handle = self._launcher.start(spec)
         except (
             InvalidArgument,
             ValueError,
@@ -154,17 +158,33 @@ class Ranks:
         self._watch(record)
         self._on_change(record)
 
-    def _spec(self, item: ag.DesiredProcess, record: RankRecord) -> LaunchSpec:
+    def _start_spare(self, record: RankRecord, spec: LaunchSpec) -> bool:
+        """Makes a warm spare the rank, if there is one. Who it is must be noted first: its environment, as the kernel
+        shows it, has no tag by which a next agent would find it."""
+        spare = self.spares.take(record.task_id, spec)
+        if spare is None:
+            return False
+        record.handle = self._launcher.keep(spare.child)
+        self._files.note(record, sync=False)
+        became = spare.become(spec)
+        spare.close(kill=not became)
+        if not became:
+            self._launcher.forget(record.handle)
+            record.handle = ""
+            self._files.note(record, sync=False)
+        return became
+
+    def _spec(self, item: ag.DesiredProcess) -> LaunchSpec:
         argv = tuple(item.argv)
         if argv[0] in ("python", "python3"):
             argv = (sys.executable, *argv[1:])
         return LaunchSpec(
             argv=argv,
-            tag=record.incarnation,
+            tag=item.env["STRATA_INCARNATION"],
             env={**_inherited(), **self._environment, **item.env},
             working_dir=item.working_dir,
-            stdout=self.log_file(record, "stdout"),
-            stderr=self.log_file(record, "stderr"),
+            stdout=self.log_file(item, "stdout"),
+            stderr=self.log_file(item, "stderr"),
         )
 
     # --- watching

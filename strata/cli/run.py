@@ -35,6 +35,11 @@ _RESTARTS_HELP = (
     f"{LOSS_WINDOW_S / 3600:g} hours without a new checkpoint, or as many as its restarts."
 )
 
+_SPARES_HELP = (
+    "Warm interpreters that each host keeps for the script: they have done its imports, and take the place of ranks "
+    "that are started again. As many as a host has ranks makes every restart faster; each holds memory."
+)
+
 
 def add_to(app: typer.Typer) -> None:
     # Whatever stands behind the script belongs to the script.
@@ -62,6 +67,7 @@ def run(
         Path | None, typer.Option("--shared-dir", help="A folder that all nodes see (default: in the data folder).")
     ] = None,
     max_restarts: Annotated[int, typer.Option("--max-restarts", help=_RESTARTS_HELP)] = 3,
+    spares: Annotated[int, typer.Option("--spares", help=_SPARES_HELP)] = 0,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Submit and return; print the task's id.")] = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -78,6 +84,7 @@ def run(
         launcher=_known(launcher, detach=detach),
         max_restarts=max_restarts,
         working_dir=str(Path.cwd()),
+        spares=spares,
     )
     if size.elastic:
         check_saves(script)

@@ -63,6 +63,10 @@ class LocalLauncher:
                 )
             except OSError as error:
                 raise InvalidArgument(f"{spec.argv[0]!r} cannot be started: {error.strerror}") from None
+        return self.keep(child)
+
+    def keep(self, child: "subprocess.Popen[bytes]") -> str:
+        """The handle of a process of ours that is the leader of its own session, from now on watched here."""
         handle = f"{child.pid}:{_start_time(child.pid)}:{_boot()}"
         self._children[handle] = child
         return handle

@@ -16,6 +16,7 @@ __all__ = [
     "LOSS_WINDOW_S",
     "MAX_LOSSES",
     "MAX_STALLED",
+    "SPARE_BYTES",
     "TaskCourse",
     "TaskSpec",
     "TaskStatus",
@@ -31,6 +32,7 @@ MAX_STALLED = 3  # failures of its own in a row, with no new checkpoint among th
 MAX_LOSSES = 20  # kills from outside and lost hosts within the window, with no new checkpoint among them
 LOSS_WINDOW_S = 6 * 3600.0
 GROW_AFTER_S = 30.0  # for which slots must have been free before a task takes them
+SPARE_BYTES = 32 << 20  # a warm interpreter with the SDK and NumPy holds at least this
 
 _MAX_CONFIG_BYTES = 256 * 1024
 _MAX_WORKERS = 16_384
@@ -85,6 +87,7 @@ class TaskSpec:
     working_dir: str = ""
     min_workers: int = 0  # 0: as many as worker_count
     grow_after_s: float = GROW_AFTER_S
+    spares: int = 0
 
     @property
     def least_workers(self) -> int:
@@ -108,6 +111,8 @@ class TaskSpec:
             )
         if self.max_restarts < 0:
             raise InvalidArgument(f"max_restarts is {self.max_restarts}, it must be 0 or more")
+        if not 0 <= self.spares <= _MAX_WORKERS:
+            raise InvalidArgument(f"spares is {self.spares}, it must be between 0 and {_MAX_WORKERS}")
         try:
             size = len(json.dumps(dict(self.config)))
         except (TypeError, ValueError, RecursionError) as error:

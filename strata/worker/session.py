@@ -23,6 +23,7 @@ from strata.protocol.generated import ranks_pb2 as rk
 from strata.trust.proofs import SECRET_VARIABLE
 from strata.types.workers import WorkerSpec
 from strata.worker.environment import LEFT, Place, leave_note
+from strata.worker.imports import Imports
 
 __all__ = ["FENCED_EXIT", "Session"]
 
@@ -62,6 +63,7 @@ class Session:
         self._gone_on_at = -1  # the last step at which the script was told to go on
         self._closing = threading.Event()
         self._counted = (time.monotonic(), 0)
+        self._imports = Imports(place)
         self.tie = TieThread(
             self,
             place.roads,
@@ -189,6 +191,7 @@ class Session:
     def beat(self) -> pb.HeartbeatRequest:
         """What this process does. What it uses is measured by its agent, GPUs and children too, where there is one."""
         self._measure()
+        self._imports.look(self.status.current_step)
         return pb.HeartbeatRequest(
             worker_id=self.member.worker_id,
             timestamp_ms=time.time_ns() // 1_000_000,

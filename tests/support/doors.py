@@ -51,6 +51,7 @@ _BODIES = {
     "task dataset": ("POST", "/api/tasks", '{"name": "odd", "dataset_id": ODD}'),
     "task workers": ("POST", "/api/tasks", '{"name": "odd", "dataset_id": "base", "worker_count": ODD}'),
     "task restarts": ("POST", "/api/tasks", '{"name": "odd", "dataset_id": "base", "max_restarts": ODD}'),
+    "task spares": ("POST", "/api/tasks", '{"name": "odd", "dataset_id": "base", "spares": ODD}'),
     "task body": ("POST", "/api/tasks", "ODD"),
     "dataset id": ("POST", "/api/datasets", '{"id": ODD, "path": "p", "total_samples": 10, "shard_size": 5}'),
     "dataset path": ("POST", "/api/datasets", '{"id": "oN", "path": ODD, "total_samples": 10, "shard_size": 5}'),
@@ -147,7 +148,7 @@ _CALLS: dict[str, tuple[str, type[Any], dict[str, tuple[str, dict[str, Any]]]]] 
     "SubmitTask": (
         "control", ct.TaskSpec,
         _fields("submit", _TASK, "name", "type", "dataset_id", "worker_count", "config_json", "launcher",
-                "max_restarts", "request_id")),
+                "max_restarts", "spares", "request_id")),
     "StopTask": ("control", ct.TaskRef, _fields("stop", {"task_id": "none"}, "task_id", "reason")),
 }  # fmt: skip
 

@@ -146,6 +146,7 @@ export interface CreateTask {
   working_dir?: string;
   min_workers?: number;
   grow_after_s?: number;
+  spares?: number;
 }
 
 /** Every collection, and the newest log lines. */
@@ -608,7 +609,7 @@ export interface SystemMetrics {
   window_s: number | null;
 }
 
-/** A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`; before its first attempt `size` is null. */
+/** A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`; before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none has any. */
 export interface Task {
   id: string;
   name: string;
@@ -633,6 +634,8 @@ export interface Task {
   launcher: string;
   max_restarts: number;
   budget: Budget;
+  spares: number;
+  warm_spares: WarmSpares | null;
 }
 
 /** All attempts, and the share of wall time that went into training. */
@@ -675,6 +678,13 @@ export interface TimeShares {
   checkpoint_s: number | null;
   section_s: number | null;
   unmeasured_s: number;
+}
+
+/** The interpreters that wait for a restart of its ranks, on all its hosts: how many, and what they hold. */
+export interface WarmSpares {
+  wanted: number;
+  warm: number;
+  memory_bytes: number;
 }
 
 /** A worker that is alive or died. `state` is the finer state of gRPC, `section` what it does inside a step. */

@@ -27,6 +27,7 @@ class TaskSubmitted(Event):
     at: float
     min_workers: int = 0
     grow_after_s: float = GROW_AFTER_S
+    spares: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

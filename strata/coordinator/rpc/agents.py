@@ -124,7 +124,7 @@ class _Session:
     def _on_beat(self, beat: ag.AgentBeat) -> None:
         now = self._coordinator.now()
         self._coordinator.meter.count("Attach.beat", 1 + len(beat.workers))
-        self._state.agents.beat(self._hello.agent_id, beat.host, now)
+        self._state.agents.beat(self._hello.agent_id, beat, now)
         for request in beat.workers:
             with contextlib.suppress(StrataError):  # it is out, or not in yet: desired state says what is to be done
                 take_measurement(self._state, self._hello.agent_id, request, now)

@@ -12,6 +12,7 @@ from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.journal.base import Record
 from strata.coordinator.rpc.answer import Context, answered, fail
+from strata.coordinator.rpc.spares import check_spares
 from strata.coordinator.rpc.vitals import VitalsFeed
 from strata.coordinator.state import commands as c
 from strata.errors import Busy, StrataError
@@ -151,6 +152,7 @@ class ControlService(ct_grpc.ControlServicer):
     @answered
     async def SubmitTask(self, request: ct.TaskSpec, context: Context) -> ct.TaskAck:
         spec = convert.from_task_spec(request)
+        check_spares(spec, self._state.agents)
         task_id = f"{spec.name[:80]}-{uuid.uuid4().hex[:8]}"
         command = c.SubmitTask(task_id=task_id, spec=spec, request_id=convert.check_request_id(request.request_id))
         return self._ack(await self._coordinator.ask(command))

@@ -8,6 +8,7 @@ import asyncio
 from strata.cluster.members import Worker
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.meter import BARRIER_BOUNDS_MS
+from strata.coordinator.rpc.spares import spares_by_task
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 
@@ -103,7 +104,7 @@ class VitalsFeed:
             )
             for barrier in barriers.open.values()
         ]
-        return ct.Vitals(barriers=open_barriers, figures=self.figures())
+        return ct.Vitals(barriers=open_barriers, figures=self.figures(), spares=spares_by_task(self._state.agents))
 
     def figures(self) -> ct.CoordinatorFigures:
         meter = self._coordinator.meter

@@ -50,6 +50,7 @@ def desired_process(
         stop=task.status is not TaskStatus.RUNNING,
         worker_id=worker_id_of(task.task_id, rank),
         life=task.course.life(rank),
+        spares=task.spec.spares,
     )
 
 
@@ -84,6 +85,8 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
         "STRATA_GANG_PORT": str(course.gang_port),
         "STRATA_WORLD_NUMBER": str(course.world),
     }
+    if spec.spares:
+        environment["STRATA_SPARES"] = str(spec.spares)
     if dataset is not None:
         source = {
             "path": dataset.path,

@@ -5,7 +5,7 @@ from typing import Any
 
 from strata.types.tasks import TaskStatus
 
-__all__ = ["Budget", "Task", "TaskCreated", "TaskResumed"]
+__all__ = ["Budget", "Task", "TaskCreated", "TaskResumed", "WarmSpares"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +23,19 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WarmSpares:
+    """The interpreters that wait for a restart of its ranks, on all its hosts: how many, and what they hold."""
+
+    wanted: int
+    warm: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`;
-    before its first attempt `size` is null."""
+    before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none
+    has any."""
 
     id: str
     name: str
@@ -50,6 +60,8 @@ class Task:
     launcher: str
     max_restarts: int
     budget: Budget
+    spares: int
+    warm_spares: WarmSpares | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 and beside them what is no record: vitals, and what only the stores of checkpoints know. Pure: no wire, no clock.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from strata.checkpoint.layout import parse_step
@@ -64,6 +64,7 @@ class FollowedCluster:
         self.vitals: dict[str, WorkerVitals] = {}
         self.waiting: list[ct.BarrierVitals] = []
         self.figures: dict[str, Any] = {}
+        self.spares: dict[str, ct.TaskSpares] = {}
         self.pins: dict[str, frozenset[int] | None] = {}  # by store; None: it could not be read
         self.missing: dict[str, frozenset[str]] = {}  # by store: checkpoints that somebody deleted without a word
         self.dirty: set[str] = set(COLLECTIONS)
@@ -88,9 +89,17 @@ class FollowedCluster:
                 del self.vitals[name]
 
     def set_vitals(
-        self, workers: dict[str, WorkerVitals], waiting: list[ct.BarrierVitals], figures: dict[str, Any]
+        self,
+        workers: dict[str, WorkerVitals],
+        waiting: list[ct.BarrierVitals],
+        figures: dict[str, Any],
+        spares: Sequence[ct.TaskSpares] = (),
     ) -> None:
         """What changes all the time. `workers` holds only those that changed."""
+        warm = {one.task_id: one for one in spares}
+        if warm != self.spares:
+            self.spares = warm
+            self.dirty.add("tasks")
         if workers:
             self.vitals.update(workers)
             self.dirty |= {"workers", "tasks", "datasets"}

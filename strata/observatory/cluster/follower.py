@@ -75,7 +75,9 @@ class CoordinatorFeed(Part):
             case "vitals":
                 vitals = update.vitals
                 workers = {worker.worker_id: to_vitals(worker) for worker in vitals.workers}
-                self._published.set_vitals(workers, list(vitals.barriers), to_figures(vitals.figures))
+                self._published.set_vitals(
+                    workers, list(vitals.barriers), to_figures(vitals.figures), list(vitals.spares)
+                )
 
     def _lost(self, reason: str) -> None:
         if self._published.connected:

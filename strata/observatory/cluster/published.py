@@ -1,7 +1,7 @@
 """What REST and SSE send of the cluster: each collection encoded once per change, never per request."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.records.encoding import encode, encoded
 from strata.observatory.records.times import to_ms, to_s
 from strata.observatory.stream.broadcaster import Broadcaster
-from strata.protocol.generated.control_pb2 import BarrierVitals
+from strata.protocol.generated.control_pb2 import BarrierVitals, TaskSpares
 
 __all__ = ["PublishedCluster"]
 
@@ -95,9 +95,13 @@ class PublishedCluster:
             self.followed.apply(event)
 
     def set_vitals(
-        self, workers: dict[str, WorkerVitals], waiting: list[BarrierVitals], figures: dict[str, Any]
+        self,
+        workers: dict[str, WorkerVitals],
+        waiting: list[BarrierVitals],
+        figures: dict[str, Any],
+        spares: Sequence[TaskSpares] = (),
     ) -> None:
-        self.followed.set_vitals(workers, waiting, figures)
+        self.followed.set_vitals(workers, waiting, figures, spares)
         self._set_connected()
 
     def set_disconnected(self, problem: str) -> None:

@@ -10,7 +10,7 @@ from strata.cluster.barriers import barrier_key
 from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.answers.cluster import Barrier, SystemMetrics
 from strata.observatory.answers.datasets import Dataset
-from strata.observatory.answers.tasks import Budget, Task
+from strata.observatory.answers.tasks import Budget, Task, WarmSpares
 from strata.observatory.answers.workers import Worker, WorkerStatus
 from strata.observatory.cluster.followed import FollowedCluster, root_of
 from strata.observatory.cluster.queues import queue_views
@@ -113,7 +113,13 @@ def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Wo
         budget=_budget(task),
         min_workers=task.spec.least_workers,
         size=len(task.course.placement) or None,
+        warm_spares=_warm_spares(cluster, task.task_id),
     )
+
+
+def _warm_spares(cluster: FollowedCluster, task_id: str) -> WarmSpares | None:
+    known = cluster.spares.get(task_id)
+    return fill(WarmSpares, known) if known is not None else None
 
 
 def _budget(task: records.Task) -> Budget:

@@ -36,6 +36,7 @@ class CreateTask(Body):
     working_dir: str = ""
     min_workers: Int32 = 0
     grow_after_s: float = GROW_AFTER_S
+    spares: Int32 = 0
 
 
 def tasks_router(parts: Parts) -> APIRouter:

@@ -155,6 +155,7 @@ class AgentBeat(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     WORKERS_FIELD_NUMBER: _builtins.int
     HOST_FIELD_NUMBER: _builtins.int
+    SPARES_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     @_builtins.property
     def workers(self) -> _containers.RepeatedCompositeFieldContainer[_coordinator_pb2.HeartbeatRequest]:
@@ -162,20 +163,53 @@ class AgentBeat(_message.Message):
 
     @_builtins.property
     def host(self) -> _coordinator_pb2.ResourceUsage: ...
+    @_builtins.property
+    def spares(self) -> _containers.RepeatedCompositeFieldContainer[Global___SpareReport]: ...
     def __init__(
         self,
         *,
         sequence: _builtins.int = ...,
         workers: _abc.Iterable[_coordinator_pb2.HeartbeatRequest] | None = ...,
         host: _coordinator_pb2.ResourceUsage | None = ...,
+        spares: _abc.Iterable[Global___SpareReport] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["host", b"host"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "sequence", b"sequence", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "sequence", b"sequence", "spares", b"spares", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AgentBeat: _TypeAlias = AgentBeat  # noqa: Y015
+
+@_typing.final
+class SpareReport(_message.Message):
+    """The warm interpreters of one task on this host."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    WANTED_FIELD_NUMBER: _builtins.int
+    WARM_FIELD_NUMBER: _builtins.int
+    MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    task_id: _builtins.str
+    wanted: _builtins.int
+    warm: _builtins.int
+    memory_bytes: _builtins.int
+    def __init__(
+        self,
+        *,
+        task_id: _builtins.str = ...,
+        wanted: _builtins.int = ...,
+        warm: _builtins.int = ...,
+        memory_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_bytes", b"memory_bytes", "task_id", b"task_id", "wanted", b"wanted", "warm", b"warm"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpareReport: _TypeAlias = SpareReport  # noqa: Y015
 
 @_typing.final
 class AgentGoodbye(_message.Message):
@@ -590,6 +624,7 @@ class DesiredProcess(_message.Message):
     STOP_FIELD_NUMBER: _builtins.int
     WORKER_ID_FIELD_NUMBER: _builtins.int
     LIFE_FIELD_NUMBER: _builtins.int
+    SPARES_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     attempt: _builtins.int
     rank: _builtins.int
@@ -602,6 +637,8 @@ class DesiredProcess(_message.Message):
     worker_id: _builtins.str
     life: _builtins.int
     """how often this rank was replaced in its attempt: a higher one is another process"""
+    spares: _builtins.int
+    """warm interpreters that this host keeps for the task"""
     @_builtins.property
     def argv(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -621,10 +658,11 @@ class DesiredProcess(_message.Message):
         stop: _builtins.bool = ...,
         worker_id: _builtins.str = ...,
         life: _builtins.int = ...,
+        spares: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "attempt", b"attempt", "env", b"env", "grace_s", b"grace_s", "life", b"life", "local_rank", b"local_rank", "rank", b"rank", "stop", b"stop", "task_id", b"task_id", "worker_id", b"worker_id", "working_dir", b"working_dir", "world_size", b"world_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "attempt", b"attempt", "env", b"env", "grace_s", b"grace_s", "life", b"life", "local_rank", b"local_rank", "rank", b"rank", "spares", b"spares", "stop", b"stop", "task_id", b"task_id", "worker_id", b"worker_id", "working_dir", b"working_dir", "world_size", b"world_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

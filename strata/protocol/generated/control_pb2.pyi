@@ -334,6 +334,7 @@ class Vitals(_message.Message):
     WORKERS_FIELD_NUMBER: _builtins.int
     BARRIERS_FIELD_NUMBER: _builtins.int
     FIGURES_FIELD_NUMBER: _builtins.int
+    SPARES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def workers(self) -> _containers.RepeatedCompositeFieldContainer[Global___WorkerVitals]:
         """those that changed since the last one"""
@@ -344,20 +345,55 @@ class Vitals(_message.Message):
 
     @_builtins.property
     def figures(self) -> Global___CoordinatorFigures: ...
+    @_builtins.property
+    def spares(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskSpares]:
+        """of every task that has some"""
+
     def __init__(
         self,
         *,
         workers: _abc.Iterable[Global___WorkerVitals] | None = ...,
         barriers: _abc.Iterable[Global___BarrierVitals] | None = ...,
         figures: Global___CoordinatorFigures | None = ...,
+        spares: _abc.Iterable[Global___TaskSpares] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["figures", b"figures"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["barriers", b"barriers", "figures", b"figures", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["barriers", b"barriers", "figures", b"figures", "spares", b"spares", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Vitals: _TypeAlias = Vitals  # noqa: Y015
+
+@_typing.final
+class TaskSpares(_message.Message):
+    """The warm interpreters of one task, on all its hosts together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    WANTED_FIELD_NUMBER: _builtins.int
+    WARM_FIELD_NUMBER: _builtins.int
+    MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    task_id: _builtins.str
+    wanted: _builtins.int
+    warm: _builtins.int
+    memory_bytes: _builtins.int
+    def __init__(
+        self,
+        *,
+        task_id: _builtins.str = ...,
+        wanted: _builtins.int = ...,
+        warm: _builtins.int = ...,
+        memory_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_bytes", b"memory_bytes", "task_id", b"task_id", "wanted", b"wanted", "warm", b"warm"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskSpares: _TypeAlias = TaskSpares  # noqa: Y015
 
 @_typing.final
 class WorkerVitals(_message.Message):
@@ -697,6 +733,7 @@ class TaskSpec(_message.Message):
     WORKING_DIR_FIELD_NUMBER: _builtins.int
     MIN_WORKERS_FIELD_NUMBER: _builtins.int
     GROW_AFTER_S_FIELD_NUMBER: _builtins.int
+    SPARES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     type: _builtins.str
     dataset_id: _builtins.str
@@ -711,6 +748,8 @@ class TaskSpec(_message.Message):
     """elastic: the least ranks to run with; 0: as many as worker_count"""
     grow_after_s: _builtins.float
     """elastic: for which slots must have been free before it takes them"""
+    spares: _builtins.int
+    """warm interpreters per host"""
     @_builtins.property
     def entrypoint(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -731,10 +770,11 @@ class TaskSpec(_message.Message):
         working_dir: _builtins.str = ...,
         min_workers: _builtins.int = ...,
         grow_after_s: _builtins.float | None = ...,
+        spares: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "grow_after_s", b"grow_after_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "grow_after_s", b"grow_after_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "grow_after_s", b"grow_after_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "spares", b"spares", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__grow_after_s: _TypeAlias = _typing.Literal["grow_after_s"]  # noqa: Y015
     _WhichOneofArgType__grow_after_s: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s"]  # noqa: Y015
