@@ -43,10 +43,11 @@ def check_spares(spec: TaskSpec, agents: Agents) -> None:
 
 
 def _free_bytes(launcher: str, agents: Agents) -> int | None:
-    """Of the host with the most; None when no host has said."""
+    """Of the host with the most, all of it until it has said what it uses; None when there is no host."""
     said = []
     for agent_id in agents.alive():
         agent, beat = agents.agents[agent_id], agents.pulses.of(agent_id).report
-        if agent.launcher == launcher and agent.memory_bytes and isinstance(beat, ag.AgentBeat):
-            said.append(agent.memory_bytes - beat.host.memory_used_bytes)
+        if agent.launcher == launcher and agent.memory_bytes:
+            used = beat.host.memory_used_bytes if isinstance(beat, ag.AgentBeat) else 0
+            said.append(agent.memory_bytes - used)
     return max(said, default=None)

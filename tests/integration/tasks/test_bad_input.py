@@ -49,6 +49,22 @@ def test_more_workers_than_slots_wait_and_say_what_is_lacking(nodes: Nodes) -> N
     assert nodes.tasks().stop(task_id) is TaskStatus.STOPPED
 
 
+@pytest.mark.parametrize("count", [-1, 2**70, 16_385])
+def test_no_such_number_of_spares_is_taken(count: int) -> None:
+    with pytest.raises(InvalidArgument, match=f"spares is {count}, it must be between 0 and 16384"):
+        TaskSpec(name="t", spares=count)
+
+
+def test_spares_beyond_the_memory_and_of_other_programs_are_refused(nodes: Nodes) -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"16384 spares per host hold at least 512.0 GiB, and no host has"
+    ) as caught:
+        nodes.submit(name="t", entrypoint=("python", "t.py"), spares=16_384)
+    assert caught.value.hint.startswith("Ask for at most ")
+    with pytest.raises(InvalidArgument, match="spares are interpreters of Python, and '/bin/bash' is none"):
+        nodes.submit(name="t", entrypoint=("/bin/bash", "t.sh"), spares=1)
+
+
 def test_unknown_types_launchers_datasets_and_tasks_are_refused_by_name(nodes: Nodes) -> None:
     with pytest.raises(InvalidArgument, match="task type 'trainin' is unknown") as caught:
         nodes.submit(name="t", type="trainin")
