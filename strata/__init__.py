@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from strata import data as data
     from strata.checkpoint import AsyncCheckpointWriter, CheckpointManager
     from strata.errors import StrataError
+    from strata.integrations.elastic import elastic
     from strata.sharding import ShardManager
     from strata.worker.log_handler import LogHandler
     from strata.worker.orchestrator import TrainingOrchestrator
@@ -29,6 +30,7 @@ __all__ = [
     "__version__",
     "barrier",
     "data",
+    "elastic",
     "finish",
     "init",
     "log",
@@ -44,6 +46,7 @@ _HOMES = {
     "LogHandler": "strata.worker.log_handler",
     "ShardManager": "strata.sharding",
     "StrataError": "strata.errors",
+    "elastic": "strata.integrations.elastic",
     "TrainingOrchestrator": "strata.worker.orchestrator",
     "sync": "strata.worker.sync",
     **dict.fromkeys(("Run", "barrier", "finish", "init", "log", "section", "should_stop"), "strata.worker.run"),

@@ -44,7 +44,7 @@ def save_all(rank: int, address: str, folder: str, world: int, steps: int) -> Ti
         tie = TieThread(PlainRank(member), (address,), token="", beat_s=1.0, patience_s=60)
         tie.barrier(member, f"joined-{os.getppid()}", expected=world)
         store = Marked(folder)
-        commit = CoordinatorCommit(channel, member, folder)
+        commit = CoordinatorCommit(channel, lambda: member, folder)
         with CheckpointManager(store, keep_count=3, coordinator=commit, rank=rank, world_size=world) as manager:
             for step in range(WARM_UP + steps):
                 manager.save({"x": np.full(1 << 17, step)}, step=step)

@@ -1,6 +1,7 @@
 """The coordinator as the one who decides that a checkpoint of many ranks is complete. Bytes never pass through it."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from strata.checkpoint.commit import SaveAttempt, SaveOutcome, Vote, raise_if_given_up
@@ -22,17 +23,19 @@ _MAX_REASON = 500  # characters
 class CoordinatorCommit:
     """Implements strata.checkpoint's CommitCoordinator and KeepsCatalog for one rank."""
 
-    def __init__(self, channel: Channel, member: Member, storage_path: str, deadline_s: float = 600.0) -> None:
+    def __init__(
+        self, channel: Channel, member: Callable[[], Member], storage_path: str, deadline_s: float = 600.0
+    ) -> None:
         self._channel = channel
         self._stub = channel.stub(CoordinatorStub)
-        self._member = member
+        self._member = member  # asked each time: its generation changes when another rank is replaced in place
         self._storage_path = storage_path
         self._deadline_s = deadline_s
         self._begun: dict[str, float] = {}  # attempt → when this rank began to write
 
     def begin(self, rank: int, step: int, epoch: int) -> SaveAttempt:
         request = pb.CheckpointBegin(
-            generation=self._member.generation,
+            generation=self._member().generation,
             step=step,
             epoch=epoch,
             storage_path=step_path(self._storage_path, step),
@@ -44,7 +47,7 @@ class CoordinatorCommit:
 
     def vote(self, attempt: SaveAttempt, vote: Vote) -> None:
         request = pb.CheckpointVote(
-            generation=self._member.generation,
+            generation=self._member().generation,
             attempt=attempt.attempt,
             rank=vote.rank,
             manifest_key=vote.key,
@@ -73,7 +76,7 @@ class CoordinatorCommit:
 
     def abort(self, attempt: SaveAttempt, rank: int, reason: str) -> None:
         request = pb.CheckpointAbort(
-            generation=self._member.generation, attempt=attempt.attempt, reason=reason[:_MAX_REASON]
+            generation=self._member().generation, attempt=attempt.attempt, reason=reason[:_MAX_REASON]
         )
         self._call(self._stub.AbortCheckpoint, request)
 
@@ -86,7 +89,7 @@ class CoordinatorCommit:
 
     def _await(self, attempt: SaveAttempt) -> pb.CheckpointDecision:
         """Returns when the attempt is decided, or when it is this rank's turn to commit."""
-        request = pb.CheckpointAttempt(attempt=attempt.attempt, worker_id=self._member.worker_id)
+        request = pb.CheckpointAttempt(attempt=attempt.attempt, worker_id=self._member().worker_id)
         timeout_s = attempt.deadline_s + _MARGIN_S
         decision: pb.CheckpointDecision = self._channel.call(self._stub.AwaitCheckpoint, request, timeout_s=timeout_s)
         return decision
@@ -104,7 +107,8 @@ class CoordinatorCommit:
 
     def _call(self, method: Any, request: Any, **options: float) -> Any:
         """As this member: a process that has taken its place fences it."""
-        request.worker_id, request.incarnation = self._member.worker_id, self._member.incarnation
+        member = self._member()
+        request.worker_id, request.incarnation = member.worker_id, member.incarnation
         return self._channel.call(method, request, **options)
 
 

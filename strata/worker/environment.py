@@ -41,6 +41,7 @@ class Place:
     worker_count: int = 0
     local_rank: int = 0
     attempt: int = 0
+    world_number: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
     dataset_id: str = ""
     dataset: Mapping[str, Any] | None = None
@@ -88,6 +89,7 @@ def _in_task(env: Mapping[str, str], settings: Settings) -> Place:
         worker_count=_number(env, "STRATA_WORKER_COUNT"),
         local_rank=_number(env, "STRATA_LOCAL_RANK"),
         attempt=_number(env, "STRATA_ATTEMPT"),
+        world_number=_number(env, "STRATA_WORLD_NUMBER"),
         config=json.loads(env.get("STRATA_CONFIG_JSON") or "{}"),
         dataset_id=env.get("STRATA_DATASET_ID", ""),
         dataset=json.loads(env["STRATA_DATASET_JSON"]) if env.get("STRATA_DATASET_JSON") else None,
@@ -138,10 +140,11 @@ def gang_address() -> tuple[str, int]:
     return os.environ.get("MASTER_ADDR", "127.0.0.1"), port
 
 
-def gang_secret(place: Place) -> bytes:
-    """Ranks of one attempt share it; a rank of another attempt, or another user's process, is turned away."""
+def gang_secret(place: Place, world: int = 0) -> bytes:
+    """Ranks of one attempt and world share it; a rank of another, or another user's process, is turned away."""
     known = os.environ.get(SECRET_VARIABLE) or known_token(place.settings)
-    return hashlib.sha256(f"{known}/{place.task_id or place.group}/{place.attempt}".encode()).digest()
+    words = f"{known}/{place.task_id or place.group}/{place.attempt}" + (f"/{world}" if world else "")
+    return hashlib.sha256(words.encode()).digest()
 
 
 def leave_note(place: Place, kind: str = "") -> None:

@@ -53,7 +53,7 @@ class RunOwner:
     def decider(self, store: ObjectStore, deadline_s: float) -> CommitCoordinator | None:
         place, session = self._run.place, self._run.session
         if session is not None and place.task_id:
-            return CoordinatorCommit(session.channel, session.member, store.uri, deadline_s)
+            return CoordinatorCommit(session.channel, lambda: session.member, store.uri, deadline_s)
         if place.world_size == 1:
             return None
         ranks = tuple(range(place.world_size))

@@ -152,7 +152,7 @@ class Run:
     @cached_property
     def gang(self) -> Gang:
         """Sums over all ranks, for scripts without a framework of their own. Collective: all ranks ask for it."""
-        return Gang(self.rank, self.world_size, gang_address(), gang_secret(self.place))
+        return Gang(self.rank, self.world_size, gang_address(), gang_secret(self.place, self.place.world_number))
 
     def finish(self, exit_code: int = 0, *, reason: str = "", timeout_s: float = 10.0) -> bool:
         """Says how the run ended and delivers what is left; says whether all was delivered. May be called again."""

@@ -55,6 +55,8 @@ class Session:
         self._process = psutil.Process()
         self._net_at_start = psutil.net_io_counters()
         self._rejoined: list[Callable[[], None]] = []
+        self._listener: Callable[[rk.RankNews], None] | None = None
+        self._world: rk.RankNews | None = None
         self._stop = False
         self._asked_at = 0.0
         self._parting = threading.Condition()
@@ -109,6 +111,13 @@ class Session:
         """Calls `listener`, on another thread, when the coordinator had forgotten this process and knows it
         again."""
         self._rejoined.append(listener)
+
+    def listen(self, listener: Callable[[rk.RankNews], None]) -> None:
+        """Calls `listener`, on the tie's thread, with all that this rank hears from now on, and with the newest world
+        if it has heard of one."""
+        self._listener = listener
+        if self._world is not None:
+            listener(self._world)
 
     # --- stopping
 
@@ -206,6 +215,10 @@ class Session:
             self._on_stop_at(news.stop_at, agreed=news.stop_agreed)
         for loss in news.lost:
             _log.warning("%s is out: %s", loss.worker_id, loss.reason)
+        if news.HasField("world"):
+            self._world = news
+        if self._listener is not None:
+            self._listener(news)
 
     def _on_stop_at(self, step: int, *, agreed: bool) -> None:
         with self._parting:

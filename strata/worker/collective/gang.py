@@ -3,6 +3,8 @@
 Only raw bytes cross the wire, never pickles. A peer that dies is noticed at once by everybody who waits for it.
 """
 
+import contextlib
+import socket
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
@@ -19,12 +21,23 @@ __all__ = ["Gang"]
 class Gang:
     """`sum` and `gather` are collective: every rank calls them in the same order."""
 
-    def __init__(self, rank: int, world_size: int, address: Address, secret: bytes) -> None:
+    def __init__(
+        self,
+        rank: int,
+        world_size: int,
+        address: Address,
+        secret: bytes,
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Meets the others; raises PeerLost when `given_up` says that nobody will come any more."""
         self.rank = rank
         self.world_size = world_size
         self._peers: dict[int, Connection[Any, Any]] = {}
         if world_size > 1:
-            self._peers = {0: dial(address, rank, secret)} if rank else gather(address, world_size, secret)
+            if rank:
+                self._peers = {0: dial(address, rank, secret, given_up=given_up)}
+            else:
+                self._peers = gather(address, world_size, secret, given_up=given_up)
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The element-wise sum over all ranks, added in rank order."""
@@ -36,10 +49,7 @@ class Gang:
         total = values.astype(np.float64, copy=True)
         for rank in range(1, self.world_size):
             total += np.frombuffer(self._receive(rank), dtype=np.float64)
-        data = total.tobytes()
-        for rank in range(1, self.world_size):
-            self._send(rank, data)
-        return total
+        return self._tell_all(total)
 
     def sum_shares(self, shares: Sequence[NDArray[np.float64]], owners: Sequence[int]) -> NDArray[np.float64]:
         """The element-wise sum over all shares, added in their order, whoever has which: the same bits at every size.
@@ -51,9 +61,14 @@ class Gang:
         total, mine = np.zeros_like(shares[0]), iter(shares)
         for owner in owners:
             total += next(mine) if owner == 0 else np.frombuffer(self._receive(owner), dtype=np.float64)
+        return self._tell_all(total)
+
+    def _tell_all(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        """All have given their part: whoever lives is done with this sum, whoever died meanwhile."""
         data = total.tobytes()
         for rank in range(1, self.world_size):
-            self._send(rank, data)
+            with contextlib.suppress(PeerLost):
+                self._send(rank, data)
         return total
 
     def gather(self, value: int) -> list[int]:
@@ -62,11 +77,33 @@ class Gang:
         mine[self.rank] = value
         return [int(item) for item in self.sum(mine)]
 
+    def share(self, source: int, takers: Sequence[int], data: memoryview | None) -> bytes | memoryview | None:
+        """Brings the source's data to the takers, which get it back; None for the others. By way of rank 0."""
+        if not takers:
+            return None
+        if self.rank:
+            if self.rank == source:
+                assert data is not None
+                self._send(0, data)
+            return self._receive(0) if self.rank in takers else None
+        passed = data if source == 0 else self._receive(source)
+        assert passed is not None
+        for rank in takers:
+            if rank:
+                self._send(rank, passed)
+        return passed if 0 in takers else None
+
+    def abort(self) -> None:
+        """Ends every wait for a peer, from any thread: whoever waits hears that the peer is gone."""
+        for peer in self._peers.values():
+            with contextlib.suppress(OSError), socket.fromfd(peer.fileno(), socket.AF_INET, socket.SOCK_STREAM) as line:
+                line.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         for peer in self._peers.values():
             peer.close()
 
-    def _send(self, rank: int, data: bytes) -> None:
+    def _send(self, rank: int, data: bytes | memoryview) -> None:
         self._guarded(rank, lambda peer: peer.send_bytes(data))
 
     def _receive(self, rank: int) -> bytes:

@@ -10,6 +10,7 @@ import secrets
 import selectors
 import socket
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -22,13 +23,14 @@ _log = logging.getLogger(__name__)
 JOIN_S = 300.0  # within which all ranks come; one may still load its data
 SAY_S = 10.0  # a wait this long is said: perhaps not every rank makes the call that needs all of them
 _HELLO_S = 10.0  # within which a connection says who it is
-_RETRY_S = 0.05
-_LOOK_S = 0.5
+_RETRY_S = 0.02
+_LOOK_S = 0.1
 _NONCE = 32
 _HELLO = _NONCE + 4 + 32  # nonce, rank, proof
 _SPARE = 64  # connections beyond those of the ranks that may wait to be heard
 
 Address = tuple[str, int]
+GivenUp = Callable[[], bool]
 
 
 class _Patience:
@@ -141,7 +143,12 @@ class _Meeting:
 
 
 def gather(
-    address: Address, world_size: int, secret: bytes, join_s: float = JOIN_S, say_s: float = SAY_S
+    address: Address,
+    world_size: int,
+    secret: bytes,
+    join_s: float = JOIN_S,
+    say_s: float = SAY_S,
+    given_up: GivenUp = lambda: False,
 ) -> "dict[int, Connection[Any, Any]]":
     """Rank 0's side: a connection to every other rank. Raises PeerLost when some have not come in time."""
     patience = _Patience(join_s, say_s)
@@ -149,6 +156,8 @@ def gather(
         while meeting.missing:
             if patience.over():
                 raise PeerLost(f"ranks {meeting.missing} did not come to the gang within {join_s:g} s")
+            if given_up():
+                raise PeerLost(f"the world changed while rank 0 waited for ranks {meeting.missing}")
             patience.say(f"rank 0 waits for ranks {meeting.missing}")
             meeting.wait(_LOOK_S)
         return meeting.peers
@@ -165,12 +174,19 @@ def _listen(address: Address, world_size: int) -> socket.socket:
 
 
 def dial(
-    address: Address, rank: int, secret: bytes, join_s: float = JOIN_S, say_s: float = SAY_S
+    address: Address,
+    rank: int,
+    secret: bytes,
+    join_s: float = JOIN_S,
+    say_s: float = SAY_S,
+    given_up: GivenUp = lambda: False,
 ) -> "Connection[Any, Any]":
     """Another rank's side: the connection to rank 0, which may still be starting."""
     patience = _Patience(join_s, say_s)
     said = "does not answer"
     while not patience.over():
+        if given_up():
+            raise PeerLost(f"the world changed while rank {rank} waited for rank 0")
         patience.say(f"rank {rank} waits for rank 0")
         try:
             with contextlib.suppress(OSError):

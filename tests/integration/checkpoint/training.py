@@ -77,7 +77,7 @@ def _joined(rank: int, options: argparse.Namespace) -> Any:
     spec = WorkerSpec(worker_id=f"{task}-{rank}", task_id=task, incarnation=incarnation, rank=rank)
     member = workers.register(spec)
     TieThread(PlainRank(member), (options.coordinator,), token="", beat_s=0.2, patience_s=60)
-    return CoordinatorCommit(channel, member, options.folder, options.deadline)
+    return CoordinatorCommit(channel, lambda: member, options.folder, options.deadline)
 
 
 def _agreement(rank: int, options: argparse.Namespace) -> Callable[[int], list[int]]:

@@ -29,7 +29,7 @@ def test_the_list_leaves_out_what_was_removed_unless_asked_for(tmp_path: Path) -
                     size_bytes=5,
                 )
                 channel.call(channel.stub(CoordinatorStub).NotifyCheckpoint, saved)
-            CoordinatorCommit(channel, member, "/elsewhere").removed(1, "by hand")
+            CoordinatorCommit(channel, lambda: member, "/elsewhere").removed(1, "by hand")
         eventually("the removal", lambda: "removed" in {one["status"] for one in cluster.get("/api/checkpoints")})
 
         def listed(*options: str) -> list[str]:

@@ -1,0 +1,108 @@
+"""A rank is killed, the others keep their processes, and the training ends with the same weights, bit for bit, in the
+same attempt. Real processes.
+"""
+
+import os
+import random
+import re
+import signal
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from strata.types.tasks import TaskStatus
+from tests.integration.tasks.elastic_worker import expected
+from tests.support.nodes import Nodes, wait_for
+
+_RANKS = 3
+_WORKER = str(Path(__file__).with_name("elastic_worker.py"))
+_STEP = re.compile(r"^step (\d+)$", re.MULTILINE)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    with Nodes(tmp_path, slots=_RANKS) as nodes:
+        nodes.start("coordinator", "agent")
+        yield nodes
+
+
+def _submit(nodes: Nodes, steps: int, pause_s: float, every: int) -> str:
+    arguments = (str(steps), str(pause_s), str(every))
+    return nodes.submit(name="elastic", worker_count=_RANKS, entrypoint=("python", _WORKER, *arguments))
+
+
+def _outputs(nodes: Nodes, task_id: str, rank: int) -> str:
+    """What all processes of a rank have printed, the first one's first."""
+    folder = nodes.data_dir / "agent" / "logs" / task_id / "1"
+    files = sorted(folder.glob(f"{rank}.*stdout"), key=lambda path: (len(path.name), path.name))
+    return "".join(path.read_text() for path in files)
+
+
+def _steps(nodes: Nodes, task_id: str, rank: int) -> list[int]:
+    return [int(step) for step in _STEP.findall(_outputs(nodes, task_id, rank))]
+
+
+def _has_passed(nodes: Nodes, task_id: str, step: int) -> bool:
+    return max(_steps(nodes, task_id, 2), default=0) > step
+
+
+def _wait_until_all_take_part(nodes: Nodes, task_id: str, step: int) -> None:
+    wait_for(lambda: step in _steps(nodes, task_id, 0), 60, f"step {step}")
+    wait_for(lambda: nodes.task(task_id).course.in_place, 60, "that all ranks take part")
+
+
+def test_a_killed_rank_is_replaced_while_the_others_keep_their_processes(nodes: Nodes) -> None:
+    task_id = _submit(nodes, 60, 0.03, 10)
+    _wait_until_all_take_part(nodes, task_id, 5)
+    before = nodes.rank_pids(task_id)
+    os.kill(before[1], signal.SIGKILL)
+    task = nodes.wait_task(task_id)
+    assert (task.status, task.attempt, task.course.lives) == (TaskStatus.COMPLETED, 1, (0, 1, 0))
+    assert (task.course.preemptions, task.course.failures) == (1, 0)
+    for rank in range(_RANKS):
+        assert _outputs(nodes, task_id, rank).endswith(f"done with {expected(60, _RANKS)}\n")
+    assert _steps(nodes, task_id, 0) == list(range(1, 61))
+    for rank in (0, 2):
+        assert set(re.findall(r"^pid (\d+)", _outputs(nodes, task_id, rank), re.MULTILINE)) == {str(before[rank])}
+    assert re.search(r"world 1: after step \d+ from peer", _outputs(nodes, task_id, 1))
+
+
+def test_ranks_that_finish_and_ranks_that_stop_are_no_losses(nodes: Nodes) -> None:
+    task_id = _submit(nodes, 100_000, 0.01, 0)
+    _wait_until_all_take_part(nodes, task_id, 5)
+    nodes.tasks().stop(task_id)
+    task = nodes.wait_task(task_id)
+    assert (task.status, task.course.lives) == (TaskStatus.STOPPED, ())
+    assert len({_steps(nodes, task_id, rank)[-1] for rank in range(_RANKS)}) == 1
+
+
+@pytest.mark.slow
+def test_twenty_kills_of_any_rank_and_of_newcomers(nodes: Nodes) -> None:
+    """Rank 0 hosts the meetings; two die at once; a newcomer dies while it starts, and while it is met."""
+    chance = random.Random(16)  # reproducible
+    task_id = _submit(nodes, 600, 0.05, 5)
+    _wait_until_all_take_part(nodes, task_id, 3)
+    spared = None  # keeps the state in memory while newcomers die before they have it
+    for number in range(20):
+        pids = wait_for(lambda: (found := nodes.rank_pids(task_id)) and len(found) == _RANKS and found, 60, "all ranks")
+        mortal = [rank for rank in range(_RANKS) if rank != spared]
+        victims = [0] if number % 5 == 0 and 0 in mortal else chance.sample(mortal, 2 if number % 7 == 3 else 1)
+        for rank in victims:
+            os.kill(pids[rank], signal.SIGKILL)
+        if number % 3:  # else the next one dies while this one is still being replaced
+            reached = max(_steps(nodes, task_id, 2), default=0)
+            wait_for(partial(_has_passed, nodes, task_id, reached + 6), 120, "more steps")
+            spared = None
+        else:
+            spared = next(rank for rank in mortal if rank not in victims) if spared is None else spared
+            time.sleep(chance.random())
+    task = nodes.wait_task(task_id, timeout_s=240)
+    assert (task.status, task.attempt) == (TaskStatus.COMPLETED, 1), task.reason
+    assert sum(task.course.lives) >= 20
+    for rank in range(_RANKS):
+        assert f"done with {expected(600, _RANKS)}\n" in _outputs(nodes, task_id, rank)
+        steps = _steps(nodes, task_id, rank)
+        assert steps == sorted(set(steps))
