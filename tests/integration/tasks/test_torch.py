@@ -5,6 +5,7 @@ import alone takes seconds per process.
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nodes import Nodes
+from tests.support.nodes import Nodes, wait_for
 from tests.support.run_command import RunCommand
 
 pytestmark = [
@@ -82,6 +83,26 @@ def test_a_ddp_script_may_use_the_gang_beside_torchs_own_store(tmp_path: Path) -
     assert sorted(rank for rank, _ in went) == ["0", "1"], command.output
     assert {start for _, start in went} <= {"3", "4"}
     assert "rank 1 was killed by signal 9 (SIGKILL)" in command.output
+
+
+def test_a_killed_rank_of_an_elastic_script_is_replaced_in_place(tmp_path: Path) -> None:
+    """The others keep their processes, and the weights are those of an undisturbed run, but for the order of sums."""
+    arguments = ["--workers", "2", str(_EXAMPLES / "train_torch_elastic.py"), "--steps", "120", "--pause"]
+    with RunCommand(tmp_path / "calm", *arguments, "0") as calm:
+        assert calm.wait(240) == 0, calm.output
+    with RunCommand(tmp_path / "killed", *arguments, "0.1") as command:
+        wait_for(lambda: any(task.course.in_place for task in command.records().tasks.values()), 240, "all take part")
+        os.kill(command.rank_pid(1), signal.SIGKILL)
+        assert command.wait(480) == 0, command.output
+    assert re.search(r"rank 0: world 1, after step \d+ from memory", command.output), command.output
+    assert re.search(r"rank 1: world 1, after step \d+ from peer", command.output), command.output
+    expected = _weights(calm.output)
+    assert _weights(command.output) == pytest.approx(expected, rel=1e-6)
+    assert len(expected) == 2
+
+
+def _weights(output: str) -> list[float]:
+    return [float(found) for found in re.findall(r"done, weights (\S+)", output)]
 
 
 def test_under_torchrun_the_sdk_takes_its_ranks_from_there(nodes: Nodes, tmp_path: Path) -> None:
