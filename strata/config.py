@@ -21,7 +21,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from strata.errors import InvalidConfig
+from strata.errors import InvalidArgument, InvalidConfig
+from strata.types.tasks import read_hang_timeout
 
 __all__ = [
     "RANK_VARIABLES",
@@ -104,9 +105,17 @@ def _check_origins(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+def _read_hang_timeout(value: object) -> float | None:
+    try:
+        return None if value is None else read_hang_timeout(str(value))
+    except InvalidArgument as error:
+        raise ValueError(error.message) from None
+
+
 Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_origins), AfterValidator(_check_origins)]
 Address = Annotated[str, AfterValidator(_check_address)]
 Port = Annotated[int, Field(ge=0, le=65535)]
+HangTimeout = Annotated[float | None, BeforeValidator(_read_hang_timeout)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -162,6 +171,11 @@ class Settings(BaseSettings):
     telemetry_port: Port = Field(default=50052, description="the observatory's gRPC port for metrics; 0: any free one")
     slots: int | None = Field(
         default=None, ge=1, le=4096, description="workers an agent may run; unset: the host's cores, at least 4"
+    )
+    hang_timeout: HangTimeout = Field(
+        default=None,
+        description="a rank that makes no step for so many seconds is ended and its task goes on; off: never; unset: "
+        "learned from its steps, at least 600. `strata run --hang-timeout` and a task's own value go before",
     )
     task_types: dict[str, list[str]] = Field(
         default_factory=dict, description="task type → entrypoint; as JSON in a variable, as a table in strata.toml"

@@ -17,6 +17,7 @@ from strata.agent.oom import OomWatch
 from strata.agent.rank_files import RankFiles, RankRecord
 from strata.agent.ranks import Ranks, report
 from strata.agent.relay import Relay
+from strata.agent.stacks import is_stopped
 from strata.client.attach import Attachment
 from strata.errors import InvalidArgument, PermissionDenied, StrataError, Unauthenticated
 from strata.launchers.local import pid_of
@@ -90,11 +91,14 @@ class Agent:
             cause = self._capture.finish(record)
             if cause.text and not record.stopped:
                 record.exception, record.message = cause
-            if not record.stopped and self._oom.struck(record.exit_code):
+            if not (record.stopped or record.hung) and self._oom.struck(record.exit_code):
                 record.out_of_memory = True
                 record.message = "the kernel ran out of memory and killed it"
             self._files.note(record, sync=False)
             self._capture.say("info" if record.exit_code == 0 or record.stopped else "error", _obituary(record), record)
+        elif record.look:
+            where = record.where or "a place that nobody can tell"
+            self._capture.say("warn", f"rank {record.rank} was asked where it stands: in {where}", record)
         self._say(ag.AgentMessage(process=report(record)))
 
     def _say(self, message: ag.AgentMessage) -> None:
@@ -190,10 +194,12 @@ class Agent:
                 self._host = self._sampler.sample()
                 self._oom.look()
                 self._capture.metrics(self._host)
+            stopped = [one.worker_id for one in self._ranks.running() if one.handle and is_stopped(pid_of(one.handle))]
             beat = ag.AgentBeat(
                 sequence=sequence,
                 workers=self._worker_beats(),
                 host=self._host.usage,
+                stopped=stopped,
                 spares=self._ranks.spares.standing(),
             )
             self._say(ag.AgentMessage(beat=beat))
@@ -241,6 +247,8 @@ class Agent:
 def _obituary(record: RankRecord) -> str:
     if record.unstarted or record.hindered:
         return f"rank {record.rank} could not be started: {record.message}"
+    if record.hung:
+        return f"rank {record.rank} hung and was ended: {record.message}"
     if record.exit_code is None:
         return f"rank {record.rank} is gone: {record.message}"
     if record.exit_code < 0:

@@ -38,6 +38,10 @@ class RankRecord:
     hindered: bool = False
     out_of_memory: bool = False
     left: bool = False  # its script was asked to go, and went
+    hung: bool = False
+    look: str = ""
+    where: str = ""
+    waiting: bool = False
     exception: str = ""
     message: str = ""
     offsets: dict[str, int] = field(default_factory=dict)  # how far stdout and stderr were passed on

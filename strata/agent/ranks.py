@@ -18,6 +18,7 @@ from pathlib import Path
 
 from strata.agent.rank_files import RankFiles, RankKey, RankRecord
 from strata.agent.spares import Spares
+from strata.agent.stacks import is_stopped, take_stacks
 from strata.errors import InvalidArgument
 from strata.launchers.base import Exit, LaunchSpec
 from strata.launchers.local import LocalLauncher, pid_of
@@ -46,6 +47,8 @@ class Ranks:
         self._records: dict[RankKey, RankRecord] = {}
         self._stopping: dict[RankKey, asyncio.TimerHandle] = {}
         self._watches: dict[RankKey, int] = {}
+        self._asked: dict[RankKey, tuple[str, str]] = {}  # the look and the hang that were last acted on
+        self._jobs: set[asyncio.Task[None]] = set()
         self._all_gone = asyncio.Event()
         self._version = 0
 
@@ -112,6 +115,8 @@ class Ranks:
                 self._start(item)
             elif item.stop and not record.ended:
                 self._stop(record, item.grace_s)
+            elif not record.ended:
+                self._examine(record, item)
         for key, record in list(self._records.items()):
             if key in wanted:
                 continue
@@ -218,7 +223,8 @@ class Ranks:
             timer.cancel()
 
     def _end(self, record: RankRecord, exit_code: int | None, message: str) -> None:
-        record.ended, record.exit_code, record.message = True, exit_code, message
+        record.ended, record.exit_code = True, exit_code
+        record.message = record.message if record.hung else message
         record.left = (self._folder / "exits" / f"{record.incarnation}.left").exists()
         self._files.note(record)
         self._on_change(record)
@@ -227,9 +233,44 @@ class Ranks:
 
     def _forget(self, record: RankRecord) -> None:
         del self._records[record.key]
+        self._asked.pop(record.key, None)
         self._files.remove(record.key)
         for note in ("", ".left"):
             (self._folder / "exits" / f"{record.incarnation}{note}").unlink(missing_ok=True)
+
+    # --- hangs
+
+    def _examine(self, record: RankRecord, item: ag.DesiredProcess) -> None:
+        """Does what is new in the wish: looks where the rank stands, or ends it because it hangs."""
+        look, hang = self._asked.get(record.key, (record.look, ""))
+        self._asked[record.key] = (item.look, item.hangs)
+        job = None
+        if item.hangs and item.hangs != hang:
+            job = self._end_hang(record, item.hangs)
+        elif item.look and item.look != look:
+            job = self._look(record, item.look)
+        if job is not None:
+            task = asyncio.get_running_loop().create_task(job)
+            self._jobs.add(task)
+            task.add_done_callback(self._jobs.discard)
+
+    async def _look(self, record: RankRecord, look: str) -> None:
+        standing = await take_stacks(pid_of(record.handle), self.log_file(record, "stderr"), wake=False)
+        if not record.ended:
+            record.look, record.where, record.waiting = look, standing.where, standing.waiting
+            self._files.note(record, sync=False)
+            self._on_change(record)
+
+    async def _end_hang(self, record: RankRecord, why: str) -> None:
+        """Kills it once its stacks are in its log. One that ended meanwhile has an end of its own."""
+        pid = pid_of(record.handle)
+        if not record.where or is_stopped(pid):
+            record.where = (await take_stacks(pid, self.log_file(record, "stderr"), wake=True)).where
+        if not record.ended:
+            record.hung = True
+            record.message = f"{why}; it stood in {record.where}" if record.where else why
+            self._files.note(record)
+            self._launcher.signal(record.handle, signal.SIGKILL)
 
     # --- stopping
 

@@ -34,6 +34,10 @@ _RESTARTS_HELP = (
     f"Kills from outside and lost hosts do not count: of these it gets over {MAX_LOSSES} within "
     f"{LOSS_WINDOW_S / 3600:g} hours without a new checkpoint, or as many as its restarts."
 )
+_HANG_HELP = (
+    "End a rank that makes no step for so many SECONDS, with the stacks of its threads in the log, and go on from the "
+    "last checkpoint; `off`: never. Default: learned from its steps, at least 600. `run.section` is no hang."
+)
 
 _SPARES_HELP = (
     "Warm interpreters that each host keeps for the script: they have done its imports, and take the place of ranks "
@@ -68,11 +72,12 @@ def run(
     ] = None,
     max_restarts: Annotated[int, typer.Option("--max-restarts", help=_RESTARTS_HELP)] = 3,
     spares: Annotated[int, typer.Option("--spares", help=_SPARES_HELP)] = 0,
+    hang_timeout: Annotated[str | None, typer.Option("--hang-timeout", help=_HANG_HELP)] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Submit and return; print the task's id.")] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Run a script on several workers and follow its log; the exit code is the task's."""
-    settings = prepare(data_dir=data_dir)
+    settings = prepare(data_dir=data_dir, hang_timeout=hang_timeout)
     size = parse_size(workers)
     spec = TaskSpec(
         name=name or Path(script).stem,
@@ -85,6 +90,7 @@ def run(
         max_restarts=max_restarts,
         working_dir=str(Path.cwd()),
         spares=spares,
+        hang_timeout_s=settings.hang_timeout,
     )
     if size.elastic:
         check_saves(script)

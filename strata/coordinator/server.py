@@ -101,7 +101,7 @@ class CoordinatorServer:
         coordinator.listen(lifecycle.on_event)
         stack.callback(lifecycle.flush)
         vitals = VitalsFeed(coordinator)
-        scheduler = Scheduler(coordinator, entrypoints, proofs)
+        scheduler = Scheduler(coordinator, entrypoints, proofs, settings.hang_timeout)
         ties = Ties(coordinator, proofs)
         agents = AgentsService(coordinator, scheduler, ties)
         server = Server(Gate(proofs))

@@ -14,20 +14,25 @@ __all__ = [
     "GROW_AFTER_S",
     "LAUNCHERS",
     "LOSS_WINDOW_S",
+    "MAX_HANG_S",
     "MAX_LOSSES",
     "MAX_STALLED",
+    "MIN_HANG_S",
     "SPARE_BYTES",
     "TaskCourse",
     "TaskSpec",
     "TaskStatus",
+    "check_hang_timeout",
     "incarnation_of",
     "loss_budget",
     "mask_env",
+    "read_hang_timeout",
     "worker_id_of",
 ]
 
 BUILTIN_TYPES = ("training",)
 LAUNCHERS = ("local", "ray", "slurm", "ssh")
+MIN_HANG_S, MAX_HANG_S = 3.0, 1e9
 MAX_STALLED = 3  # failures of its own in a row, with no new checkpoint among them
 MAX_LOSSES = 20  # kills from outside and lost hosts within the window, with no new checkpoint among them
 LOSS_WINDOW_S = 6 * 3600.0
@@ -37,6 +42,26 @@ SPARE_BYTES = 32 << 20  # a warm interpreter with the SDK and NumPy holds at lea
 _MAX_CONFIG_BYTES = 256 * 1024
 _MAX_WORKERS = 16_384
 _MAX_GROW_AFTER_S = 7 * 86_400.0
+
+
+def check_hang_timeout(value: float) -> float:
+    """Returns it. Ranks say once a second how far they are: a shorter limit would end healthy ones."""
+    if not (value == 0 or MIN_HANG_S <= value <= MAX_HANG_S):
+        raise InvalidArgument(
+            f"hang_timeout_s is {value}, it must be between {MIN_HANG_S:g} and {MAX_HANG_S:g} seconds, or 0",
+            hint="0, or off on the command line: no rank is ended. Left out: the limit is learned from its steps.",
+        )
+    return value
+
+
+def read_hang_timeout(text: str) -> float:
+    """A limit as people write it: seconds, or off."""
+    if text.strip().lower() == "off":
+        return 0.0
+    try:
+        return check_hang_timeout(float(text))
+    except ValueError:
+        raise InvalidArgument(f"the hang timeout {text!r} is neither a number of seconds nor off") from None
 
 
 def mask_env(env: Mapping[str, str]) -> dict[str, str]:
@@ -88,6 +113,7 @@ class TaskSpec:
     min_workers: int = 0  # 0: as many as worker_count
     grow_after_s: float = GROW_AFTER_S
     spares: int = 0
+    hang_timeout_s: float | None = None  # without a step for so long, a rank is ended; 0: never; None: it is learned
 
     @property
     def least_workers(self) -> int:
@@ -113,6 +139,8 @@ class TaskSpec:
             raise InvalidArgument(f"max_restarts is {self.max_restarts}, it must be 0 or more")
         if not 0 <= self.spares <= _MAX_WORKERS:
             raise InvalidArgument(f"spares is {self.spares}, it must be between 0 and {_MAX_WORKERS}")
+        if self.hang_timeout_s is not None:
+            check_hang_timeout(self.hang_timeout_s)
         try:
             size = len(json.dumps(dict(self.config)))
         except (TypeError, ValueError, RecursionError) as error:
@@ -128,10 +156,10 @@ class TaskCourse:
 
     Its budgets: `failures` of its own and `preemptions` (losses: kills from outside, lost hosts) so far, `stalled`
     failures in a row that brought no new checkpoint, and `losses` that brought none since `losses_since`. `stuck_rank`
-    is the rank that makes no step now, and `stuck_step` where it stands. `leaving` says why the ranks of a running task
-    leave for the next attempt, `stop_at` at which step they leave together, which is also a stopping task's (-1: not
-    known), and `stop_agreed` that all have heard of it in time; `hurry` when a stopping task no longer waits for a
-    save.
+    is the rank that makes no step now, `stuck_step` where it stands, and `hung_s` for how long, once it is to be ended
+    (None: it is only named). `leaving` says why the ranks of a running task leave for the next attempt, `stop_at` at
+    which step they leave together, which is also a stopping task's (-1: not known), and `stop_agreed` that all have
+    heard of it in time; `hurry` when a stopping task no longer waits for a save.
 
     `in_place` once every rank of the attempt has said that it goes on in its own process when another is replaced;
     `lives` counts per rank how often that was done in this attempt (empty: never)."""
@@ -150,6 +178,7 @@ class TaskCourse:
     stuck_rank: int | None = None
     stuck_step: int | None = None
     leaving: str = ""
+    hung_s: float | None = None
     stop_at: int = -1
     stop_agreed: bool = False
     hurry: bool = False

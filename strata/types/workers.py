@@ -1,5 +1,6 @@
 """Workers and agents as the coordinator knows them: what they say of themselves, and where they stand."""
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,7 +8,10 @@ from enum import StrEnum
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 
-__all__ = ["AgentSpec", "MemberState", "WorkerSpec", "check_count", "check_metadata"]
+__all__ = ["STACK_SIGNAL", "AgentSpec", "MemberState", "WorkerSpec", "check_count", "check_metadata"]
+
+# An agent sends it to have a rank print its stacks. One of those that neither systems nor frameworks use.
+STACK_SIGNAL = signal.SIGRTMIN + 5
 
 _MAX_METADATA_BYTES = 64 * 1024
 

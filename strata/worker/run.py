@@ -25,11 +25,12 @@ from strata.client.queues import QueuesClient
 from strata.data.plan import set_plan_source
 from strata.data.queue import set_queue_source
 from strata.data.watch import set_read_watcher
-from strata.errors import StrataError
+from strata.errors import InvalidArgument, StrataError
 from strata.logs import set_up_rank_logging
 from strata.types.barriers import BarrierPolicy, BarrierResult
 from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
+from strata.types.tasks import MAX_HANG_S, MIN_HANG_S
 from strata.worker.collective.gang import Gang
 from strata.worker.ending import Ending
 from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret, leave_note
@@ -39,6 +40,7 @@ from strata.worker.plan import WorkerPlan
 from strata.worker.points import Unfit, shown, whole_step
 from strata.worker.reporter import Reporter
 from strata.worker.session import Session
+from strata.worker.stacks import print_stacks_on_signal
 from strata.worker.watcher import Watcher
 
 __all__ = ["Run", "barrier", "current_run", "finish", "init", "log", "section", "should_stop"]
@@ -137,12 +139,15 @@ class Run:
         return self.session is not None and self.session.stop_asked
 
     @contextlib.contextmanager
-    def section(self, name: str) -> Iterator[None]:
-        """`with run.section("eval"):` no step is expected in here, so nobody takes it for a hang."""
+    def section(self, name: str, timeout: float | None = None) -> Iterator[None]:
+        """`with run.section("eval"):` no step is expected in here, so nobody takes it for a hang. One that must not
+        take longer than `timeout` seconds is a hang after that."""
+        if timeout is not None and not MIN_HANG_S <= timeout <= MAX_HANG_S:
+            raise InvalidArgument(f"timeout is {timeout}, it must be between {MIN_HANG_S:g} and {MAX_HANG_S:g} seconds")
         if self.session is None:
             yield
             return
-        with self.session.section(name):
+        with self.session.section(name, timeout or 0.0):
             yield
 
     def checkpoints(self, path: str | None = None, **options: Unpack[CheckpointOptions]) -> CheckpointManager:
@@ -212,6 +217,7 @@ def init(
         place = _named(find_place(), project, name, run_id)
         if place.task_id:
             set_up_rank_logging(place.settings.log)
+            print_stacks_on_signal()
         session = _join(place)
         merged = {**place.config, **(config or {})}
         first = _current is None
@@ -330,8 +336,8 @@ def should_stop() -> bool:
     return current_run().should_stop()
 
 
-def section(name: str) -> "contextlib.AbstractContextManager[None]":
-    return current_run().section(name)
+def section(name: str, timeout: float | None = None) -> "contextlib.AbstractContextManager[None]":
+    return current_run().section(name, timeout)
 
 
 def finish(exit_code: int = 0) -> bool:

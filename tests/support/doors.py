@@ -50,6 +50,7 @@ _BODIES = {
     "task type": ("POST", "/api/tasks", '{"name": "odd", "type": ODD}'),
     "task dataset": ("POST", "/api/tasks", '{"name": "odd", "dataset_id": ODD}'),
     "task workers": ("POST", "/api/tasks", '{"name": "odd", "dataset_id": "base", "worker_count": ODD}'),
+    "task hang timeout": ("POST", "/api/tasks", '{"name": "odd", "dataset_id": "base", "hang_timeout_s": ODD}'),
     "task restarts": ("POST", "/api/tasks", '{"name": "odd", "dataset_id": "base", "max_restarts": ODD}'),
     "task spares": ("POST", "/api/tasks", '{"name": "odd", "dataset_id": "base", "spares": ODD}'),
     "task body": ("POST", "/api/tasks", "ODD"),

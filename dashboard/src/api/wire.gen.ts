@@ -132,7 +132,7 @@ export interface ClusterState {
   coordinator?: Status;
 }
 
-/** A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. With `min_workers` it is elastic: it runs with as many ranks as there are slots for, up to `worker_count`, and takes more when they were free for `grow_after_s`. */
+/** A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. With `min_workers` it is elastic: it runs with as many ranks as there are slots for, up to `worker_count`, and takes more when they were free for `grow_after_s`. A rank that makes no step for `hang_timeout_s` is ended (0: none is; null: the limit is learned from its steps). */
 export interface CreateTask {
   name: string;
   type?: string;
@@ -147,6 +147,7 @@ export interface CreateTask {
   min_workers?: number;
   grow_after_s?: number;
   spares?: number;
+  hang_timeout_s?: number | null;
 }
 
 /** Every collection, and the newest log lines. */
@@ -609,7 +610,7 @@ export interface SystemMetrics {
   window_s: number | null;
 }
 
-/** A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`; before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none has any. */
+/** A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`; before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none has any. `stuck_rank` is the rank that makes no step now, at `stuck_step`; `hang_timeout_s` says after how long such a rank is ended (0: never; null: learned from its steps). */
 export interface Task {
   id: string;
   name: string;
@@ -633,6 +634,9 @@ export interface Task {
   grow_after_s: number;
   launcher: string;
   max_restarts: number;
+  hang_timeout_s: number | null;
+  stuck_rank: number | null;
+  stuck_step: number | null;
   budget: Budget;
   spares: number;
   warm_spares: WarmSpares | null;

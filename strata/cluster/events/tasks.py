@@ -28,6 +28,7 @@ class TaskSubmitted(Event):
     min_workers: int = 0
     grow_after_s: float = GROW_AFTER_S
     spares: int = 0
+    hang_timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

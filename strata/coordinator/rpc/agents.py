@@ -125,6 +125,7 @@ class _Session:
         now = self._coordinator.now()
         self._coordinator.meter.count("Attach.beat", 1 + len(beat.workers))
         self._state.agents.beat(self._hello.agent_id, beat, now)
+        self._scheduler.hangs.hear_stopped(self._hello.agent_id, beat.stopped, now.monotonic)
         for request in beat.workers:
             with contextlib.suppress(StrataError):  # it is out, or not in yet: desired state says what is to be done
                 take_measurement(self._state, self._hello.agent_id, request, now)

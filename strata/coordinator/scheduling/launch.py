@@ -29,9 +29,10 @@ def desired_process(
     entrypoints: Mapping[str, Sequence[str]],
     dataset: DatasetSpec | None,
     private: Mapping[str, str],
+    look: str = "",
 ) -> ag.DesiredProcess:
     """A rank of the task's current attempt: to run, to be stopped with grace, or to be ended at once because all its
-    unsaved work is void. `private` is the part of its environment that is in no state."""
+    unsaved work is void. `private` is the part of its environment that is in no state; `look` asks where it stands."""
     placement = task.course.placement
     local_rank = placement[:rank].count(placement[rank])
     # A type that strata.toml no longer knows must fail its task with a sentence, not the coordinator.
@@ -51,7 +52,17 @@ def desired_process(
         worker_id=worker_id_of(task.task_id, rank),
         life=task.course.life(rank),
         spares=task.spec.spares,
+        look=look,
+        hangs=_hang(task, rank),
     )
+
+
+def _hang(task: Task, rank: int) -> str:
+    """Why this rank is to be ended; empty for one that may go on."""
+    course = task.course
+    if task.status is not TaskStatus.RUNNING or course.stuck_rank != rank or course.hung_s is None:
+        return ""
+    return f"no step for {course.hung_s:.0f} s at step {course.stuck_step}"
 
 
 def _grace_s(task: Task) -> float:

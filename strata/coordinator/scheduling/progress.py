@@ -6,71 +6,72 @@ from strata.cluster.members import Worker
 from strata.coordinator.state.pulses import Pulses
 from strata.protocol.generated import coordinator_pb2 as pb
 
-__all__ = ["HANG_S", "Hang", "ProgressWatch", "status_of", "takes_part"]
+__all__ = ["Pause", "ProgressWatch", "status_of", "takes_part"]
 
-HANG_S = 60.0
-_HANG_STEPS = 30.0
+_BARRIER = "barrier "  # how the SDK's own sections at barriers begin
+_EXCUSED = frozenset({pb.WorkerStatus.CHECKPOINTING, pb.WorkerStatus.RECOVERING})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """How long a rank has made no step. `excused`: it is in a named section, at a save or at recovery, which may take
+    as long as they like. `waiting`: it is at a barrier. `counted`: it trains and has told steps. `stopped`: by a
+    signal. `limit_s`: the section's own limit. `step_time_s`: the longest step that it told. `longest_s`: its longest
+    pause that ended by itself."""
+
+    rank: int
+    step: int
+    silent_s: float = 0.0
+    excused: bool = False
+    waiting: bool = False
+    counted: bool = False
+    stopped: bool = False
+    limit_s: float = 0.0
+    step_time_s: float = 0.0
+    longest_s: float = 0.0
 
 
 @dataclass(slots=True)
 class _Seen:
-    incarnation: str
-    step: int
+    where: tuple[str, int, str, int]  # incarnation, step, section, world
     since: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hang:
-    """A rank that beats and makes no step, and those that stand still `beside` it."""
-
-    rank: int
-    step: int
-    how_long: str
-    beside: tuple[int, ...]
-
-    def __str__(self) -> str:
-        others = ", ".join(map(str, self.beside))
-        told = f"rank {self.rank} has made no step for over {self.how_long} (step {self.step})"
-        return f"{told}, and neither have ranks {others}" if others else told
+    step_time_s: float = 0.0
+    longest_s: float = 0.0
 
 
 class ProgressWatch:
-    """Remembers when each worker last made a step. A named section is no hang, however long it takes."""
+    """Remembers when each worker last made a step, and how long its steps took, in earlier attempts too."""
 
     def __init__(self, pulses: Pulses) -> None:
         self._pulses = pulses
         self._seen: dict[str, _Seen] = {}
 
-    def find_hang(self, workers: list[Worker], hang_s: float, now: float) -> Hang | None:
-        """The worker that stands still at the lowest step, the longest of several. Who waits for it without saying so
-        stands still too, and is named beside it."""
-        still: list[tuple[int, float, int]] = []  # step, seconds below 0, rank
-        for worker in workers:
-            status = status_of(worker, self._pulses)
-            if status is None:
-                continue
-            silent = self._silent(worker, status, now)
-            if silent > max(hang_s, _HANG_STEPS * status.step_time_s):
-                still.append((status.current_step, -silent, worker.rank))
-        if not still:
+    def pause_of(self, worker: Worker, world: int, now: float) -> Pause | None:
+        """None for a worker that has said nothing itself. It begins anew in a `world` where a rank was replaced."""
+        status = status_of(worker, self._pulses)
+        if status is None:
             return None
-        (step, silent, rank), *others = sorted(still)
-        minutes = int(-silent // 60)
-        return Hang(
-            rank=rank,
-            step=step,
-            how_long=f"{minutes} min" if minutes else f"{hang_s:g} s",
-            beside=tuple(sorted(other for _, _, other in others)),
+        where = (worker.incarnation, status.current_step, status.section, world)
+        seen = self._seen.setdefault(worker.worker_id, _Seen(where, now))
+        seen.step_time_s = max(seen.step_time_s, status.step_time_s)
+        training = status.state == pb.WorkerStatus.TRAINING and not status.section
+        limited = bool(status.section) and status.section_timeout_s > 0
+        if seen.where != where or not (training or limited):
+            if training and (seen.where[0], *seen.where[2:]) == (where[0], *where[2:]):  # a step and no more
+                seen.longest_s = max(seen.longest_s, now - seen.since)
+            seen.where, seen.since = where, now
+        waiting = status.section.startswith(_BARRIER)
+        return Pause(
+            rank=worker.rank,
+            step=status.current_step,
+            silent_s=now - seen.since,
+            excused=not (waiting or limited) and (bool(status.section) or status.state in _EXCUSED),
+            waiting=waiting,
+            counted=training,
+            limit_s=status.section_timeout_s if limited else 0.0,
+            step_time_s=seen.step_time_s,
+            longest_s=seen.longest_s,
         )
-
-    def _silent(self, worker: Worker, status: pb.WorkerStatus, now: float) -> float:
-        seen = self._seen.get(worker.worker_id)
-        moved = seen is None or (seen.incarnation, seen.step) != (worker.incarnation, status.current_step)
-        if moved or status.section or status.state != pb.WorkerStatus.TRAINING:
-            self._seen[worker.worker_id] = _Seen(worker.incarnation, status.current_step, now)
-            return 0.0
-        assert seen is not None
-        return now - seen.since
 
     def forget(self, worker_ids: list[str]) -> None:
         for worker_id in worker_ids:

@@ -14,9 +14,10 @@ from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.scheduling.draining import hearing_s, plan_departure
 from strata.coordinator.scheduling.growth import Growth
+from strata.coordinator.scheduling.hangs import Hangs
 from strata.coordinator.scheduling.launch import desired_process, pick_ports
 from strata.coordinator.scheduling.parting import any_left, plan_parting
-from strata.coordinator.scheduling.progress import HANG_S, ProgressWatch, takes_part
+from strata.coordinator.scheduling.progress import takes_part
 from strata.coordinator.state import commands as c
 from strata.coordinator.state import endings as d
 from strata.coordinator.state import placement as p
@@ -50,9 +51,16 @@ class _Process:
 
 
 class Scheduler:
-    """One per coordinator. `entrypoints` maps task types to command lines; `proofs` makes the secrets of attempts."""
+    """One per coordinator. `entrypoints` maps task types to command lines; `proofs` makes the secrets of attempts;
+    `hang_timeout_s` is for tasks that have none of their own."""
 
-    def __init__(self, coordinator: Coordinator, entrypoints: Mapping[str, Sequence[str]], proofs: Proofs) -> None:
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        entrypoints: Mapping[str, Sequence[str]],
+        proofs: Proofs,
+        hang_timeout_s: float | None = None,
+    ) -> None:
         self._coordinator = coordinator
         self._state = coordinator.state
         self._entrypoints = entrypoints
@@ -63,8 +71,8 @@ class Scheduler:
         self._version = 0
         self._watched_at = 0.0
         self._processes: dict[tuple[str, int, int, int], _Process] = {}  # task, attempt, rank, life
-        self._progress = ProgressWatch(self._state.membership.pulses)
         self._growth = Growth(coordinator.now().monotonic)
+        self.hangs = Hangs(coordinator.state, hang_timeout_s)
         self._wake = asyncio.Event()
         coordinator.listen(self._on_event)
 
@@ -104,6 +112,7 @@ class Scheduler:
             self._processes.pop(key, None)
         else:
             self._processes[key] = _Process(agent_id, report.running, end)
+        self.hangs.hear_standing(report)
         if task is not None and not over and _is_current(task, key):
             self._follow(task, report, hostname, agent_id, end)
         await self._coordinator.settled()
@@ -214,13 +223,10 @@ class Scheduler:
         if part is not None:
             task = self._carry_out(part)
         if task.status is TaskStatus.RUNNING and len(members) == task.size:
-            given = task.spec.config.get("hang_timeout_s", HANG_S)
-            hang_s = float(given) if isinstance(given, int | float) and given > 0 else HANG_S
-            hang = self._progress.find_hang(members, hang_s, self._coordinator.now().monotonic)
-            if hang is not None:
-                self._say(task, str(hang), replace(task.course, stuck_rank=hang.rank, stuck_step=hang.step))
-            elif task.course.stuck_rank is not None:
-                self._say(task, f"attempt {task.attempt}", replace(task.course, stuck_rank=None, stuck_step=None))
+            verdict = self.hangs.judge(task, members, self._ends(task), self._coordinator.now().monotonic)
+            self._stale = self._stale or self.hangs.asks(task)
+            if verdict is not None:
+                self._say(task, *verdict)
 
     def _say(self, task: Task, reason: str, course: TaskCourse) -> Task:
         """The task stays as it is; only its reason or its course changes."""
@@ -281,8 +287,7 @@ class Scheduler:
 
     def _dismiss(self, task: Task) -> None:
         """The members of a task that is over leave; its processes' reports are only needed for the slots they hold."""
-        names = [worker_id_of(task.task_id, rank) for rank in range(task.size)]
-        self._progress.forget(names)
+        self.hangs.forget(task)
         self._growth.forget(task.task_id)
         self._let_go(task)
         for key in [key for key, known in self._processes.items() if key[0] == task.task_id and not known.running]:
@@ -360,7 +365,8 @@ class Scheduler:
             private = self._private(task)
             for rank, agent_id in enumerate(task.course.placement):
                 if agent_id in wanted:
-                    wanted[agent_id].append(desired_process(task, rank, self._entrypoints, dataset, private))
+                    look = self.hangs.look_of(task, rank)
+                    wanted[agent_id].append(desired_process(task, rank, self._entrypoints, dataset, private, look))
         for agent_id, processes in wanted.items():
             agent = self._state.agents.agents.get(agent_id)
             draining, leave_by = (bool(agent.draining), agent.deadline) if agent else (False, None)

@@ -1,8 +1,8 @@
 """What the end of a rank means for its task: whose doing it was, which budget it counts against, and what comes next.
 
-A program's own failures (an exit code, an exception, a crash, more memory than there is) count against `max_restarts`
-and the rule about attempts that bring nothing. Losses (a kill from outside, a host that is gone or cannot start a rank)
-have a wider budget of their own. Pure: what is known is an argument, and so are time and chance.
+A program's own failures (an exit code, an exception, a crash, a hang, more memory than there is) count against
+`max_restarts` and the rule about attempts that bring nothing. Losses (a kill from outside, a host that is gone or
+cannot start a rank) have a wider budget of their own. Pure: what is known is an argument, and so are time and chance.
 """
 
 import signal
@@ -31,8 +31,9 @@ _UNREADABLE_EXITS = frozenset({126, 127})  # a shell's word for a program that m
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankEnd:
     """How a rank's process ended. An unknown exit code is None. `preempted`: it was told to end; `unstarted`: its
-    program cannot be started; `hindered`: its host could not start it now; `exception`: the type that Python named;
-    `left`: its script went because it was asked to, and not because its work was done."""
+    program cannot be started; `hindered`: its host could not start it now; `hung`: its agent ended it because it made
+    no step; `exception`: the type that Python named; `left`: its script went because it was asked to, and not because
+    its work was done."""
 
     rank: int
     exit_code: int | None
@@ -41,6 +42,7 @@ class RankEnd:
     unstarted: bool = False
     hindered: bool = False
     out_of_memory: bool = False
+    hung: bool = False
     exception: str = ""
     left: bool = False
 
@@ -55,14 +57,14 @@ class RankEnd:
 
     @property
     def killed(self) -> bool:
-        """Somebody else ended it by a signal, the kernel for want of memory included."""
+        """Somebody else ended it by a signal: also the kernel for want of memory, and its agent for a hang."""
         code = self.exit_code or 0
-        return self.out_of_memory or (-code if code < 0 else code - _SHELL_SIGNAL) in _FROM_OUTSIDE
+        return self.out_of_memory or self.hung or (-code if code < 0 else code - _SHELL_SIGNAL) in _FROM_OUTSIDE
 
     @property
     def lost(self) -> bool:
         """Nobody can say that the program failed. Want of memory is its own: it would want as much again."""
-        if self.unstarted or self.out_of_memory:
+        if self.unstarted or self.out_of_memory or self.hung:
             return False
         return self.preempted or self.hindered or self.followed or self.killed
 
@@ -71,6 +73,8 @@ class RankEnd:
             how = "could not be started"
         elif self.hindered:
             how = "could not be started on its host"
+        elif self.hung:
+            how = "hung"
         elif self.exit_code is None:
             how = "ended unseen"
         elif self.exit_code < 0:
@@ -202,7 +206,7 @@ def plan_start(task: Task, agents: tuple[str, ...], step: int) -> ChangeTask:
     resume = f", resumes from step {step}" if step >= 0 else ""
     course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None, leaving="")
     course = replace(course, stop_at=-1, stop_agreed=False)
-    course = replace(course, in_place=False, lives=())
+    course = replace(course, in_place=False, lives=(), hung_s=None)
     started = plan_change(task, TaskStatus.RUNNING, f"attempt {attempt}{size}{resume}", course)
     return replace(started, attempt=attempt)
 

@@ -35,7 +35,8 @@ class WarmSpares:
 class Task:
     """A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`;
     before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none
-    has any."""
+    has any. `stuck_rank` is the rank that makes no step now, at `stuck_step`; `hang_timeout_s` says after how long such
+    a rank is ended (0: never; null: learned from its steps)."""
 
     id: str
     name: str
@@ -59,6 +60,9 @@ class Task:
     grow_after_s: float
     launcher: str
     max_restarts: int
+    hang_timeout_s: float | None
+    stuck_rank: int | None
+    stuck_step: int | None
     budget: Budget
     spares: int
     warm_spares: WarmSpares | None

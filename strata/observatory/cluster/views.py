@@ -106,6 +106,7 @@ def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Wo
         Task,
         task,
         task.spec,
+        task.course,
         id=task.task_id,
         worker_ids=[worker.worker_id for worker in sorted(workers, key=lambda worker: worker.rank)],
         progress=100.0 if task.status is TaskStatus.COMPLETED else max(measured, default=None),

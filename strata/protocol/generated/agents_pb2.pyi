@@ -156,6 +156,7 @@ class AgentBeat(_message.Message):
     WORKERS_FIELD_NUMBER: _builtins.int
     HOST_FIELD_NUMBER: _builtins.int
     SPARES_FIELD_NUMBER: _builtins.int
+    STOPPED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     @_builtins.property
     def workers(self) -> _containers.RepeatedCompositeFieldContainer[_coordinator_pb2.HeartbeatRequest]:
@@ -165,6 +166,10 @@ class AgentBeat(_message.Message):
     def host(self) -> _coordinator_pb2.ResourceUsage: ...
     @_builtins.property
     def spares(self) -> _containers.RepeatedCompositeFieldContainer[Global___SpareReport]: ...
+    @_builtins.property
+    def stopped(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """workers whose process a signal has stopped (SIGSTOP): it lives and does nothing"""
+
     def __init__(
         self,
         *,
@@ -172,10 +177,11 @@ class AgentBeat(_message.Message):
         workers: _abc.Iterable[_coordinator_pb2.HeartbeatRequest] | None = ...,
         host: _coordinator_pb2.ResourceUsage | None = ...,
         spares: _abc.Iterable[Global___SpareReport] | None = ...,
+        stopped: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["host", b"host"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "sequence", b"sequence", "spares", b"spares", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "sequence", b"sequence", "spares", b"spares", "stopped", b"stopped", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -253,6 +259,10 @@ class ProcessReport(_message.Message):
     OUT_OF_MEMORY_FIELD_NUMBER: _builtins.int
     LIFE_FIELD_NUMBER: _builtins.int
     LEFT_FIELD_NUMBER: _builtins.int
+    HUNG_FIELD_NUMBER: _builtins.int
+    LOOK_FIELD_NUMBER: _builtins.int
+    WHERE_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     attempt: _builtins.int
     rank: _builtins.int
@@ -280,6 +290,14 @@ class ProcessReport(_message.Message):
     """how often this rank was replaced in its attempt before this process"""
     left: _builtins.bool
     """its script was told to stop, and ended because of that"""
+    hung: _builtins.bool
+    """it was ended because it hung; the message says where it stood"""
+    look: _builtins.str
+    """the newest DesiredProcess.look that was answered"""
+    where: _builtins.str
+    """where its main thread stood then: file, line and function; empty when nobody could tell"""
+    waiting: _builtins.bool
+    """it stood in a call that waits for other ranks"""
     def __init__(
         self,
         *,
@@ -300,10 +318,14 @@ class ProcessReport(_message.Message):
         out_of_memory: _builtins.bool = ...,
         life: _builtins.int = ...,
         left: _builtins.bool = ...,
+        hung: _builtins.bool = ...,
+        look: _builtins.str = ...,
+        where: _builtins.str = ...,
+        waiting: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "hindered", b"hindered", "left", b"left", "life", b"life", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "task_id", b"task_id", "unstarted", b"unstarted", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "hindered", b"hindered", "hung", b"hung", "left", b"left", "life", b"life", "look", b"look", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "task_id", b"task_id", "unstarted", b"unstarted", "waiting", b"waiting", "where", b"where", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -625,6 +647,8 @@ class DesiredProcess(_message.Message):
     WORKER_ID_FIELD_NUMBER: _builtins.int
     LIFE_FIELD_NUMBER: _builtins.int
     SPARES_FIELD_NUMBER: _builtins.int
+    LOOK_FIELD_NUMBER: _builtins.int
+    HANGS_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     attempt: _builtins.int
     rank: _builtins.int
@@ -639,6 +663,10 @@ class DesiredProcess(_message.Message):
     """how often this rank was replaced in its attempt: a higher one is another process"""
     spares: _builtins.int
     """warm interpreters that this host keeps for the task"""
+    look: _builtins.str
+    """a new word asks, once, for the stacks of all its threads: they go to its log"""
+    hangs: _builtins.str
+    """why it is taken for a hang: its stacks go to its log, and it is killed"""
     @_builtins.property
     def argv(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -659,10 +687,12 @@ class DesiredProcess(_message.Message):
         worker_id: _builtins.str = ...,
         life: _builtins.int = ...,
         spares: _builtins.int = ...,
+        look: _builtins.str = ...,
+        hangs: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "attempt", b"attempt", "env", b"env", "grace_s", b"grace_s", "life", b"life", "local_rank", b"local_rank", "rank", b"rank", "spares", b"spares", "stop", b"stop", "task_id", b"task_id", "worker_id", b"worker_id", "working_dir", b"working_dir", "world_size", b"world_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "attempt", b"attempt", "env", b"env", "grace_s", b"grace_s", "hangs", b"hangs", "life", b"life", "local_rank", b"local_rank", "look", b"look", "rank", b"rank", "spares", b"spares", "stop", b"stop", "task_id", b"task_id", "worker_id", b"worker_id", "working_dir", b"working_dir", "world_size", b"world_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

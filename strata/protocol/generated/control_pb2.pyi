@@ -734,6 +734,7 @@ class TaskSpec(_message.Message):
     MIN_WORKERS_FIELD_NUMBER: _builtins.int
     GROW_AFTER_S_FIELD_NUMBER: _builtins.int
     SPARES_FIELD_NUMBER: _builtins.int
+    HANG_TIMEOUT_S_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     type: _builtins.str
     dataset_id: _builtins.str
@@ -750,6 +751,8 @@ class TaskSpec(_message.Message):
     """elastic: for which slots must have been free before it takes them"""
     spares: _builtins.int
     """warm interpreters per host"""
+    hang_timeout_s: _builtins.float
+    """without a step for so long, a rank is ended; 0: never; unset: learned"""
     @_builtins.property
     def entrypoint(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -771,14 +774,20 @@ class TaskSpec(_message.Message):
         min_workers: _builtins.int = ...,
         grow_after_s: _builtins.float | None = ...,
         spares: _builtins.int = ...,
+        hang_timeout_s: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "grow_after_s", b"grow_after_s"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "grow_after_s", b"grow_after_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "spares", b"spares", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "spares", b"spares", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__grow_after_s: _TypeAlias = _typing.Literal["grow_after_s"]  # noqa: Y015
     _WhichOneofArgType__grow_after_s: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s"]  # noqa: Y015
+    _WhichOneofReturnType__hang_timeout_s: _TypeAlias = _typing.Literal["hang_timeout_s"]  # noqa: Y015
+    _WhichOneofArgType__hang_timeout_s: _TypeAlias = _typing.Literal["_hang_timeout_s", b"_hang_timeout_s"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__grow_after_s) -> _WhichOneofReturnType__grow_after_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__hang_timeout_s) -> _WhichOneofReturnType__hang_timeout_s | None: ...
 
 Global___TaskSpec: _TypeAlias = TaskSpec  # noqa: Y015
 

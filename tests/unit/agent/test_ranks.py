@@ -6,7 +6,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -37,11 +37,14 @@ class _Host:
     def want(self, version: int, *items: ag.DesiredProcess) -> None:
         self.ranks.reconcile(ag.DesiredState(version=version, processes=items))
 
-    async def until_ended(self, count: int = 1) -> list[RankRecord]:
+    async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(60):
-            while sum(record.ended for record in self.ranks.records()) < count:
+            while not condition():
                 self._changed.clear()
                 await self._changed.wait()
+
+    async def until_ended(self, count: int = 1) -> list[RankRecord]:
+        await self.until(lambda: sum(record.ended for record in self.ranks.records()) >= count)
         return self.ranks.records()
 
 
@@ -127,6 +130,30 @@ async def test_a_shorter_grace_replaces_a_longer_one(host: _Host) -> None:
     assert (await host.until_ended())[0].exit_code in (-signal.SIGKILL, -signal.SIGTERM)
 
 
+_STANDS = "from strata.worker.stacks import print_stacks_on_signal; print_stacks_on_signal(); " + _SLEEP
+
+
+async def test_a_hang_is_looked_into_once_and_ended_with_its_cause(host: _Host) -> None:
+    item = _item(_STANDS)
+    host.want(1, item)
+    (record,) = host.ranks.running()
+    log = host.ranks.log_file(record, "stdout")
+    eventually("it is up", lambda: log.exists() and log.read_text())
+    item.look = "1.1"
+    for version in (2, 3):
+        host.want(version, item)
+    await host.until(lambda: record.look)
+    assert (record.ended, record.look, record.where) == (False, "1.1", "<string>:1 (<module>)")
+    item.hangs = "no step for 9 s at step 7"
+    for version in (4, 5):
+        host.want(version, item)
+    await host.until_ended()
+    assert (record.hung, record.exit_code) == (True, -signal.SIGKILL)
+    assert record.message == "no step for 9 s at step 7; it stood in <string>:1 (<module>)"
+    assert host.ranks.log_file(record, "stderr").read_text().count("most recent call first") == 1
+    assert RankFiles(host.folder / "ranks").load() == [record]
+
+
 async def test_a_stop_of_what_never_ran_is_answered(host: _Host) -> None:
     host.want(1, _item(_SLEEP, stop=True))
     (record,) = host.ranks.records()
@@ -197,6 +224,24 @@ async def test_the_next_agent_adopts_what_runs_and_notes_what_ended(tmp_path: Pa
     assert [records[1].exit_code, records[2].exit_code] == [None, 0]
     _kill(before, handles[0])
     await after.until_ended(3)
+
+
+async def test_a_hang_that_the_last_agent_should_have_ended_is_ended(tmp_path: Path) -> None:
+    """A look of an agent that died is not repeated; a hang is ended by whoever hears of it."""
+    item = _item(_STANDS)
+    host = _Host(tmp_path)
+    host.want(1, item)
+    (record,) = host.ranks.running()
+    log = host.ranks.log_file(record, "stdout")
+    eventually("it is up", lambda: log.exists() and log.read_text())
+    host.ranks.detach()
+    after = _Host(host.folder)
+    after.ranks.adopt()
+    item.hangs = "no step for 9 s at step 7"
+    after.want(1, item)
+    (ended,) = await after.until_ended()
+    assert (ended.hung, ended.message) == (True, "no step for 9 s at step 7; it stood in <string>:1 (<module>)")
+    _kill(host, record.handle)
 
 
 async def test_an_intent_whose_process_runs_is_adopted_by_its_tag(tmp_path: Path) -> None:

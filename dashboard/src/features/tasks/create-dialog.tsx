@@ -47,7 +47,7 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
         <Field label="Name" hint="For example imagenet-resnet50" error={errors.name}>
           {(props) => <Input {...props} value={form.name} onChange={(event) => change({ name: event.target.value })} />}
         </Field>
-        <div className="grid grid-cols-3 gap-3 max-sm:grid-cols-1">
+        <div className="grid grid-cols-2 gap-3 max-sm:grid-cols-1">
           <Field label="Type" hint="training is built in" error={errors.type}>
             {(props) => (
               <Input {...props} value={form.type} onChange={(event) => change({ type: event.target.value })} />
@@ -72,6 +72,20 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
           <Field label="Workers" hint="4, or 2..8 for as many as fit" error={errors.workers}>
             {(props) => (
               <Input {...props} value={form.workers} onChange={(event) => change({ workers: event.target.value })} />
+            )}
+          </Field>
+          <Field
+            label="Hang timeout"
+            hint="Seconds without a step until a rank is ended; off; empty: learned"
+            error={errors.hangTimeout}
+          >
+            {(props) => (
+              <Input
+                {...props}
+                inputMode="text"
+                value={form.hangTimeout}
+                onChange={(event) => change({ hangTimeout: event.target.value })}
+              />
             )}
           </Field>
         </div>

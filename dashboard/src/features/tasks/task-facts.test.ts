@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Budget, Task } from "@/api/wire";
-import { budgetFacts, canResume, canStop } from "./task-facts";
+import { budgetFacts, canResume, canStop, hangFact } from "./task-facts";
 
 const fresh: Budget = {
   failures: 0,
@@ -39,3 +39,10 @@ test.each(["queued", "running", "recovering", "stopping", "completed", "failed",
     expect(canResume(task)).toBe(status === "failed" || status === "stopped");
   },
 );
+
+test("what becomes of a rank that hangs", () => {
+  const words = (hang_timeout_s: number | null) => hangFact({ hang_timeout_s } as Task);
+  expect(words(90)).toBe("ended after 1m 30s without a step");
+  expect(words(0)).toBe("never ended");
+  expect(words(null)).toBe("ended after a time learned from their steps");
+});

@@ -1,5 +1,5 @@
 import type { Task } from "@/api/wire";
-import { formatCount } from "@/lib/format";
+import { formatCount, formatDuration } from "@/lib/format";
 
 const STOPPABLE: readonly Task["status"][] = ["queued", "running", "recovering"];
 
@@ -31,6 +31,12 @@ export function budgetFacts({ budget }: Task): [name: string, value: string][] {
         : `none; ${formatCount(budget.max_losses)} allowed ${within}`,
     ],
   ];
+}
+
+/** After how long without a step a rank of it is ended. */
+export function hangFact({ hang_timeout_s: limit }: Task): string {
+  if (limit === 0) return "never ended";
+  return limit ? `ended after ${formatDuration(limit)} without a step` : "ended after a time learned from their steps";
 }
 
 /** Seconds from start to end, or to now. */

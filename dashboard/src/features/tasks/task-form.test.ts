@@ -10,6 +10,7 @@ test("a good form is the request of the spec", () => {
       type: "training",
       dataset_id: "ds-001",
       worker_count: 8,
+      hang_timeout_s: null,
       config: { learning_rate: 0.001, batch_size: 32 },
     },
   });
@@ -27,6 +28,10 @@ test.each([
   [{ workers: "0..4" }, "workers"],
   [{ workers: "2.." }, "workers"],
   [{ workers: "99999999999999999999" }, "workers"],
+  [{ hangTimeout: "2" }, "hangTimeout"],
+  [{ hangTimeout: "-1" }, "hangTimeout"],
+  [{ hangTimeout: "soon" }, "hangTimeout"],
+  [{ hangTimeout: "1e99" }, "hangTimeout"],
   [{ config: "{" }, "config"],
   [{ config: "[1]" }, "config"],
 ])("%j is refused at %s", (change, field) => {
@@ -40,4 +45,9 @@ test("an empty config is an empty object", () => {
 
 test("two numbers are an elastic task", () => {
   expect(readForm({ ...GOOD, workers: " 2..8 " })).toMatchObject({ request: { worker_count: 8, min_workers: 2 } });
+});
+
+test("a hang timeout is seconds, or off", () => {
+  expect(readForm({ ...GOOD, hangTimeout: " 90.5 " })).toMatchObject({ request: { hang_timeout_s: 90.5 } });
+  expect(readForm({ ...GOOD, hangTimeout: "Off" })).toMatchObject({ request: { hang_timeout_s: 0 } });
 });

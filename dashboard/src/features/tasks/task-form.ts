@@ -6,6 +6,7 @@ export interface TaskForm {
   type: string;
   dataset: string;
   workers: string;
+  hangTimeout: string;
   config: string;
 }
 
@@ -16,12 +17,14 @@ export const EMPTY_FORM: TaskForm = {
   type: "training",
   dataset: "",
   workers: "2",
+  hangTimeout: "",
   config: '{\n  "learning_rate": 0.001,\n  "batch_size": 32\n}',
 };
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 const WORKERS = /^(\d{1,9})(?:\.\.(\d{1,9}))?$/;
 const MAX_WORKERS = 16_384;
+const MIN_HANG_S = 3;
 
 export function readForm(form: TaskForm): { request: CreateTask } | { errors: FormErrors } {
   const errors: FormErrors = {};
@@ -31,6 +34,8 @@ export function readForm(form: TaskForm): { request: CreateTask } | { errors: Fo
   if (!form.type.trim()) errors.type = "Such as training, or a type from strata.toml.";
   if (!form.dataset) errors.dataset = "Choose the dataset to read.";
   if (typeof workers === "string") errors.workers = workers;
+  const hangTimeout = readHangTimeout(form.hangTimeout.trim());
+  if (Number.isNaN(hangTimeout)) errors.hangTimeout = `Seconds, ${MIN_HANG_S} or more; off; or nothing.`;
   const config = readConfig(form.config);
   if (typeof config === "string") errors.config = config;
   if (Object.keys(errors).length > 0 || typeof config === "string" || typeof workers === "string") return { errors };
@@ -40,6 +45,7 @@ export function readForm(form: TaskForm): { request: CreateTask } | { errors: Fo
       type: form.type.trim(),
       dataset_id: form.dataset || null,
       ...workers,
+      hang_timeout_s: hangTimeout,
       config,
     },
   };
@@ -52,6 +58,14 @@ function readWorkers(text: string): Pick<CreateTask, "worker_count" | "min_worke
   const [low, high] = [Number(least), Number(most ?? least)];
   if (low < 1 || low > high || high > MAX_WORKERS) return `From 1 to ${MAX_WORKERS}, the smaller number first.`;
   return most === undefined ? { worker_count: high } : { worker_count: high, min_workers: low };
+}
+
+/** Null to learn it, 0 for never, NaN for what is neither. */
+function readHangTimeout(text: string): number | null {
+  if (!text) return null;
+  if (text.toLowerCase() === "off") return 0;
+  const seconds = Number(text);
+  return seconds >= MIN_HANG_S && seconds <= 1e9 ? seconds : Number.NaN;
 }
 
 function readConfig(text: string): Record<string, unknown> | string {

@@ -18,7 +18,7 @@ import { useCluster } from "@/stores/cluster";
 import { CoursePanel } from "./course-panel";
 import { ResumeDialog } from "./resume-dialog";
 import { StopDialog } from "./stop-dialog";
-import { budgetFacts, canResume, canStop, elapsed } from "./task-facts";
+import { budgetFacts, canResume, canStop, elapsed, hangFact } from "./task-facts";
 
 const LINK = "text-xs font-medium text-accent hover:underline";
 
@@ -76,6 +76,7 @@ export function TaskPage({ id }: { id: string }) {
               ],
               ["Attempt", task.attempt ?? UNKNOWN],
               ...budgetFacts(task),
+              ["Ranks that hang", hangFact(task)],
               ["Type", task.type],
               [
                 "Dataset",

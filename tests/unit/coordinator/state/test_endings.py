@@ -58,6 +58,8 @@ def _row(task: Task, end: RankEnd, count: int, every_s: float = 60.0) -> list[Ch
         (RankEnd(rank=0, exit_code=-signal.SIGABRT), False),
         (RankEnd(rank=0, exit_code=-signal.SIGKILL, out_of_memory=True), False),
         (RankEnd(rank=0, exit_code=None, unstarted=True), False),
+        (RankEnd(rank=0, exit_code=-signal.SIGKILL, hung=True), False),
+        (RankEnd(rank=0, exit_code=None, hung=True), False),  # its agent was killed right after
         (RankEnd(rank=0, exit_code=-signal.SIGKILL), True),
         (RankEnd(rank=0, exit_code=-signal.SIGTERM), True),
         (RankEnd(rank=0, exit_code=-signal.SIGINT), True),
@@ -99,6 +101,8 @@ def test_an_end_is_told_with_its_signal_and_its_cause() -> None:
     assert str(RankEnd(rank=1, exit_code=-9)) == "rank 1 was killed by signal 9 (SIGKILL)"
     assert str(RankEnd(rank=1, exit_code=-40)) == "rank 1 was killed by signal 40"
     assert str(RankEnd(rank=1, exit_code=1, message="KeyError: 'lr'")) == "rank 1 exited with code 1: KeyError: 'lr'"
+    hung = RankEnd(rank=1, exit_code=-9, hung=True, message="no step for 9 s at step 4; it stood in x.py:3 (f)")
+    assert str(hung) == "rank 1 hung: no step for 9 s at step 4; it stood in x.py:3 (f)"
     full = RankEnd(rank=0, exit_code=None, hindered=True, message="0.stderr: No space left on device")
     assert str(full) == "rank 0 could not be started on its host: 0.stderr: No space left on device"
 
