@@ -1,29 +1,48 @@
 """The `strata` command. Errors are one red line with what to do next; a traceback only with --debug."""
 
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from strata import __version__
-from strata.cli import chaos, checkpoints, config, demo, lists, nodes, state, sync, transfer, up
-from strata.cli import run as run_command
 from strata.errors import StrataError
 
-__all__ = ["app", "run"]
+__all__ = ["PARTS", "build", "run"]
 
-app = typer.Typer(
-    name="strata",
-    help="Run distributed training jobs and watch them live: kill anything, lose nothing, and see why.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for part in (up, demo, run_command, chaos, sync, lists, checkpoints, transfer, nodes, state, config):
-    part.add_to(app)
+PARTS = {
+    "up": ("up",),
+    "demo": ("demo",),
+    "run": ("run", "resume"),
+    "chaos": ("chaos",),
+    "sync": ("sync",),
+    "lists": ("workers", "datasets", "runs", "logs", "tasks"),
+    "checkpoints": ("checkpoints",),
+    "transfer": ("import", "export"),
+    "nodes": ("coordinator", "observatory", "agent"),
+    "state": ("state",),
+    "config": ("config",),
+}
+"""The commands of each file of this folder, in the order of `strata --help`."""
 
 _stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def build(command: str | None = None) -> typer.Typer:
+    """The command line: of one command alone, so that it starts without what the others need, or of all of them."""
+    app = typer.Typer(
+        name="strata",
+        help="Run distributed training jobs and watch them live: kill anything, lose nothing, and see why.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for part in [part for part, commands in PARTS.items() if command in commands] or PARTS:
+        import_module(f"strata.cli.{part}").add_to(app)
+    return app
 
 
 def _show_version(asked: bool) -> None:
@@ -32,7 +51,6 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
@@ -45,7 +63,7 @@ def _root(
 def run() -> None:
     """The console script: turns every StrataError into one line and an exit code."""
     try:
-        app()
+        build(next((word for word in sys.argv[1:] if not word.startswith("-")), None))()
     except StrataError as error:
         if "--debug" in sys.argv[1:2]:
             raise

@@ -39,5 +39,11 @@ def test_using_every_public_name_loads_nothing_heavy_either() -> None:
     assert loaded & set(HEAVY) == set()
 
 
+@pytest.mark.parametrize("part", ["up", "nodes", "lists"])
+def test_a_command_loads_nothing_that_only_others_need(part: str) -> None:
+    """`strata up` starts four processes: each of them would pay for it."""
+    assert loaded_by(f"strata.cli.{part}") & {*HEAVY, "numpy"} == set()
+
+
 def test_the_check_sees_what_is_loaded() -> None:
     assert "fastapi" in loaded_by("fastapi")

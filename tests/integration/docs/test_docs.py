@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 from typer.main import get_command
 
-from strata.cli.main import app
+from strata.cli.main import build
 from strata.config import Settings, variables
 from tests.support.pages import PAGES, ROOT, Block, block, blocks, run
 
@@ -89,7 +89,7 @@ SHELL = [
 @pytest.mark.parametrize("code", SHELL)
 def test_every_command_of_the_docs_exists_with_its_flags(code: str) -> None:
     """Every `strata …` at the start of a line; flags before a script are the command's own."""
-    groups = get_command(app).commands  # type: ignore[attr-defined]  # a group has them
+    groups = get_command(build()).commands  # type: ignore[attr-defined]  # a group has them
     named = re.findall(r"^(?:\w+=\S+ )*strata (\w+)(.*)$", code, re.MULTILINE)
     assert named
     for command, rest in named:
