@@ -32,6 +32,7 @@ __all__ = ["OnResult", "Rank", "Tie"]
 _PATH = "/strata.ranks.Ranks/Tie"
 _WELCOME_S = 5.0  # within which an agent or a coordinator that is there answers the hello
 _SILENCE_S = 10.0  # every beat is answered: a stream that was silent so long leads nowhere
+_AGENT_SILENCE_S = 3.0  # by an agent that stands still: the rank must be heard before its agent is lost, and it with it
 _BACK_S = 1.0  # how often a rank whose agent was away looks whether it is back
 _LEAVE_S = 1.0
 _STEADY_S = 1.0  # a stream that held so long is opened again at once
@@ -72,7 +73,7 @@ class Tie:
         self._patience_s = patience_s
         self._turns = turns
         self._stream: ClientStream | None = None
-        self._road = ""
+        self._road = self._shunned = ""
         self._arrivals: dict[str, tuple[pb.BarrierRequest, OnResult]] = {}
         self._unheard: dict[int, asyncio.Future[bool]] = {}
         self._sequence = 0
@@ -154,8 +155,10 @@ class Tie:
             pause = min(pause * 2, _MAX_PAUSE_S)
 
     async def _open_any(self) -> ClientStream | None:
-        for road in self._roads:
+        for road in sorted(self._roads, key=lambda road: road == self._shunned):
             stream = await self._open(road)
+            if stream is not None:
+                self._shunned = ""
             if stream is not None or self._over is not None:
                 return stream
         return None
@@ -234,7 +237,9 @@ class Tie:
             if stream is None:
                 continue
             stream.send(self._words().SerializeToString())
-            if time.monotonic() - stream.heard_at > _SILENCE_S:
+            by_agent = self._road == self._roads[0] != self._roads[-1]
+            if time.monotonic() - stream.heard_at > (_AGENT_SILENCE_S if by_agent else _SILENCE_S):
+                self._shunned = self._road
                 stream.abort()
             await asyncio.sleep(_MIN_BEAT_S)
 

@@ -82,6 +82,7 @@ class Trainer:
         self._steps_per_epoch = len(self._loader)
         self._every = config.checkpoint_every or max(1, self._steps_per_epoch // 4)
         self._step = 0
+        self._saved_step = 0
         # A chain of hashes per share over every sample of it, in order.
         self._ledgers = dict.fromkeys(self._plan.shares, bytes(_LEDGER))
         if run.rank == 0:
@@ -110,7 +111,7 @@ class Trainer:
                     return
                 self._run.barrier(f"epoch-{self._loader.epoch}", self._step)
             checkpoints.wait()
-            if self._step % self._every:
+            if self._step != self._saved_step:
                 self._save(checkpoints, wait=True)
         self._run.progress(self._step, percent=100.0)
         digest = hashlib.sha256(b"".join(value.tobytes() for value in self._model.params.values())).hexdigest()
@@ -129,8 +130,7 @@ class Trainer:
             checkpoints.check()
             if stop:
                 checkpoints.wait()
-                if self._step % self._every:
-                    self._save(checkpoints, wait=True)
+                self._save(checkpoints, wait=True)
                 return True
             if self._step % self._every == 0:
                 self._save(checkpoints, wait=False)
@@ -183,6 +183,7 @@ class Trainer:
 
     def _save(self, checkpoints: CheckpointManager, *, wait: bool) -> None:
         """Rank 0 saves the model, which all ranks have alike; every rank saves the ledgers of its shares."""
+        self._saved_step = self._step
         cursor = self._loader.state_dict()
         state: dict[str, Any] = {"ledger": np.frombuffer(b"".join(self._ledgers.values()), dtype=np.uint8)}
         if self._run.rank == 0:
@@ -202,7 +203,7 @@ class Trainer:
         self._ledgers = self._saved_ledgers(checkpoints, found)
         self._model.load(state["model"])
         self._loader.load_state_dict(state["cursor"])
-        self._step = step
+        self._step = self._saved_step = step
         self._run.progress(step, epoch=self._loader.epoch, percent=100.0 * step / self.total_steps)
         if self._run.rank == 0:
             _log.info("resumed from step %d", step)

@@ -28,9 +28,10 @@ export interface ArrayCell {
   values: unknown[];
 }
 
-/** One try. `status` is how it ended, or the task's while it lasts; `working_at_ms` is its first point's time; `lost_steps` are done again by the next one. */
+/** One try, with `size` ranks. `status` is how it ended, or the task's while it lasts; `working_at_ms` is its first point's time; `lost_steps` are done again by the next one. */
 export interface AttemptRow {
   attempt: number;
+  size: number | null;
   status: TaskStatus;
   reason: string | null;
   started_at_ms: number;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AttemptRow, TimeShares } from "@/api/wire";
-import { lanesOf, segmentsOf } from "./course";
+import { lanesOf, segmentsOf, sizesOf } from "./course";
 
 const SHARES: TimeShares = {
   wall_s: 100,
@@ -17,6 +17,7 @@ const SHARES: TimeShares = {
 function attempt(change: Partial<AttemptRow>): AttemptRow {
   return {
     attempt: 1,
+    size: 4,
     status: "running",
     reason: null,
     started_at_ms: 1000,
@@ -75,5 +76,28 @@ describe("lanes", () => {
   it("of an attempt without a step yet are all start", () => {
     const [lane] = lanesOf([attempt({})], 5000);
     expect(lane).toMatchObject({ start: 0, working: 100, end: 100 });
+  });
+});
+
+describe("sizes", () => {
+  it("name each change with what was said when the attempt before it ended", () => {
+    const blocks = sizesOf(
+      [
+        attempt({ ended_at_ms: 3000, status: "recovering", reason: "host b is lost" }),
+        attempt({ attempt: 2, size: 3, started_at_ms: 3000, ended_at_ms: 4000, reason: "rank 1 was killed" }),
+        attempt({ attempt: 3, size: 3, started_at_ms: 4000, ended_at_ms: 5000, reason: "1 more slot is free" }),
+        attempt({ attempt: 4, size: null, started_at_ms: 5000, ended_at_ms: 5000 }),
+        attempt({ attempt: 5, size: 4, started_at_ms: 5000 }),
+      ],
+      9000,
+    );
+    expect(blocks.map((one) => [one.size, one.before, one.start, one.end])).toEqual([
+      [4, null, 0, 25],
+      [3, 4, 25, 37.5],
+      [3, null, 37.5, 50],
+      [4, 3, 50, 100],
+    ]);
+    expect(blocks[1]?.why).toBe("host b is lost");
+    expect(sizesOf([], 9000)).toEqual([]);
   });
 });

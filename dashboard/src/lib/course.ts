@@ -34,6 +34,30 @@ export function segmentsOf(shares: TimeShares): Segment[] {
   });
 }
 
+export interface SizeBlock {
+  attempt: AttemptRow;
+  size: number;
+  /** How many ranks the attempt before it had, when that was another number; and why the size changed. */
+  before: number | null;
+  why: string | null;
+  /** Percent of the timeline. */
+  start: number;
+  end: number;
+}
+
+/** How many ranks each attempt had. Attempts of which that is not known are left out. */
+export function sizesOf(attempts: readonly AttemptRow[], now: number): SizeBlock[] {
+  const blocks: SizeBlock[] = [];
+  for (const [place, { attempt, start, end }] of lanesOf(attempts, now).entries()) {
+    if (attempt.size === null) continue;
+    const last = blocks.at(-1)?.size ?? attempt.size;
+    const changed = last !== attempt.size;
+    const why = changed ? (attempts[place - 1]?.reason ?? null) : null;
+    blocks.push({ attempt, size: attempt.size, before: changed ? last : null, why, start, end });
+  }
+  return blocks;
+}
+
 export interface Lane {
   attempt: AttemptRow;
   /** Percent of the timeline: where it starts, where work begins, where the part begins that was lost, where it ends. */

@@ -30,6 +30,7 @@ def take_beat(state: ClusterState, request: pb.HeartbeatRequest, now: Now) -> Wo
         if isinstance(known, pb.HeartbeatRequest) and known.HasField("resources"):
             request.resources.CopyFrom(known.resources)
     state.membership.pulses.beat(worker.worker_id, request, now)
+    state.membership.pulses.of(worker.worker_id).speaks = True
     return worker
 
 

@@ -193,8 +193,11 @@ class RankTie:
         waiters, self.waiters = self.waiters, {}
         for waiter in waiters.values():
             self._coordinator.give_up(waiter, self.worker_id)
-        if self.caller.worker_id and self._ties.remove(self, self._task_id) and broken:
-            self._state.membership.suspect(self.caller.worker_id, self.caller.incarnation)
+        if self.caller.worker_id and self._ties.remove(self, self._task_id):
+            if broken:
+                self._state.membership.suspect(self.caller.worker_id, self.caller.incarnation)
+            else:  # it will be silent: it has ended, and its agent says how
+                self._state.membership.pulses.note_farewell(self.caller.worker_id)
 
     def fence(self, error: Fenced) -> None:
         self._ties.remove(self, self._task_id)

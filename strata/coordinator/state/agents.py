@@ -1,21 +1,24 @@
 """Agents: one per host, with slots for ranks. An agent's death says nothing about its workers, which have leases of
-their own; it only means that nothing can be started or stopped there.
+their own; but a worker that beats by itself goes another road at once when its agent is away, so one that is not heard
+either went with it.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from strata.cluster.events import AgentDraining, AgentJoined, AgentLost
-from strata.cluster.members import Agent
+from strata.cluster.members import Agent, Worker
 from strata.cluster.model import Cluster
 from strata.cluster.plain import shared
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.pulses import Pulses
 from strata.errors import Conflict, Fenced, InvalidArgument, NotFound
 from strata.types.shown import check_text
-from strata.types.workers import AgentSpec
+from strata.types.workers import AgentSpec, MemberState
 
 __all__ = ["Agents"]
+
+_GONE_WITH = 0.8  # of an agent's lease, without a beat: 4 s
 
 _MAX_REASON = 500  # characters
 
@@ -88,6 +91,19 @@ class Agents:
         """Agents whose lease ran out."""
         expired = self.pulses.expired(self.alive(), now)
         return [AgentLost(agent_id=name, reason=reason, left=False, at=now.wall) for name, reason in expired.items()]
+
+    def gone_with(self, workers: Iterable[Worker], pulses: Pulses, now: Now) -> dict[str, str]:
+        """Workers that beat by themselves until their agent was lost, and not since then, each with the reason."""
+        lost = {agent.agent_id for agent in self.agents.values() if agent.state is MemberState.LOST}
+        found = {}
+        for worker in workers:
+            if worker.agent_id in lost and worker.alive and pulses.of(worker.worker_id).speaks:
+                silent_s = pulses.silent_s(worker.worker_id, now)
+                if silent_s > self.pulses.lease_s * _GONE_WITH:
+                    found[worker.worker_id] = (
+                        f"its agent {worker.agent_id} is lost, and it is silent for {silent_s:.1f} s"
+                    )
+        return found
 
     def alive(self) -> list[str]:
         return [agent.agent_id for agent in self.agents.values() if agent.alive]

@@ -305,10 +305,12 @@ class ClusterState:
     # --- time
 
     def _tick(self, _command: c.Tick, now: Now, emit: c.Emit) -> None:
-        expired = self.membership.pulses.expired(self.membership.alive(), now)
+        emit(*self.agents.plan_expiry(now))
+        workers, pulses = self.membership.workers.values(), self.membership.pulses
+        expired = self.agents.gone_with(workers, pulses, now) | pulses.expired(self.membership.alive(), now)
         for lost in self.membership.plan_loss(expired, now):
             self._lose(lost, now, emit)
-        emit(*self.agents.plan_expiry(now), *self.barriers.plan_expiry(now), *self.checkpoints.plan_expiry(now))
+        emit(*self.barriers.plan_expiry(now), *self.checkpoints.plan_expiry(now))
         for task_id in self.datasets.readers():
             self._rebalance(task_id, emit)
         self.barriers.forget_old(now)

@@ -15,13 +15,15 @@ _SUSPECT_AFTER = 0.6  # of the lease: agents are suspect at 3 s of 5 s, plain wo
 
 @dataclass(slots=True)
 class Pulse:
-    """`report` is the newest heartbeat as the transport gave it, opaque here. `changed`: since vitals were taken."""
+    """`report` is the newest heartbeat as the transport gave it, opaque here. `changed`: since vitals were taken.
+    `speaks`: it beats by itself, and is not only measured by its agent."""
 
     seen_at: float  # monotonic
     seen_wall: float | None = None
     report: object | None = None
     suspect: bool = False
     changed: bool = True
+    speaks: bool = False
 
 
 class Pulses:
@@ -52,6 +54,12 @@ class Pulses:
         pulse = self._pulses[name]
         if not pulse.suspect:
             pulse.suspect = pulse.changed = True
+
+    def note_farewell(self, name: str) -> None:
+        """It has ended its stream as it should, and beats no more."""
+        pulse = self._pulses.get(name)
+        if pulse is not None:
+            pulse.speaks = False
 
     def silent_s(self, name: str, now: Now) -> float:
         return now.monotonic - self._pulses[name].seen_at

@@ -24,10 +24,11 @@ class TimeShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRow:
-    """One try. `status` is how it ended, or the task's while it lasts; `working_at_ms` is its first point's time;
-    `lost_steps` are done again by the next one."""
+    """One try, with `size` ranks. `status` is how it ended, or the task's while it lasts; `working_at_ms` is its first
+    point's time; `lost_steps` are done again by the next one."""
 
     attempt: int
+    size: int | None
     status: TaskStatus
     reason: str | None
     started_at_ms: int

@@ -35,7 +35,7 @@ class Facts:
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One try. `status` is how it ended, or the task's status while it lasts."""
+    """One try. `status` is how it ended, or the task's status while it lasts; `size` is its number of ranks."""
 
     number: int
     started_at: float
@@ -43,6 +43,7 @@ class Attempt:
     status: str = "running"
     reason: str = ""
     resume_step: int | None = None
+    size: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,11 +54,12 @@ class Timeline:
     samples: dict[str, float] = field(default_factory=dict)  # seconds, by what ranks were seen doing
     watched_s: float = 0.0
 
-    def change(self, status: str, number: int, reason: str, at: float, step: int) -> None:
+    def change(self, status: str, number: int, reason: str, at: float, step: int, size: int | None = None) -> None:
         known = self.attempts.get(number)
         if status == "running" and known is None:
             resume = step if step >= 0 else None
-            self.attempts[number] = Attempt(number=number, started_at=at, reason=reason, resume_step=resume)
+            started = Attempt(number=number, started_at=at, reason=reason, resume_step=resume, size=size)
+            self.attempts[number] = started
         elif known is not None and known.ended_at is None:
             if status == "recovering" or status in _ENDED:
                 known.ended_at, known.status, known.reason = at, status, reason

@@ -34,7 +34,7 @@ _MAX_TASKS = 1_000
 _SETTLED_S = 10.0
 
 _PAST = """
-SELECT task_id, kind, attempt, step, message, toUnixTimestamp64Milli(event_time) AS ms
+SELECT task_id, kind, attempt, rank, step, message, toUnixTimestamp64Milli(event_time) AS ms
 FROM {db}.events WHERE startsWith(kind, 'attempt_') AND kind != 'attempt_watched' ORDER BY event_time DESC LIMIT 10000
 """
 _WATCHED = """
@@ -74,7 +74,8 @@ class Timelines(Part):
             with self._published.aside.guard("task attempts", f"attempt {row['attempt']} of task {row['task_id']}"):
                 step = -1 if row["step"] is None else row["step"]
                 status = row["kind"].removeprefix(ATTEMPT_KIND)
-                self._of(row["task_id"]).change(status, row["attempt"], row["message"], row["ms"] / 1000, step)
+                size = None if row["rank"] is None else row["rank"] + 1
+                self._of(row["task_id"]).change(status, row["attempt"], row["message"], row["ms"] / 1000, step, size)
         for row in await own_rows(store, _WATCHED):
             with self._published.aside.guard("task attempts", f"what was seen of task {row['task_id']}"):
                 seen = json.loads(row["message"])
@@ -100,10 +101,13 @@ class Timelines(Part):
         if not isinstance(event, TaskChanged) or event.attempt < 1:
             return
         self._facts.pop((event.task_id, event.attempt), None)  # it may have ended: its end is looked at anew
-        self._of(event.task_id).change(event.status, event.attempt, event.reason, event.at, event.step)
+        size = len(event.placement) or None
+        self._of(event.task_id).change(event.status, event.attempt, event.reason, event.at, event.step, size)
         self._save_watched({event.task_id} & self._unsaved)
         name = f"attempt-{self._published.followed.records.cluster_id}-{seq}"
         told = {"attempt": event.attempt, **({"step": event.step} if event.step >= 0 else {})}
+        if size is not None:
+            told["rank"] = size - 1  # its last one
         self._save(name, f"{ATTEMPT_KIND}{event.status}", event.task_id, event.reason, event.at, **told)
 
     def _save(self, name: str, kind: str, task_id: str, message: str, at: float, **told: Any) -> None:

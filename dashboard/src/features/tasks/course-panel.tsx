@@ -7,6 +7,7 @@ import { StatusLabel } from "@/components/ui/status";
 import { useResource } from "@/hooks/resource";
 import { type Lane, lanesOf } from "@/lib/course";
 import { formatClock, formatCount, formatDuration, formatPercent } from "@/lib/format";
+import { SizeStrip } from "./size-strip";
 
 const ENDED: readonly Task["status"][] = ["completed", "failed", "stopped"];
 
@@ -36,6 +37,9 @@ export function CoursePanel({ task, now }: { task: Task; now: number }) {
       {data?.shares && (
         <div className="flex flex-col gap-4">
           <GoodputBar shares={data.shares} legend />
+          {task.min_workers < task.worker_count && (
+            <SizeStrip attempts={data.attempts} most={task.worker_count} now={now} />
+          )}
           <ol aria-label="Attempts" className="flex flex-col gap-2.5">
             {lanesOf(data.attempts, now).map((lane) => (
               <LaneRow key={lane.attempt.attempt} lane={lane} />

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Budget, Task } from "@/api/wire";
-import { budgetFacts, canResume, canStop, hangFact } from "./task-facts";
+import { budgetFacts, canResume, canStop, hangFact, sizeFacts } from "./task-facts";
 
 const fresh: Budget = {
   failures: 0,
@@ -45,4 +45,13 @@ test("what becomes of a rank that hangs", () => {
   expect(words(90)).toBe("ended after 1m 30s without a step");
   expect(words(0)).toBe("never ended");
   expect(words(null)).toBe("ended after a time learned from their steps");
+});
+
+test("only an elastic task says how many ranks it has", () => {
+  expect(sizeFacts({ size: 3, min_workers: 2, worker_count: 8 } as Task)).toEqual([
+    ["Ranks", "3 now, 2 to 8 asked for"],
+  ]);
+  expect(sizeFacts({ size: null, min_workers: 2, worker_count: 8 } as Task)).toEqual([["Ranks", "2 to 8 asked for"]]);
+  expect(sizeFacts({ size: 4, min_workers: 4, worker_count: 4 } as Task)).toEqual([]);
+  expect(sizeFacts({ worker_count: 4 } as Task)).toEqual([]);
 });

@@ -11,6 +11,13 @@ export function canResume(task: Task): boolean {
   return task.status === "stopped" || task.status === "failed";
 }
 
+/** How many ranks an elastic task has; nothing of one whose size is fixed. */
+export function sizeFacts({ size, min_workers, worker_count }: Task): [name: string, value: string][] {
+  if (!(min_workers < worker_count)) return [];
+  const asked = `${formatCount(min_workers)} to ${formatCount(worker_count)} asked for`;
+  return [["Ranks", size === null ? asked : `${formatCount(size)} now, ${asked}`]];
+}
+
 /** What it has used of its restarts, in words; nothing from a server that does not say. */
 export function budgetFacts({ budget }: Task): [name: string, value: string][] {
   if (!budget) return [];

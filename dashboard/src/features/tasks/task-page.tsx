@@ -18,7 +18,7 @@ import { useCluster } from "@/stores/cluster";
 import { CoursePanel } from "./course-panel";
 import { ResumeDialog } from "./resume-dialog";
 import { StopDialog } from "./stop-dialog";
-import { budgetFacts, canResume, canStop, elapsed, hangFact } from "./task-facts";
+import { budgetFacts, canResume, canStop, elapsed, hangFact, sizeFacts } from "./task-facts";
 
 const LINK = "text-xs font-medium text-accent hover:underline";
 
@@ -75,6 +75,7 @@ export function TaskPage({ id }: { id: string }) {
                 </span>,
               ],
               ["Attempt", task.attempt ?? UNKNOWN],
+              ...sizeFacts(task),
               ...budgetFacts(task),
               ["Ranks that hang", hangFact(task)],
               ["Type", task.type],

@@ -51,6 +51,7 @@ class EventStore:
         rows = [
             {
                 "task_id": row.task_id, "kind": row.kind, "attempt": row.attempt, "message": row.message,
+                "rank": row.rank if row.HasField("rank") else None,
                 "step": row.step if row.HasField("step") else None, "ms": row.event_time_ms,
             }
             for row in reversed(self.events)
@@ -81,9 +82,10 @@ class World:
         self.timelines = Timelines(self.published, store, self.queue, self.clock, lambda task_id: [task_id])
         self.seq = 0
 
-    def change(self, status: str, attempt: int, at: float, step: int = -1, reason: str = "") -> None:
+    def change(self, status: str, attempt: int, at: float, step: int = -1, reason: str = "", size: int = 0) -> None:
         self.seq += 1
-        event = TaskChanged(task_id="t1", status=status, attempt=attempt, reason=reason, at=at, step=step)
+        told = {"reason": reason, "at": at, "step": step, "placement": ("host",) * size}
+        event = TaskChanged(task_id="t1", status=status, attempt=attempt, **told)  # type: ignore[arg-type]  # its own fields
         self.published.apply(self.seq, "TaskChanged", encode_event(event))
 
     def rank(self, name: str, **vitals: Any) -> None:
@@ -103,7 +105,7 @@ async def test_attempts_are_kept_and_found_again() -> None:
     world.change("queued", 0, 90.0)
     world.change("running", 1, 100.0, reason="attempt 1")
     world.change("recovering", 1, 160.0, reason="rank 2 was killed by signal 9")
-    world.change("running", 2, 165.0, step=40, reason="attempt 2")
+    world.change("running", 2, 165.0, step=40, reason="attempt 2", size=3)
     async with asyncio.timeout(60):
         while len(store.events) < 3:  # noqa: ASYNC110 - kept by a task of its own
             await asyncio.sleep(0)
@@ -115,9 +117,9 @@ async def test_attempts_are_kept_and_found_again() -> None:
     later.change("running", 2, 165.0, step=40, reason="attempt 2")  # the coordinator repeats its newest
     found = await later.timelines.view("t1")
     assert found.attempts == seen.attempts
-    assert [(one.attempt, one.status, one.resume_step) for one in found.attempts] == [
-        (1, "recovering", None),
-        (2, "running", 40),
+    assert [(one.attempt, one.size, one.status, one.resume_step) for one in found.attempts] == [
+        (1, None, "recovering", None),
+        (2, 3, "running", 40),
     ]
     assert (await later.timelines.view("unknown")).attempts == []
 
