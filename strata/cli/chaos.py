@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from strata.cli.api import Api
-from strata.cli.drills import DRILLS, Drill, DrillResult, Site
+from strata.cli.drills import DRILLS, SIZE_DRILLS, Drill, DrillResult, Site
 from strata.cli.options import DataDir, prepare
+from strata.cli.second_host import SecondHost
 from strata.cli.up import cluster
 from strata.client.channel import Channel, known_token
 from strata.client.tasks import TasksClient
@@ -32,7 +33,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def chaos(data_dir: DataDir = None) -> None:
-    """Kill a worker, the agent, the coordinator and the observatory under a training job, and check what is promised.
+    """Kill a worker, the agent, the coordinator and the observatory under a training job, let a host come and go, and
+    check what is promised.
 
     Uses the running cluster of the data folder; without one, starts a cluster of its own in a temporary folder.
     """
@@ -86,14 +88,20 @@ def _drill(settings: Settings, endpoints: dict[str, str]) -> list[tuple[Drill, D
     from strata.worker.demo import submit_demo
 
     coordinator = endpoints["grpc"]
-    job = submit_demo(settings, coordinator, num_workers=_WORKERS, epochs=10_000)
-    _console.print(f"training [bold]{job.task_id}[/] with {_WORKERS} workers; killing begins when it has made steps\n")
-    site = Site(settings.data_dir, Api(settings), coordinator, job.task_id)
+    # One worker more than there are slots for, until a second host comes.
+    job = submit_demo(settings, coordinator, num_workers=_WORKERS + 1, min_workers=1, grow_after_s=1.0, epochs=10_000)
+    _console.print(
+        f"training [bold]{job.task_id}[/] with up to {_WORKERS + 1} workers; killing begins when it has made steps\n"
+    )
+    host = SecondHost(settings, endpoints)
+    site = Site(settings.data_dir, Api(settings), coordinator, job.task_id, host)
     try:
         if site.wait_for_steps(5) is None:
             raise TaskFailed(f"the drill's task made no steps: {site.task()['reason']}")
-        return [(drill, _run(drill, site)) for drill in DRILLS]
+        smaller = site.task()["size"] <= _WORKERS
+        return [(drill, _run(drill, site)) for drill in (*DRILLS, *(SIZE_DRILLS if smaller else ()))]
     finally:
+        host.close()
         with Channel(coordinator, token=known_token(settings)) as channel:
             TasksClient(channel).stop(job.task_id, "the drill is over")
 

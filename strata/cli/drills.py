@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from strata.cli.api import Api
+from strata.cli.second_host import SecondHost
 from strata.client.channel import Channel
 from strata.client.records import RecordsClient
 from strata.errors import StrataError
 
-__all__ = ["DRILLS", "Drill", "DrillResult", "Site"]
+__all__ = ["DRILLS", "SIZE_DRILLS", "Drill", "DrillResult", "Site"]
 
 _PATIENCE_S = 60.0
 _LOOK_S = 0.05
@@ -38,9 +39,10 @@ class Drill:
 
 
 class Site:
-    """The cluster under the drill, seen from outside: its REST API, its pids and one task."""
+    """The cluster under the drill, seen from outside: its REST API, its pids and one task. `host` can join it."""
 
-    def __init__(self, folder: Path, api: Api, coordinator: str, task_id: str) -> None:
+    def __init__(self, folder: Path, api: Api, coordinator: str, task_id: str, host: SecondHost) -> None:
+        self.host = host
         self._folder = folder
         self._api = api
         self._coordinator = coordinator
@@ -107,7 +109,7 @@ def _kill_worker(site: Site) -> DrillResult:
     detected = site.wait(lambda: site.task()["attempt"] > before["attempt"] or site.task()["status"] == "recovering")
     running = site.wait(lambda: site.task()["status"] == "running" and site.task()["attempt"] > before["attempt"])
     recovered = site.wait_for_steps(3)
-    whole = len(site.workers()) == before["worker_count"]
+    whole = site.task()["size"] == before["size"]
     passed = None not in (detected, running, recovered) and whole
     return _result(killed, detected, recovered, passed=passed, detail=f"rank {rank} replaced; {site.task()['reason']}")
 
@@ -130,6 +132,31 @@ def _kill_part(part: str) -> Callable[[Site], DrillResult]:
     return run
 
 
+def _grow(site: Site) -> DrillResult:
+    before = site.task()
+    site.host.join()
+    joined = time.monotonic()
+    seen = site.wait(lambda: "grows" in site.task()["reason"] or site.task()["size"] > before["size"])
+    grown = site.wait(lambda: site.task()["size"] > before["size"] and site.task()["status"] == "running")
+    recovered = site.wait_for_steps(3)
+    after = site.task()
+    free = after["budget"]["losses_in_all"] == before["budget"]["losses_in_all"]
+    detail = f"from {before['size']} to {after['size']} ranks; {after['reason']}"
+    return _result(joined, seen, recovered, passed=None not in (seen, grown, recovered) and free, detail=detail)
+
+
+def _shrink(site: Site) -> DrillResult:
+    before = site.task()
+    killed = time.monotonic()
+    site.host.vanish()
+    seen = site.wait(lambda: site.task()["attempt"] > before["attempt"] or site.task()["status"] == "recovering")
+    fewer = site.wait(lambda: site.task()["size"] < before["size"] and site.task()["status"] == "running")
+    recovered = site.wait_for_steps(3)
+    after = site.task()
+    detail = f"from {before['size']} to {after['size']} ranks; {after['reason']}"
+    return _result(killed, seen, recovered, passed=None not in (seen, fewer, recovered), detail=detail)
+
+
 def _result(
     killed: float, detected: float | None, recovered: float | None, *, passed: bool, detail: str
 ) -> DrillResult:
@@ -141,6 +168,11 @@ def _result(
     )
 
 
+# For a task that has fewer ranks than it may have, in this order.
+SIZE_DRILLS = (
+    Drill(name="a host comes", promise="the task grows, no step is lost", run=_grow),
+    Drill(name="that host is gone for good", promise="the task goes on with fewer ranks", run=_shrink),
+)
 DRILLS = (
     Drill(name="kill a worker", promise="replaced, resumes from the committed step", run=_kill_worker),
     Drill(name="kill the agent", promise="comes back, adopts the ranks", run=_kill_part("agent")),

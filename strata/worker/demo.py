@@ -21,7 +21,7 @@ from strata.config import Settings
 from strata.data.describe import describe_dataset
 from strata.data.table.arrow import arrow
 from strata.errors import StrataError
-from strata.types.tasks import TaskSpec
+from strata.types.tasks import GROW_AFTER_S, TaskSpec
 
 __all__ = ["Demo", "kill_now_and_then", "submit_demo", "write_spirals"]
 
@@ -62,7 +62,15 @@ def write_spirals(folder: Path, rows: int = _ROWS, seed: int = 2026) -> str:
     return str(folder.resolve() / "*.parquet")
 
 
-def submit_demo(settings: Settings, coordinator: str, *, num_workers: int = 4, epochs: int = 60) -> Demo:
+def submit_demo(
+    settings: Settings,
+    coordinator: str,
+    *,
+    num_workers: int = 4,
+    min_workers: int = 0,
+    grow_after_s: float = GROW_AFTER_S,
+    epochs: int = 60,
+) -> Demo:
     """Makes the dataset known and submits the task; returns at once."""
     path = write_spirals(settings.data_dir / "demo")
     with Channel(coordinator, token=known_token(settings)) as channel:
@@ -72,6 +80,8 @@ def submit_demo(settings: Settings, coordinator: str, *, num_workers: int = 4, e
             name="spirals-mlp",
             dataset_id=spec.dataset_id,
             worker_count=num_workers,
+            min_workers=min_workers,
+            grow_after_s=grow_after_s,
             config={
                 "learning_rate": 0.02,
                 "batch_size": 32,
