@@ -177,6 +177,14 @@ class Settings(BaseSettings):
         description="a rank that makes no step for so many seconds is ended and its task goes on; off: never; unset: "
         "learned from its steps, at least 600. `strata run --hang-timeout` and a task's own value go before",
     )
+    notice_file: Path | None = Field(
+        default=None, description="an agent's host goes away when this file appears; it may hold the deadline"
+    )
+    notice_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^\s/]",
+        description="an agent's host goes away when this URL answers 200 with JSON or a time, as clouds tell it",
+    )
     task_types: dict[str, list[str]] = Field(
         default_factory=dict, description="task type → entrypoint; as JSON in a variable, as a table in strata.toml"
     )

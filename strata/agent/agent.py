@@ -3,6 +3,7 @@ happens here. It goes on while the coordinator is away, and its ranks go on whil
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -13,6 +14,7 @@ from typing import Any
 from strata import __version__
 from strata.agent.capture import Capture
 from strata.agent.host import HostSampler
+from strata.agent.notices import Notice, Notices
 from strata.agent.oom import OomWatch
 from strata.agent.rank_files import RankFiles, RankRecord
 from strata.agent.ranks import Ranks, report
@@ -34,6 +36,7 @@ _SAMPLE_S = 2.0
 _MAX_PAUSE_S = 0.3
 _LEAVE_GRACE_S = 60.0
 _GOODBYE_S = 2.0
+_ANSWER_S = 2.0  # within which a coordinator that is there has heard a notice and asked the ranks to leave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,7 @@ class Agent:
         sampler: HostSampler,
         files: RankFiles,
         relay: Relay,
+        notices: Notices,
     ) -> None:
         self._config = config
         self._ranks = ranks
@@ -70,15 +74,21 @@ class Agent:
         self._sampler = sampler
         self._files = files
         self._relay = relay
+        self._notices = notices
         self._stream: Attachment | None = None
         self._leaving = asyncio.Event()
         self._keep_ranks = False
+        self._said_goodbye = False
+        self._draining = asyncio.Event()  # the coordinator knows that this host goes away
+        self._leave_by: float | None = None  # Unix seconds, as the coordinator says
+        self._due: tuple[float, float] | None = None  # the earliest deadline, and when it was heard of
         self._welcome = False
         self._needed_at = time.monotonic()
         self._beat_s = 1.0
         self._host = sampler.sample()
         self._oom = OomWatch()
         ranks.listen(self.changed)
+        notices.listen(self._on_notice)
 
     def leave(self, *, keep_ranks: bool = False) -> None:
         """Ends `run`: with all ranks stopped, or letting them run on for the next agent."""
@@ -119,17 +129,55 @@ class Agent:
             await asyncio.gather(*jobs, leaving, return_exceptions=True)
 
     def _jobs(self, on_attached: Callable[[], None]) -> "tuple[Coroutine[Any, Any, None], ...]":
-        return self._connect(on_attached), self._beat(), self._follow(), self._ranks.spares.run()
+        jobs = (self._connect(on_attached), self._beat(), self._follow())
+        return *jobs, self._ranks.spares.run(), self._notices.watch()
 
     async def _depart(self) -> None:
         if self._keep_ranks:
             self._ranks.detach()
             return
-        # First the goodbye: from now on nothing is placed here, while the ranks still get their grace.
-        self._say(ag.AgentMessage(goodbye=ag.AgentGoodbye(reason="stopped")))
+        # First the notice: from now on nothing is placed here, and the ranks leave at a step that they agree upon. Who
+        # does not, or hears nothing because the coordinator is away, has its grace.
+        if self._ranks.running():
+            await self._give_notice()
         await self._ranks.stop_all(_LEAVE_GRACE_S)
+        self._said_goodbye = True
+        self._say(ag.AgentMessage(goodbye=ag.AgentGoodbye(reason="stopped")))
         if self._stream is not None:
             await self._stream.leave(_GOODBYE_S)
+
+    # --- going away
+
+    async def _give_notice(self) -> None:
+        grace_s = max(min(record.grace_s, _LEAVE_GRACE_S) for record in self._ranks.running())
+        self._notices.give("stop", Notice(reason="its agent was stopped", deadline=time.time() + grace_s))
+        if self._welcome:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_ANSWER_S):
+                    await self._draining.wait()
+
+    def _on_notice(self, notice: Notice | None) -> None:
+        self._say(ag.AgentMessage(notice=_notice_message(notice)))
+
+    def _on_desired(self, desired: ag.DesiredState) -> None:
+        if desired.draining:
+            self._draining.set()
+        else:
+            self._draining.clear()
+        self._leave_by = desired.leave_by if desired.HasField("leave_by") else None
+        self._ranks.reconcile(desired, starting=not self._leaving.is_set())
+
+    def _keep_deadline(self) -> None:
+        """Ranks that did not leave by themselves end before this host does, whether the coordinator is there or not."""
+        notice, now = self._notices.current, time.time()
+        known = (self._leave_by, notice.deadline if notice is not None else None)
+        deadline = min((at for at in known if at is not None), default=None)
+        if deadline is None:
+            self._due = None
+            return
+        if self._due is None or self._due[0] != deadline:
+            self._due = (deadline, now)
+        self._ranks.press(deadline - now, deadline - self._due[1])
 
     # --- the stream
 
@@ -145,12 +193,12 @@ class Agent:
                     self._beat_s = message.welcome.heartbeat_interval_ms / 1e3
                     self._relay.attach(self._say)
                     on_attached()
-                case "desired" if not self._leaving.is_set():
-                    self._ranks.reconcile(message.desired)
+                case "desired":
+                    self._on_desired(message.desired)
                 case "ties":
                     self._relay.on_frames(message.ties)
 
-        while not self._leaving.is_set():
+        while not self._said_goodbye:
             error = await self._attach(on_message)
             if isinstance(error, Unauthenticated | PermissionDenied | InvalidArgument):
                 raise error
@@ -181,13 +229,14 @@ class Agent:
             processes=[report(record) for record in self._ranks.records()],
             version=__version__,
             launchers=[self._config.launcher],
+            notice=_notice_message(self._notices.current),
         )
 
     # --- the pulse
 
     async def _beat(self) -> None:
         sequence, sampled_at = 0, 0.0
-        while not self._leaving.is_set():  # whoever said goodbye is no longer expected to beat
+        while not self._said_goodbye:  # whoever said goodbye is no longer expected to beat
             sequence += 1
             if time.monotonic() - sampled_at >= _SAMPLE_S:
                 sampled_at = time.monotonic()
@@ -205,6 +254,7 @@ class Agent:
             self._say(ag.AgentMessage(beat=beat))
             if self._stream is not None:
                 self._stream.check_alive()
+            self._keep_deadline()
             self._leave_when_idle()
             await asyncio.sleep(self._beat_s)
 
@@ -242,6 +292,10 @@ class Agent:
                 for record in changed:
                     self._files.note(record, sync=False)
             await asyncio.sleep(_FOLLOW_S)
+
+
+def _notice_message(notice: Notice | None) -> ag.AgentNotice:
+    return ag.AgentNotice() if notice is None else ag.AgentNotice(reason=notice.reason, deadline=notice.deadline)
 
 
 def _obituary(record: RankRecord) -> str:

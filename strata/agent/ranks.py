@@ -103,7 +103,8 @@ class Ranks:
 
     # --- what is wanted
 
-    def reconcile(self, desired: ag.DesiredState) -> None:
+    def reconcile(self, desired: ag.DesiredState, *, starting: bool = True) -> None:
+        """Starts and stops what differs. Without `starting`, nothing more is started here."""
         if desired.version <= self._version:
             return
         self._version = desired.version
@@ -112,7 +113,8 @@ class Ranks:
         for key, item in wanted.items():
             record = self._records.get(key)
             if record is None:
-                self._start(item)
+                if starting:
+                    self._start(item)
             elif item.stop and not record.ended:
                 self._stop(record, item.grace_s)
             elif not record.ended:
@@ -293,6 +295,13 @@ class Ranks:
         if not record.ended:
             _log.warning("%s did not end in time and is killed", record.worker_id)
             self._launcher.signal(record.handle, signal.SIGKILL)
+
+    def press(self, left_s: float, span_s: float) -> None:
+        """The host goes in `left_s` of `span_s`. Ranks that still run get SIGTERM when their grace begins or half of
+        the time is over, and SIGKILL at its end."""
+        for record in self.running():
+            if left_s <= min(record.grace_s, span_s / 2):
+                self._stop(record, max(0.0, left_s))
 
     async def stop_all(self, max_grace_s: float) -> None:
         """The host leaves: every rank gets its grace. Returns when all are gone."""

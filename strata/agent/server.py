@@ -15,6 +15,7 @@ from strata.agent.agent import Agent, AgentConfig
 from strata.agent.capture import Capture
 from strata.agent.host import HostSampler
 from strata.agent.leftovers import Leftovers
+from strata.agent.notices import Notice, Notices
 from strata.agent.rank_files import RankFiles
 from strata.agent.ranks import Ranks
 from strata.agent.relay import Relay
@@ -44,8 +45,8 @@ class Whereabouts:
 
 
 def run(settings: Settings, where: Whereabouts | None = None) -> None:
-    """Serves until SIGTERM or SIGINT, then stops its ranks and leaves. When its supervisor was killed, the ranks run on
-    and are adopted by the next agent."""
+    """Serves until SIGTERM or SIGINT, then lets its ranks save and leave, and leaves itself. When its supervisor was
+    killed, the ranks run on and are adopted by the next agent."""
     check_storage(settings)
     open_data_dir(settings.data_dir)
     folder = settings.data_dir.resolve() / "agent"
@@ -72,11 +73,13 @@ async def _serve(settings: Settings, folder: Path, where: Whereabouts) -> None:
     ranks = Ranks(files, folder, _environment(settings, config, told, folder / _SOCKET))
     capture = Capture(ranks, outbox, config.hostname)
     relay = Relay()
-    agent = Agent(config, ranks, capture, sampler, files, relay)
+    notices = Notices(settings.notice_file, settings.notice_url)
+    agent = Agent(config, ranks, capture, sampler, files, relay, notices)
     parent = os.getppid()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, lambda: agent.leave(keep_ranks=os.getppid() != parent))
+    loop.add_signal_handler(signal.SIGUSR1, lambda: notices.give("signal", _warning()))
     ready = settings.data_dir / "agent.json"
     ready.unlink(missing_ok=True)  # an agent that was killed left its own behind
     await relay.start(folder / _SOCKET)
@@ -91,6 +94,14 @@ async def _serve(settings: Settings, folder: Path, where: Whereabouts) -> None:
         sweeping.cancel()
         await asyncio.to_thread(leftovers.send)  # of ranks that ended just now
         await asyncio.to_thread(outbox.close, _STOP_TIMEOUT_S)
+
+
+def _warning() -> Notice:
+    """SIGUSR1 is how Slurm warns of a job's end when it is asked to (`--signal=USR1@120`); newer ones say when that
+    is."""
+    ends = os.environ.get("SLURM_JOB_END_TIME", "")
+    deadline = float(ends) if ends.isdecimal() and len(ends) < 12 else None
+    return Notice(reason="its agent was sent SIGUSR1", deadline=deadline)
 
 
 def _write_ready(file: Path, config: AgentConfig) -> None:

@@ -17,7 +17,10 @@ __all__ = ["FleetSpec", "agent_spec", "fleet_hosts", "open_launcher"]
 
 # Starts an agent that was killed again, as `strata up` does for its own; its ranks ran on and are adopted. One that
 # ends by itself, well or with an error, stays down. After a SIGTERM, which is for the agent, too, none is started.
-_KEEP = 'trap stop=1 TERM; until [ "$stop" ]; do "$@"; code=$?; [ $code -gt 128 ] || break; done; exit $code'
+# A SIGUSR1 is Slurm's warning, for the agent alone.
+_KEEP = (
+    'trap stop=1 TERM; trap : USR1; until [ "$stop" ]; do "$@"; code=$?; [ $code -gt 128 ] || break; done; exit $code'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

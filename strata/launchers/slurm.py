@@ -43,7 +43,7 @@ def batch_script(spec: LaunchSpec, options: Mapping[str, str] | None = None) -> 
     lines.append("export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK")
     # One agent that dies must not take the others along; srun must not die of the SIGTERM that is meant for them. The
     # signal ends a `wait`, so it is repeated until srun is gone; the job ends with srun's code.
-    lines += ["trap : TERM", f"srun --kill-on-bad-exit=0 {shlex.join(spec.argv)} &"]
+    lines += ["trap : TERM USR1", f"srun --kill-on-bad-exit=0 {shlex.join(spec.argv)} &"]
     lines += ["while wait $!; code=$?; kill -0 $! 2>/dev/null; do :; done", "exit $code", ""]
     return "\n".join(lines)
 

@@ -166,7 +166,8 @@ class Session:
             self.tie.beat_soon()
 
     def watch_signals(self) -> None:
-        """SIGTERM asks for a stop; whoever handled it before is still called."""
+        """SIGTERM asks for a stop; whoever handled it before is still called. So does SIGUSR1 in a Slurm job, where it
+        is the warning that `--signal` asks for, unless the script has a use of its own for it."""
         if threading.current_thread() is not threading.main_thread():
             return
         before = signal.getsignal(signal.SIGTERM)
@@ -176,10 +177,12 @@ class Session:
             self._stop = True
             self.status.asked_to_stop = True
             self._beat_soon()
-            if callable(before):
+            if callable(before) and number == signal.SIGTERM:
                 before(number, frame)
 
         signal.signal(signal.SIGTERM, on_signal)
+        if "SLURM_JOB_ID" in os.environ and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
+            signal.signal(signal.SIGUSR1, on_signal)
 
     def close(self, *, leave: bool) -> None:
         """Ends the heartbeat; with `leave`, also the membership."""

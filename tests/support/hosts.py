@@ -66,7 +66,7 @@ class Hosts(Nodes):
     def hosts(self) -> HostsClient:
         return HostsClient(self.channel())
 
-    def submit_steps(self, total: int, pause_s: float, workers: int = 2, **spec: object) -> str:
+    def submit_steps(self, pause_s: float, workers: int = 2, total: int = 10**9, **spec: object) -> str:
         """A task of `STEPS`."""
         script = self.data_dir.parent / "steps.py"
         script.write_text(STEPS)

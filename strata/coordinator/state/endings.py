@@ -114,11 +114,12 @@ def plan_end(
     """What the ends of a running task's ranks mean; None while it simply runs on. `step` is the newest committed
     checkpoint's (-1: none), `chance` between 0 and 1 spreads retries. `left`: a rank has said that it goes because the
     task is leaving, and not because its work is done."""
-    if all(end.exit_code == 0 and (end.left or not end.preempted) for end in ends.values()):
+    left = left or any(end.left for end in ends.values())
+    if all(end.exit_code == 0 and (left or not end.preempted) for end in ends.values()):
         why, stop_at = task.course.leaving, task.course.stop_at
         if len(ends) < task.size:
             return None
-        if left or any(end.left for end in ends.values()) or (why and step >= stop_at >= 0):
+        if left or (why and step >= stop_at >= 0):
             why = why or "its ranks were asked to go"
             told = f"{why}: all ranks left" + (f" at step {step}" if step >= 0 else "")
             return plan_change(task, TaskStatus.RECOVERING, told, replace(task.course, leaving=why))

@@ -1,5 +1,8 @@
 """Hosts that go away: what runs there saves at one agreed step and goes on elsewhere, and no step is lost."""
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,21 +34,112 @@ def wait_attempt(hosts: Hosts, task_id: str, attempt: int) -> TaskView:
     return found
 
 
-def assert_nothing_lost(hosts: Hosts, total: int, attempts: int, workers: int = 2) -> None:
+def wait_going_on(hosts: Hosts, attempts: int, workers: int = 2) -> None:
+    """Until the ranks of this attempt have made steps."""
+
+    def going_on(lines: list[str]) -> bool:
+        return sum(line.startswith("from") for line in lines) >= attempts and lines[-1].isdecimal()
+
+    wait_for(lambda: all(going_on(hosts.noted(rank)) for rank in range(workers)), what=f"steps of attempt {attempts}")
+
+
+def assert_nothing_lost(hosts: Hosts, task_id: str, attempts: int, workers: int = 2) -> None:
+    wait_going_on(hosts, attempts, workers)
+    hosts.tasks().stop(task_id)
+    assert hosts.wait_task(task_id).status is TaskStatus.STOPPED
+    (saved,) = {max(int(line) for line in hosts.noted(rank) if line.isdecimal()) for rank in range(workers)}
+    assert hosts.task(task_id).saved_step == saved
     for rank in range(workers):
         lines = hosts.noted(rank)
         assert finished_steps(lines) == (attempts, [], []), lines
-        assert max(int(line) for line in lines if line.isdecimal()) == total
 
 
+@pytest.mark.slow
 def test_a_drained_host_is_left_at_an_agreed_step_and_no_step_is_lost(hosts: Hosts) -> None:
     first = hosts.start_host("first")
-    task_id = hosts.submit_steps(total=300, pause_s=0.02)
+    task_id = hosts.submit_steps(pause_s=0.02)
     wait_steps(hosts, 20)
     second = hosts.start_host("second")
     hosts.hosts().drain(first, "for a test")
     task = wait_attempt(hosts, task_id, 2)
     assert task.course.placement == (second, second)
     assert (task.course.failures, task.course.preemptions, task.course.losses) == (0, 0, 0)
-    assert hosts.wait_task(task_id).status is TaskStatus.COMPLETED
-    assert_nothing_lost(hosts, 300, attempts=2)
+    assert_nothing_lost(hosts, task_id, attempts=2)
+
+
+def test_an_agent_that_is_stopped_lets_its_ranks_leave_at_an_agreed_step(hosts: Hosts) -> None:
+    hosts.start_host("first", slots=1)
+    task_id = hosts.submit_steps(pause_s=0.02, workers=1)
+    wait_steps(hosts, 20)
+    second = hosts.start_host("second", slots=1)
+    hosts.kill("first", signal.SIGTERM)
+    task = wait_attempt(hosts, task_id, 2)
+    assert (task.course.placement, task.course.preemptions) == ((second,), 0)
+    assert_nothing_lost(hosts, task_id, attempts=2, workers=1)
+
+
+@pytest.mark.slow
+def test_a_file_gives_notice_and_takes_it_back(hosts: Hosts, tmp_path: Path) -> None:
+    file = tmp_path / "goes"
+    first = hosts.start_host("first", STRATA_NOTICE_FILE=str(file))
+    task_id = hosts.submit_steps(pause_s=0.02)
+    wait_steps(hosts, 20)
+    second = hosts.start_host("second")
+    file.write_text("30")
+    assert wait_attempt(hosts, task_id, 2).course.placement == (second, second)
+    (told,) = [agent for agent in hosts.hosts().list() if agent.agent_id == first]
+    assert (told.draining, told.deadline, told.noticed) == (f"notice file {file}", file.stat().st_mtime + 30, True)
+    file.unlink()
+    wait_going_on(hosts, 2)
+    hosts.kill("second", signal.SIGTERM)
+    assert wait_attempt(hosts, task_id, 3).course.placement == (first, first)
+    assert_nothing_lost(hosts, task_id, attempts=3)
+
+
+@pytest.mark.slow
+def test_a_notice_is_heard_by_a_coordinator_that_was_away(hosts: Hosts, tmp_path: Path) -> None:
+    file = tmp_path / "goes"
+    hosts.start_host("first", STRATA_NOTICE_FILE=str(file))
+    task_id = hosts.submit_steps(pause_s=0.02)
+    wait_steps(hosts, 20)
+    second = hosts.start_host("second")
+    hosts.kill("coordinator")
+    file.write_text("30")
+    hosts.start("coordinator")
+    assert wait_attempt(hosts, task_id, 2).course.placement == (second, second)
+    assert_nothing_lost(hosts, task_id, attempts=2)
+
+
+@pytest.mark.slow
+def test_a_rank_that_somebody_sends_sigterm_makes_all_leave_and_start_anew(hosts: Hosts) -> None:
+    hosts.start_host("first")
+    task_id = hosts.submit_steps(pause_s=0.02)
+    wait_steps(hosts, 20)
+    os.kill(hosts.host_ranks("first")[1], signal.SIGTERM)
+    task = wait_attempt(hosts, task_id, 2)
+    assert (task.course.failures, task.course.preemptions) == (0, 0)
+    assert_nothing_lost(hosts, task_id, attempts=2)
+
+
+_DEAF = """
+import time
+print("deaf", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+def test_a_script_that_never_asks_is_ended_before_the_deadline(hosts: Hosts, tmp_path: Path) -> None:
+    first = hosts.start_host("first")
+    script = tmp_path / "deaf.py"
+    script.write_text(_DEAF)
+    task_id = hosts.submit(name="deaf", entrypoint=("python", str(script)))
+    wait_for(lambda: hosts.host_ranks("first"), what="the rank")
+    hosts.hosts().drain(first, deadline=time.time() + 2.0)
+    task = hosts.wait_task(task_id, TaskStatus.RECOVERING)
+    assert task.course.preemptions == 1
+    assert not hosts.host_ranks("first")
+    waiting = wait_for(lambda: "is draining" in hosts.task(task_id).reason and hosts.task(task_id), what="the reason")
+    assert waiting.reason == f"waiting for 1 slot: 0 of 2 are free on 1 local agent; {first} is draining"
+    hosts.hosts().undrain(first)
+    assert wait_attempt(hosts, task_id, 2).course.placement == (first,)
