@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import site
 import sys
 import sysconfig
 import time
@@ -70,7 +69,7 @@ def _is_installed(module: ModuleType, folders: tuple[str, ...]) -> bool:
 
 
 def _installed() -> set[str]:
-    """Where installed packages lie, Strata itself included."""
+    """Where Python and installed packages lie, Strata itself included."""
     paths = sysconfig.get_paths()
-    folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return folders | {*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parents[1])}
+    packages = {path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}
+    return packages | {paths["stdlib"], paths["platstdlib"], str(Path(__file__).parents[1])}

@@ -20,6 +20,7 @@ def script(tmp_path: Path) -> str:
     [
         (("--workers", "0"), "worker_count is 0, it must be between 1 and 16384"),
         (("--workers", "-1"), "worker_count is -1"),
+        (("--spares", "-1"), "spares is -1, it must be between 0 and 16384"),
         (("--launcher", "pbs"), "launcher 'pbs' is unknown. Known: local, ray, slurm, ssh."),
         (("--launcher", "slurm", "--detach"), "would leave agents that nobody stops"),
         (("--launcher", "ssh"), "the ssh launcher needs to know where"),

@@ -88,6 +88,11 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
               />
             )}
           </Field>
+          <Field label="Spares" hint="Warm interpreters per host, for fast restarts" error={errors.spares}>
+            {(props) => (
+              <Input {...props} value={form.spares} onChange={(event) => change({ spares: event.target.value })} />
+            )}
+          </Field>
         </div>
         <Field label="Config" hint="JSON, handed to the training script" error={errors.config}>
           {(props) => (

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Budget, Task } from "@/api/wire";
-import { budgetFacts, canResume, canStop, hangFact, sizeFacts } from "./task-facts";
+import { budgetFacts, canResume, canStop, hangFact, sizeFacts, spareFacts } from "./task-facts";
 
 const fresh: Budget = {
   failures: 0,
@@ -29,6 +29,16 @@ test("budgets in words", () => {
   );
   expect(words({ losses_in_all: 7 })[1]).toMatch(/^7 kills from outside or lost hosts in all; 0 of 20 /);
   expect(budgetFacts({} as Task)).toEqual([]);
+});
+
+test("spares in words", () => {
+  const words = (task: Partial<Task>) => spareFacts(task as Task);
+  expect(words({ spares: 0, warm_spares: null })).toEqual([]);
+  expect(words({})).toEqual([]);
+  expect(words({ spares: 2, warm_spares: null })).toEqual([["Spares", "2 per host, none yet"]]);
+  const some = { wanted: 4, warm: 3, memory_bytes: 96_000_000 };
+  expect(words({ spares: 2, warm_spares: some })[0]?.[1]).toMatch(/^3 of 4 warm, [\d.]+ M.?B held$/);
+  expect(words({ spares: 2, warm_spares: { ...some, warm: 0 } })).toEqual([["Spares", "0 of 4 warm"]]);
 });
 
 test.each(["queued", "running", "recovering", "stopping", "completed", "failed", "stopped"] as const)(

@@ -1,5 +1,5 @@
 import type { Task } from "@/api/wire";
-import { formatCount, formatDuration } from "@/lib/format";
+import { formatBytes, formatCount, formatDuration } from "@/lib/format";
 
 const STOPPABLE: readonly Task["status"][] = ["queued", "running", "recovering"];
 
@@ -44,6 +44,15 @@ export function budgetFacts({ budget }: Task): [name: string, value: string][] {
 export function hangFact({ hang_timeout_s: limit }: Task): string {
   if (limit === 0) return "never ended";
   return limit ? `ended after ${formatDuration(limit)} without a step` : "ended after a time learned from their steps";
+}
+
+/** How many interpreters wait for a restart, and what they hold; nothing for a task that asked for none. */
+export function spareFacts({ spares, warm_spares }: Task): [name: string, value: string][] {
+  if (!spares) return [];
+  if (!warm_spares) return [["Spares", `${formatCount(spares)} per host, none yet`]];
+  const { warm, wanted, memory_bytes } = warm_spares;
+  const held = warm > 0 ? `, ${formatBytes(memory_bytes)} held` : "";
+  return [["Spares", `${formatCount(warm)} of ${formatCount(wanted)} warm${held}`]];
 }
 
 /** Seconds from start to end, or to now. */

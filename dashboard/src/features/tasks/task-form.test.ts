@@ -32,6 +32,10 @@ test.each([
   [{ hangTimeout: "-1" }, "hangTimeout"],
   [{ hangTimeout: "soon" }, "hangTimeout"],
   [{ hangTimeout: "1e99" }, "hangTimeout"],
+  [{ spares: "-1" }, "spares"],
+  [{ spares: "" }, "spares"],
+  [{ spares: "1.5" }, "spares"],
+  [{ spares: "999999999" }, "spares"],
   [{ config: "{" }, "config"],
   [{ config: "[1]" }, "config"],
 ])("%j is refused at %s", (change, field) => {
@@ -50,4 +54,8 @@ test("two numbers are an elastic task", () => {
 test("a hang timeout is seconds, or off", () => {
   expect(readForm({ ...GOOD, hangTimeout: " 90.5 " })).toMatchObject({ request: { hang_timeout_s: 90.5 } });
   expect(readForm({ ...GOOD, hangTimeout: "Off" })).toMatchObject({ request: { hang_timeout_s: 0 } });
+});
+
+test("spares are asked for only when there are to be some", () => {
+  expect(readForm({ ...GOOD, spares: " 4 " })).toMatchObject({ request: { spares: 4 } });
 });

@@ -7,6 +7,7 @@ export interface TaskForm {
   dataset: string;
   workers: string;
   hangTimeout: string;
+  spares: string;
   config: string;
 }
 
@@ -18,11 +19,13 @@ export const EMPTY_FORM: TaskForm = {
   dataset: "",
   workers: "2",
   hangTimeout: "",
+  spares: "0",
   config: '{\n  "learning_rate": 0.001,\n  "batch_size": 32\n}',
 };
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 const WORKERS = /^(\d{1,9})(?:\.\.(\d{1,9}))?$/;
+const SPARES = /^\d{1,9}$/;
 const MAX_WORKERS = 16_384;
 const MIN_HANG_S = 3;
 
@@ -36,6 +39,8 @@ export function readForm(form: TaskForm): { request: CreateTask } | { errors: Fo
   if (typeof workers === "string") errors.workers = workers;
   const hangTimeout = readHangTimeout(form.hangTimeout.trim());
   if (Number.isNaN(hangTimeout)) errors.hangTimeout = `Seconds, ${MIN_HANG_S} or more; off; or nothing.`;
+  const spares = SPARES.test(form.spares.trim()) ? Number(form.spares) : Number.NaN;
+  if (!(spares <= MAX_WORKERS)) errors.spares = "A whole number; 0 for none.";
   const config = readConfig(form.config);
   if (typeof config === "string") errors.config = config;
   if (Object.keys(errors).length > 0 || typeof config === "string" || typeof workers === "string") return { errors };
@@ -46,6 +51,7 @@ export function readForm(form: TaskForm): { request: CreateTask } | { errors: Fo
       dataset_id: form.dataset || null,
       ...workers,
       hang_timeout_s: hangTimeout,
+      ...(spares > 0 && { spares }),
       config,
     },
   };
