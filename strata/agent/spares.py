@@ -59,13 +59,16 @@ class Spares:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._notes = folder / "imports"
         self._pools: dict[str, _Pool] = {}
 
     def want(self, tasks: Mapping[str, tuple[ag.DesiredProcess, LaunchSpec]]) -> None:
         """From now on these tasks have spares here, each of the kind that this rank of it needs; others have none."""
         for task_id in self._pools.keys() - tasks.keys():
             self._pools.pop(task_id).close()
-            self._imports(task_id).unlink(missing_ok=True)
+        for path in self._notes.iterdir() if self._notes.is_dir() else ():
+            if path.name.rpartition(".")[0] not in tasks:
+                path.unlink(missing_ok=True)
         for task_id, (item, spec) in tasks.items():
             kind = kind_of(spec)
             pool = self._pools.get(task_id)
@@ -100,7 +103,7 @@ class Spares:
         ]
 
     async def run(self) -> None:
-        """Keeps them until it is cancelled; then all are ended."""
+        """Keeps them until it is cancelled; then all are ended. What was learned stays, for the next agent."""
         try:
             while True:
                 for pool in self._pools.values():
@@ -108,7 +111,8 @@ class Spares:
                 self._warm_next()
                 await asyncio.sleep(_LOOK_S)
         finally:
-            self.want({})
+            for pool in self._pools.values():
+                pool.close()
 
     def _tend(self, pool: _Pool) -> None:
         for spare in list(pool.spares):
@@ -165,10 +169,7 @@ class Spares:
         """What the ranks of the current attempt imported. None until they have: while ranks start, the cores are
         theirs."""
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            told = json.loads(self._imports(pool.task_id).read_text())
+            told = json.loads((self._notes / f"{pool.task_id}.json").read_text())
             if told["attempt"] == pool.attempt:
                 return [name for name in told["modules"] if name.partition(".")[0] not in pool.barred]
         return None
-
-    def _imports(self, task_id: str) -> Path:
-        return self._folder / "imports" / f"{task_id}.json"

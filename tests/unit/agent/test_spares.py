@@ -158,6 +158,15 @@ async def test_a_spare_killed_just_before_its_turn_costs_nothing(host: _Host) ->
     assert host.said(host.rank(2)) == "plain 0 stays\n" or host.rank(2).ended
 
 
+async def test_what_was_learned_is_there_for_the_next_agent(host: _Host) -> None:
+    host.want(1)
+    host.learn(1)
+    await _until("one is warm", lambda: host.warm() == 1)
+    await host.close()
+    assert host.spares() == []
+    assert (host.folder / "imports" / "t.json").exists()
+
+
 async def test_they_end_with_their_task(host: _Host) -> None:
     host.want(1, spares=1)
     host.learn(1)
