@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import grpc
-from google.protobuf.message import DecodeError
 
 from strata.client.stream import reachable
 from strata.error_codes import rebuild_error
@@ -21,9 +20,9 @@ from strata.gate import Gate
 from strata.grpcserver.call import Call
 from strata.grpcserver.server import Server
 from strata.protocol.generated import agents_pb2 as ag
-from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.status import to_status, to_text, to_trailers
+from strata.protocol.words import lone_arrival
 from strata.trust.proofs import Proofs
 
 __all__ = ["Relay"]
@@ -102,7 +101,7 @@ class Relay:
                 self._say(ag.TieFrame(tie=number, ended=True))
 
     def _hear(self, number: int, payload: bytes) -> None:
-        arrival = _lone_arrival(payload)
+        arrival = lone_arrival(payload)
         if arrival is None:
             self._say(ag.TieFrame(tie=number, payload=payload))
             return
@@ -130,16 +129,6 @@ class Relay:
         outgoing, self._outgoing = self._outgoing, ag.AgentMessage()
         if self._send is not None and outgoing.ties.frames:
             self._send(outgoing)
-
-
-def _lone_arrival(payload: bytes) -> pb.BarrierRequest | None:
-    """What a rank says, when that is all it says."""
-    try:
-        words = rk.RankWords.FromString(payload)
-    except DecodeError:  # the coordinator will say so
-        return None
-    alone = len(words.arrivals) == 1 and len(words.ListFields()) == 1
-    return words.arrivals[0] if alone else None
 
 
 def _bound(path: Path) -> socket.socket:

@@ -23,6 +23,7 @@ from strata.coordinator.engine.ticker import run_ticker
 from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
+from strata.coordinator.rpc.straight import StraightTies
 from strata.coordinator.rpc.ties import Ties
 from strata.coordinator.rpc.vitals import VitalsFeed
 from strata.coordinator.rpc.workers import WorkersService
@@ -125,7 +126,7 @@ async def _add_services(
     coordinator_pb2_grpc.add_CoordinatorServicer_to_server(workers, registry)
     control_pb2_grpc.add_ControlServicer_to_server(control, registry)
     agents_pb2_grpc.add_AgentsServicer_to_server(agents, registry)
-    ranks_pb2_grpc.add_RanksServicer_to_server(ties, registry)
+    ranks_pb2_grpc.add_RanksServicer_to_server(StraightTies(ties), registry)
     checks = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(checks, registry)
     serving = health_pb2.HealthCheckResponse.SERVING

@@ -159,6 +159,11 @@ class Call:
             self._listening = asyncio.get_running_loop().create_future()
             await self._listening
 
+    async def listen_bytes(self, listener: Callable[[bytes], None]) -> None:
+        """`listen` for a listener that reads the messages itself."""
+        self._in.decode = bytes
+        await self.listen(listener)
+
     async def write(self, message: Any) -> None:
         """Sends a message, and waits while the peer does not take what was sent."""
         self.out.send(self._encode(message))

@@ -45,7 +45,6 @@ class Inbound:
     what was sent."""
 
     __slots__ = (
-        "_decode",
         "_early",
         "_encoding",
         "_inbox",
@@ -57,6 +56,7 @@ class Inbound:
         "_room",
         "_stream",
         "_waiter",
+        "decode",
         "ended",
     )
 
@@ -64,7 +64,7 @@ class Inbound:
         self.ended = False
         self._link = link
         self._stream = stream
-        self._decode = decode
+        self.decode = decode
         self._max = link.max_message
         self._encoding = encoding
         self._room = WINDOW
@@ -79,11 +79,12 @@ class Inbound:
 
     def feed(self, data: bytes, start: int, end: int) -> None:
         """The payload of a DATA frame: most often one whole message, without compression."""
-        self._room -= end - start
+        size = end - start
+        self._room -= size
         if self._room < 0:
             raise Unreadable(grpc.StatusCode.RESOURCE_EXHAUSTED, "more was sent than the window allows")
-        if not self._partial and not data[start] and _size(data, start) == end - start - _PREFIX <= self._max:
-            self._take(data[start + _PREFIX : end], end - start)
+        if not self._partial and not data[start] and _size(data, start) == size - _PREFIX <= self._max:
+            self._take(data[start + _PREFIX : end], size)
             return
         self._partial += data[start:end]
         self._assemble()
@@ -131,7 +132,7 @@ class Inbound:
     def _take(self, payload: bytes, owed: int) -> None:
         if self._listener is not None:
             self._owe(owed)
-            self._listener(self._read(payload))
+            self._listener(payload if self.decode is bytes else self._read(payload))
             return
         self._inbox.append((payload, owed))
         self._keep(len(payload))
@@ -146,7 +147,7 @@ class Inbound:
 
     def _read(self, payload: bytes) -> Any:
         try:
-            return self._decode(payload)
+            return self.decode(payload)
         except Exception as error:  # whatever a deserializer raises, the peer sent what it cannot read
             raise Unreadable(grpc.StatusCode.INTERNAL, f"the request cannot be parsed: {error}") from error
 

@@ -1,6 +1,7 @@
 """The sending half of a stream: messages leave at once while both windows have room, else they wait here in order."""
 
 import asyncio
+import struct
 from collections import deque
 from typing import Protocol
 
@@ -9,6 +10,9 @@ from strata.grpcserver.headers import RESPONSE_HEAD
 from strata.grpcserver.limits import MAX_HELD_BYTES
 
 __all__ = ["Link", "Outbound", "PeerTooSlow"]
+
+_PREFIX = struct.Struct(">BI")  # of a message: not compressed, its length
+_MESSAGE = struct.Struct(FRAME_HEADER.format + _PREFIX.format[1:])  # a frame's header and the prefix behind it
 
 
 class PeerTooSlow(Exception):
@@ -51,15 +55,15 @@ class Outbound:
         """One message. Raises PeerTooSlow when the peer has not read for too long."""
         if self._ended:
             return
-        data = b"\0" + len(payload).to_bytes(4, "big") + payload
-        size = len(data)
+        length = len(payload)
+        size = _PREFIX.size + length
         link = self._link
         if self._queue or size > self.window or size > link.window or size > link.max_frame or link.paused:
-            self._hold(data)
+            self._hold(_PREFIX.pack(0, length) + payload)
             return
         self.window -= size
         link.window -= size
-        frame = FRAME_HEADER.pack(size >> 8, size & 0xFF, 0, 0, self._stream) + data
+        frame = _MESSAGE.pack(size >> 8, size & 0xFF, 0, 0, self._stream, 0, length) + payload
         link.write(frame if self._begun else self._begin() + frame)
 
     def finish(self, trailers: bytes) -> None:

@@ -3,19 +3,16 @@ Ranks that arrive at a barrier together are heard together and released together
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from strata.cluster.events import BarrierReleased
-from strata.cluster.members import Group
-from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.ties import RankTie, Ties
-from strata.coordinator.state.outcomes import Outcome
+from strata.coordinator.rpc.together import Arriving, meet
 from strata.errors import InvalidArgument, StrataError
-from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
@@ -29,7 +26,6 @@ class CarriedTies:
     def __init__(self, ties: Ties, agent_id: str, send: Callable[[ag.CoordinatorMessage], None]) -> None:
         self._ties = ties
         self._coordinator = ties.coordinator
-        self._state = ties.state
         self._agent_id = agent_id
         self._send = send
         self._carried: dict[int, RankTie] = {}
@@ -55,7 +51,7 @@ class CarriedTies:
         tie = self._carried.get(number)
         if tie is None and frame.payload:
             send, end = partial(self._send_frame, number), partial(self._end_tie, number)
-            tie = self._carried[number] = self._ties.carried(self._agent_id, send, end)
+            tie = self._carried[number] = self._ties.carried(number, self._agent_id, send, end)
         if tie is None:
             return
         try:
@@ -101,56 +97,21 @@ class CarriedTies:
                 self._on_frame(_alone(said.alike, rank))
 
     def _arrive_together(self, said: ag.Arrivals) -> bool:
-        """False or an error, and nothing was done, when one of them may be refused, or was here before."""
-        requests: dict[str, str] = {}
-        ties: dict[str, tuple[int, RankTie]] = {}
-        group: Group | None = None
+        arriving = []
         for rank in said.ranks:
-            number, worker_id, request_id = rank.tie, rank.worker_id, rank.request_id
-            tie = self._carried.get(number)
-            if tie is None or tie.caller != (worker_id, rank.incarnation, 0):
+            tie = self._carried.get(rank.tie)
+            if tie is None or tie.worker_id != rank.worker_id:
                 return False
-            if worker_id in requests or not request_id or request_id in tie.waiters:
-                return False
-            requests[worker_id] = convert.check_request_id(request_id)
-            ties[worker_id] = (number, tie)
-            group = group or tie.group
-            if group is not tie.group:
-                return False
-        if group is None or self._state.membership.groups.get(group.task_id) is not group:
-            return False
-        said.alike.worker_id = next(iter(requests))  # one name for all of them, each of which is a worker's
-        arrival = convert.from_barrier_request(said.alike)
-        if 0 < arrival.generation < group.fence:
-            return False
-        told = partial(self._on_outcome, ties)
-        waiter = self._coordinator.arrive_together(arrival, group.task_id, requests, told)
-        if waiter is None:
-            return False
-        for worker_id, request_id in requests.items():
-            ties[worker_id][1].waiters[request_id] = waiter
-        return True
+            arriving.append(Arriving(tie, rank.incarnation, rank.request_id))
+        return bool(arriving) and meet(self._ties, arriving, said.alike, self._release)
 
-    def _on_outcome(
-        self,
-        ties: Mapping[str, tuple[int, RankTie]],
-        waiter: Waiter,
-        worker_ids: Sequence[str],
-        outcome: Outcome | BaseException,
+    def _release(
+        self, event: BarrierReleased, told: Sequence[RankTie], worker_ids: Sequence[str], request_ids: Sequence[str]
     ) -> None:
-        if not isinstance(outcome, BarrierReleased):
-            for worker_id in worker_ids:
-                ties[worker_id][1].on_outcome(waiter, (worker_id,), outcome)
-            return
-        self._state.barriers.collected(waiter.key, worker_ids)
         releases = self._frames().add().releases
-        self._ties.releases.write_all(outcome, worker_ids, releases)
-        requests = list(map(waiter.requests.__getitem__, worker_ids))
-        releases.request_ids.extend(requests)
-        told = list(map(ties.__getitem__, worker_ids))
-        releases.ties.extend([number for number, _ in told])
-        for (_, tie), request_id in zip(told, requests, strict=True):
-            tie.waiters.pop(request_id, None)
+        self._ties.releases.write_all(event, worker_ids, releases)
+        releases.request_ids.extend(request_ids)
+        releases.ties.extend([tie.number for tie in told])
 
 
 def _alone(alike: pb.BarrierRequest, rank: ag.Arriving) -> ag.TieFrame:

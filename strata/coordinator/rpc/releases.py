@@ -1,6 +1,6 @@
 """Releases as messages: what all members are told is filled in once, so that the thousandth costs little."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from strata.cluster.events import BarrierReleased
 from strata.coordinator.state.outcomes import outcome_for, places_in
@@ -19,12 +19,13 @@ class ReleaseWriter:
         self._event: BarrierReleased | None = None
         self._news = rk.RankNews()
 
-    def write(self, event: BarrierReleased, worker_id: str, request_id: str) -> bytes:
-        """The serialised RankNews for one member."""
-        response = self._response(event, worker_id)
-        self._news.result.request_id = request_id
-        response.arrival_order = places_in(event)[worker_id]
-        return self._news.SerializeToString()
+    def write(self, event: BarrierReleased, worker_ids: Sequence[str], request_ids: Sequence[str]) -> Iterator[bytes]:
+        """Yields the serialised RankNews for one member after the other."""
+        response, result, places = self._response(event, worker_ids[0]), self._news.result, places_in(event)
+        for worker_id, request_id in zip(worker_ids, request_ids, strict=True):
+            result.request_id = request_id
+            response.arrival_order = places[worker_id]
+            yield self._news.SerializeToString()
 
     def write_all(self, event: BarrierReleased, worker_ids: Sequence[str], to: ag.Releases) -> None:
         """What is the event's own for members that one agent tells."""

@@ -2,14 +2,12 @@
 go down as soon as they are durable. A tie is the same whether the rank opened it here or its agent carries it.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from strata.cluster import events as e
 from strata.cluster.members import Group, Worker
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.waiters import Waiter
-from strata.coordinator.rpc.answer import Context, check_rank, fail
 from strata.coordinator.rpc.beats import take_beat
 from strata.coordinator.rpc.releases import ReleaseWriter
 from strata.coordinator.state.membership import Caller
@@ -19,8 +17,6 @@ from strata.protocol import convert
 from strata.protocol.fields import to_message
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
-from strata.protocol.generated import ranks_pb2_grpc as rk_grpc
-from strata.protocol.status import to_status, to_text, to_trailers
 from strata.trust.proofs import Proofs
 from strata.types.tasks import TaskStatus
 
@@ -33,8 +29,8 @@ Send = Callable[[bytes], None]
 End = Callable[[StrataError], None]
 
 
-class Ties(rk_grpc.RanksServicer):
-    """All ties, the newest of each worker. Implements `strata.ranks.Ranks`."""
+class Ties:
+    """All ties, the newest of each worker."""
 
     def __init__(self, coordinator: Coordinator, proofs: Proofs) -> None:
         self.coordinator = coordinator
@@ -44,32 +40,7 @@ class Ties(rk_grpc.RanksServicer):
         self._ties: dict[str, dict[str, RankTie]] = {}  # group → worker → tie
         coordinator.listen(self._on_event)
 
-    async def Tie(self, request_iterator: AsyncIterator[rk.RankWords], context: Context) -> None:
-        def admit(hello: rk.RankHello, worker: Worker) -> None:
-            """Was done before the worker was looked up: a rank does not learn which others exist."""
-
-        def end(error: StrataError) -> None:
-            context.end(to_status(error), to_text(error), to_trailers(error))
-
-        tie = RankTie(self, admit, context.send_bytes, end)
-
-        def hear(words: rk.RankWords) -> None:
-            self.coordinator.meter.count("Tie")
-            if words.HasField("hello"):
-                check_rank(context, words.hello, self.state.tasks)
-            tie.hear(words)
-
-        try:
-            await context.listen(hear)
-            tie.close()
-        except StrataError as error:
-            tie.close()
-            await fail(context, error)
-        except asyncio.CancelledError:
-            tie.close(broken=True)
-            raise
-
-    def carried(self, agent_id: str, send: Send, end: End) -> "RankTie":
+    def carried(self, number: int, agent_id: str, send: Send, end: End) -> "RankTie":
         """A tie that comes over an agent's stream: an agent speaks for the ranks of its own host, and one that was
         started for a task must have shown it the secret of its attempt."""
 
@@ -79,7 +50,7 @@ class Ties(rk_grpc.RanksServicer):
             if worker.is_started_rank:
                 self._check_proof(hello)
 
-        return RankTie(self, admit, send, end)
+        return RankTie(self, admit, send, end, number)
 
     def _check_proof(self, hello: rk.RankHello) -> None:
         visitor = self._proofs.read_secret(hello.proof)
@@ -155,11 +126,23 @@ class Ties(rk_grpc.RanksServicer):
 class RankTie:
     """One rank's stream. `admit` refuses a hello, `send` takes a serialised RankNews, `end` ends the stream. `group` is
     the rank's as it was when the rank was last let in: as long as that is how it is, nobody came or went. `waiters` are
-    what it waits at, by request."""
+    what it waits at, by request. `number` is the agent's for a tie that it carries."""
 
-    __slots__ = ("_admit", "_coordinator", "_end", "_state", "_task_id", "_ties", "caller", "group", "send", "waiters")
+    __slots__ = (
+        "_admit",
+        "_coordinator",
+        "_end",
+        "_state",
+        "_task_id",
+        "_ties",
+        "caller",
+        "group",
+        "number",
+        "send",
+        "waiters",
+    )
 
-    def __init__(self, ties: Ties, admit: Admit, send: Send, end: End) -> None:
+    def __init__(self, ties: Ties, admit: Admit, send: Send, end: End, number: int = 0) -> None:
         self._ties = ties
         self._coordinator = ties.coordinator
         self._state = ties.state
@@ -169,6 +152,7 @@ class RankTie:
         self._task_id = ""
         self.group: Group | None = None
         self.waiters: dict[str, Waiter] = {}
+        self.number = number
         self.send = send
 
     @property
@@ -182,7 +166,8 @@ class RankTie:
         if words.HasField("beat"):
             self._on_beat(words)
         for request in words.arrivals:
-            self._on_arrival(request)
+            self.check_own(request)
+            self.arrive(request)
         for request_id in words.withdrawn:
             waiter = self.waiters.pop(request_id, None)
             if waiter is not None:
@@ -234,9 +219,13 @@ class RankTie:
 
     # --- barriers
 
-    def _on_arrival(self, request: pb.BarrierRequest) -> None:
+    def check_own(self, request: pb.BarrierRequest) -> None:
+        """Raises PermissionDenied if it is the arrival of another."""
         if request.worker_id != self.caller.worker_id:
             raise PermissionDenied(f"worker {self.caller.worker_id} cannot arrive as {request.worker_id[:80]!r}")
+
+    def arrive(self, request: pb.BarrierRequest) -> None:
+        """Arrives by itself; a refusal is sent as the answer."""
         if request.request_id in self.waiters:
             return
         try:
@@ -247,6 +236,8 @@ class RankTie:
             self._answer(request.request_id, error)
         else:
             self.waiters[request.request_id] = waiter
+            if request.incarnation == self.caller.incarnation:  # it was let in, as by a beat
+                self.group = self._state.membership.groups[self._task_id]
 
     def on_outcome(self, waiter: Waiter, worker_ids: Sequence[str], outcome: Outcome | BaseException) -> None:
         """Of a barrier that this rank waits at, `worker_ids` being itself."""
@@ -254,7 +245,7 @@ class RankTie:
         self.waiters.pop(request_id, None)
         self._state.barriers.collected(waiter.key, worker_ids)
         if isinstance(outcome, e.BarrierReleased):
-            self.send(self._ties.releases.write(outcome, self.worker_id, request_id))
+            self.send(*self._ties.releases.write(outcome, worker_ids, (request_id,)))
             return
         try:
             if isinstance(outcome, BaseException):

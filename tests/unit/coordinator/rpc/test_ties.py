@@ -113,6 +113,7 @@ async def test_members_meet_and_a_loss_is_told_to_all_at_once(cluster: Cluster) 
     results = await asyncio.wait_for(asyncio.gather(*told), 20)
     assert sorted(item.arrival_order for item in results if isinstance(item, pb.BarrierResponse)) == [1, 2, 3]
     waits = await answer(ties[0][0], arrival("w0", "second"))
+    assert await ties[0][0].beat()  # it was heard: the loss comes over another connection
     await cluster.lose("w2")
     broken = await asyncio.wait_for(waits, 20)
     assert isinstance(broken, BarrierBroken)

@@ -1,0 +1,29 @@
+"""What a rank says, as bytes. What a thousand of them say at once, an arrival and nothing else, is known by its first
+bytes: to parse the message around it costs more than the arrival.
+"""
+
+from google.protobuf.message import DecodeError
+
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
+
+__all__ = ["lone_arrival"]
+
+_TAG = rk.RankWords.DESCRIPTOR.fields_by_name["arrivals"].number << 3 | 2
+_MORE = 0x80  # in the first byte of a length: there is a second one
+
+
+def lone_arrival(words: bytes) -> pb.BarrierRequest | None:
+    """The arrival, if these RankWords are one arrival and nothing else. None also for bytes that are no RankWords, and
+    for an arrival of more than 16 KB."""
+    if len(words) < 3 or words[0] != _TAG:
+        return None
+    length, start = words[1], 2
+    if length & _MORE:
+        length, start = length - _MORE | words[2] << 7, 3
+    if start + length != len(words):
+        return None
+    try:
+        return pb.BarrierRequest.FromString(words[start:])
+    except DecodeError:
+        return None

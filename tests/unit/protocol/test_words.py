@@ -1,0 +1,52 @@
+"""An arrival and nothing else is told from its first bytes, exactly when parsing the whole message says so."""
+
+import random
+
+import pytest
+from google.protobuf.message import DecodeError
+
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
+from strata.protocol.words import lone_arrival
+
+
+def parsed(words: bytes) -> pb.BarrierRequest | None:
+    try:
+        message = rk.RankWords.FromString(words)
+    except DecodeError:
+        return None
+    alone = len(message.arrivals) == 1 and len(message.ListFields()) == 1
+    return message.arrivals[0] if alone else None
+
+
+@pytest.mark.parametrize("size", [1, 50, 110, 120, 121, 127, 128, 300, 10_000])
+def test_an_arrival_of_any_length(size: int) -> None:
+    request = pb.BarrierRequest(worker_id="w" * size, barrier_id="b", step=2**40, request_id="r")
+    assert lone_arrival(rk.RankWords(arrivals=[request]).SerializeToString()) == request
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        rk.RankWords(),
+        rk.RankWords(hello=rk.RankHello(worker_id="w"), arrivals=[pb.BarrierRequest(worker_id="w")]),
+        rk.RankWords(beat=pb.HeartbeatRequest(worker_id="w"), sequence=3),
+        rk.RankWords(arrivals=[pb.BarrierRequest(worker_id="w"), pb.BarrierRequest(worker_id="v")]),
+        rk.RankWords(arrivals=[pb.BarrierRequest(worker_id="w")], withdrawn=["r"]),
+        rk.RankWords(withdrawn=["r"]),
+    ],
+)
+def test_whatever_else_is_said(words: rk.RankWords) -> None:
+    assert lone_arrival(words.SerializeToString()) is None
+
+
+def test_noise_is_never_taken_for_more_than_it_is() -> None:
+    rng = random.Random(3)
+    whole = rk.RankWords(arrivals=[pb.BarrierRequest(worker_id="w" * 130, barrier_id="b")]).SerializeToString()
+    for _ in range(5_000):
+        words = bytearray(whole[: rng.randrange(len(whole) + 1)] + rng.randbytes(rng.choice((0, 0, 2))))
+        for _ in range(rng.randrange(3)):
+            if words:
+                words[rng.randrange(min(8, len(words)))] = rng.randrange(256)
+        found = lone_arrival(bytes(words))
+        assert found is None or found == parsed(bytes(words))
