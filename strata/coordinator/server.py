@@ -25,6 +25,7 @@ from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
 from strata.coordinator.rpc.straight import StraightTies
 from strata.coordinator.rpc.ties import Ties
+from strata.coordinator.rpc.together import Gathering
 from strata.coordinator.rpc.vitals import VitalsFeed
 from strata.coordinator.rpc.workers import WorkersService
 from strata.coordinator.scheduling.launch import BUILTIN_ENTRYPOINTS
@@ -104,9 +105,16 @@ class CoordinatorServer:
         vitals = VitalsFeed(coordinator)
         scheduler = Scheduler(coordinator, entrypoints, proofs, settings.hang_timeout)
         ties = Ties(coordinator, proofs)
-        agents = AgentsService(coordinator, scheduler, ties)
+        gathering = Gathering(ties)
+        agents = AgentsService(coordinator, scheduler, ties, gathering)
         server = Server(Gate(proofs))
-        await _add_services(server, WorkersService(coordinator), ControlService(coordinator, vitals), agents, ties)
+        await _add_services(
+            server,
+            WorkersService(coordinator),
+            ControlService(coordinator, vitals),
+            agents,
+            StraightTies(ties, gathering),
+        )
         port = await _bind(server, settings.host, settings.grpc_port)
         stack.push_async_callback(server.stop, 1.0)
         for job in (run_ticker(coordinator, lifecycle.flush), vitals.run(), scheduler.run()):
@@ -120,13 +128,13 @@ class CoordinatorServer:
 
 
 async def _add_services(
-    server: Server, workers: WorkersService, control: ControlService, agents: AgentsService, ties: Ties
+    server: Server, workers: WorkersService, control: ControlService, agents: AgentsService, ties: StraightTies
 ) -> None:
     registry = cast("grpc.aio.Server", server)  # generated code calls no more of it than ours has
     coordinator_pb2_grpc.add_CoordinatorServicer_to_server(workers, registry)
     control_pb2_grpc.add_ControlServicer_to_server(control, registry)
     agents_pb2_grpc.add_AgentsServicer_to_server(agents, registry)
-    ranks_pb2_grpc.add_RanksServicer_to_server(StraightTies(ties), registry)
+    ranks_pb2_grpc.add_RanksServicer_to_server(ties, registry)
     checks = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(checks, registry)
     serving = health_pb2.HealthCheckResponse.SERVING

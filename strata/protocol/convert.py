@@ -17,6 +17,7 @@ from strata.types.tasks import GROW_AFTER_S, TaskSpec
 from strata.types.workers import AgentSpec, check_metadata
 
 __all__ = [
+    "MAX_REQUEST_ID",
     "check_request_id",
     "from_agent_hello",
     "from_barrier_request",
@@ -28,7 +29,7 @@ __all__ = [
     "to_task_spec",
 ]
 
-_MAX_REQUEST_ID = 128
+MAX_REQUEST_ID = 128
 _POLICIES = {
     pb.BarrierRequest.FAIL: BarrierPolicy.FAIL,
     pb.BarrierRequest.SHRINK: BarrierPolicy.SHRINK,
@@ -93,8 +94,8 @@ def to_checkpoint_info(record: CheckpointInfo) -> pb.CheckpointInfo:
 
 def check_request_id(request_id: str) -> str:
     """Returns it when it is short enough to be remembered."""
-    if len(request_id) > _MAX_REQUEST_ID:
-        raise InvalidArgument(f"request_id has {len(request_id)} characters, {_MAX_REQUEST_ID} are allowed")
+    if len(request_id) > MAX_REQUEST_ID:
+        raise InvalidArgument(f"request_id has {len(request_id)} characters, {MAX_REQUEST_ID} are allowed")
     return request_id
 
 

@@ -13,6 +13,7 @@ from strata.coordinator.rpc.answer import Context, fail
 from strata.coordinator.rpc.beats import take_measurement
 from strata.coordinator.rpc.carried import CarriedTies
 from strata.coordinator.rpc.ties import Ties
+from strata.coordinator.rpc.together import Gathering
 from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.state import commands as c
 from strata.errors import Busy, InvalidArgument, StrataError
@@ -29,17 +30,18 @@ _UNHANDLED = 10_000  # of an agent's reports, while one waits for the disk
 class AgentsService(ag_grpc.AgentsServicer):
     """Implements `strata.agents.Agents`."""
 
-    def __init__(self, coordinator: Coordinator, scheduler: Scheduler, ties: Ties) -> None:
+    def __init__(self, coordinator: Coordinator, scheduler: Scheduler, ties: Ties, gathering: Gathering) -> None:
         self._coordinator = coordinator
         self._scheduler = scheduler
         self._ties = ties
+        self._gathering = gathering
 
     async def Attach(self, request_iterator: AsyncIterator[ag.AgentMessage], context: Context) -> None:
         try:
             first = await context.read()
             if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
                 raise InvalidArgument("an agent's first message must be its hello")
-            carried = CarriedTies(self._ties, first.hello.agent_id, context.send)
+            carried = CarriedTies(self._ties, self._gathering, first.hello.agent_id, context.send)
             await _Session(self._coordinator, self._scheduler, carried, first.hello, context).run()
         except StrataError as error:
             await fail(context, error)

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 
 from strata.cluster.events import BarrierReleased
 from strata.coordinator.rpc.ties import RankTie, Ties
-from strata.coordinator.rpc.together import Arriving, meet
+from strata.coordinator.rpc.together import Arriving, Gathering
 from strata.errors import InvalidArgument, StrataError
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -23,9 +23,11 @@ __all__ = ["CarriedTies"]
 class CarriedTies:
     """By the agent's number. `send` takes what goes to the agent."""
 
-    def __init__(self, ties: Ties, agent_id: str, send: Callable[[ag.CoordinatorMessage], None]) -> None:
+    def __init__(
+        self, ties: Ties, gathering: Gathering, agent_id: str, send: Callable[[ag.CoordinatorMessage], None]
+    ) -> None:
         self._ties = ties
-        self._coordinator = ties.coordinator
+        self._gathering = gathering
         self._agent_id = agent_id
         self._send = send
         self._carried: dict[int, RankTie] = {}
@@ -33,7 +35,6 @@ class CarriedTies:
 
     def on_frames(self, frames: ag.TieFrames) -> None:
         for frame in frames.frames:
-            self._coordinator.meter.count("Tie", len(frame.arrivals.ranks) or 1)
             if frame.HasField("arrivals"):
                 self._arrive(frame.arrivals)
             else:
@@ -41,17 +42,20 @@ class CarriedTies:
 
     def close(self) -> None:
         """The agent's stream has ended."""
+        self._gathering.settle()
         for tie in self._carried.values():
             tie.close(broken=True)
 
     # --- one rank
 
     def _on_frame(self, frame: ag.TieFrame) -> None:
+        self._gathering.settle()  # nothing that a rank says overtakes its arrival
+        self._ties.coordinator.meter.count("Tie")
         number = frame.tie
         tie = self._carried.get(number)
         if tie is None and frame.payload:
             send, end = partial(self._send_frame, number), partial(self._end_tie, number)
-            tie = self._carried[number] = self._ties.carried(number, self._agent_id, send, end)
+            tie = self._carried[number] = self._ties.carried(self, number, self._agent_id, send, end)
         if tie is None:
             return
         try:
@@ -88,30 +92,24 @@ class CarriedTies:
     # --- ranks that arrive together
 
     def _arrive(self, said: ag.Arrivals) -> None:
-        try:
-            together = self._arrive_together(said)
-        except StrataError:
-            together = False
-        if not together:
-            for rank in said.ranks:
-                self._on_frame(_alone(said.alike, rank))
-
-    def _arrive_together(self, said: ag.Arrivals) -> bool:
         arriving = []
         for rank in said.ranks:
             tie = self._carried.get(rank.tie)
             if tie is None or tie.worker_id != rank.worker_id:
-                return False
-            arriving.append(Arriving(tie, rank.incarnation, rank.request_id))
-        return bool(arriving) and meet(self._ties, arriving, said.alike, self._release)
+                self._on_frame(_alone(said.alike, rank))
+            else:
+                arriving.append(Arriving(tie, rank.incarnation, rank.request_id))
+        if arriving:
+            said.alike.worker_id = arriving[0].tie.worker_id  # one name for all of them, each of which is a worker's
+            self._gathering.add(said.alike, arriving)
 
-    def _release(
-        self, event: BarrierReleased, told: Sequence[RankTie], worker_ids: Sequence[str], request_ids: Sequence[str]
+    def release(
+        self, event: BarrierReleased, ties: Sequence[RankTie], worker_ids: Sequence[str], request_ids: Sequence[str]
     ) -> None:
         releases = self._frames().add().releases
         self._ties.releases.write_all(event, worker_ids, releases)
         releases.request_ids.extend(request_ids)
-        releases.ties.extend([tie.number for tie in told])
+        releases.ties.extend([tie.number for tie in ties])
 
 
 def _alone(alike: pb.BarrierRequest, rank: ag.Arriving) -> ag.TieFrame:

@@ -3,6 +3,7 @@ go down as soon as they are durable. A tie is the same whether the rank opened i
 """
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from strata.cluster import events as e
 from strata.cluster.members import Group, Worker
@@ -20,7 +21,7 @@ from strata.protocol.generated import ranks_pb2 as rk
 from strata.trust.proofs import Proofs
 from strata.types.tasks import TaskStatus
 
-__all__ = ["RankTie", "Ties"]
+__all__ = ["RankTie", "Road", "Ties"]
 
 _NAMED = 100  # losses of one event that members are told by name
 
@@ -40,7 +41,7 @@ class Ties:
         self._ties: dict[str, dict[str, RankTie]] = {}  # group → worker → tie
         coordinator.listen(self._on_event)
 
-    def carried(self, number: int, agent_id: str, send: Send, end: End) -> "RankTie":
+    def carried(self, road: "Road", number: int, agent_id: str, send: Send, end: End) -> "RankTie":
         """A tie that comes over an agent's stream: an agent speaks for the ranks of its own host, and one that was
         started for a task must have shown it the secret of its attempt."""
 
@@ -50,7 +51,7 @@ class Ties:
             if worker.is_started_rank:
                 self._check_proof(hello)
 
-        return RankTie(self, admit, send, end, number)
+        return RankTie(self, road, admit, send, end, number)
 
     def _check_proof(self, hello: rk.RankHello) -> None:
         visitor = self._proofs.read_secret(hello.proof)
@@ -123,6 +124,18 @@ class Ties:
         news.term = self.state.term
 
 
+class Road(Protocol):
+    """The way by which ties come; it tells all of its own that were released together."""
+
+    def release(
+        self,
+        event: e.BarrierReleased,
+        ties: "Sequence[RankTie]",
+        worker_ids: Sequence[str],
+        request_ids: Sequence[str],
+    ) -> None: ...
+
+
 class RankTie:
     """One rank's stream. `admit` refuses a hello, `send` takes a serialised RankNews, `end` ends the stream. `group` is
     the rank's as it was when the rank was last let in: as long as that is how it is, nobody came or went. `waiters` are
@@ -133,26 +146,28 @@ class RankTie:
         "_coordinator",
         "_end",
         "_state",
-        "_task_id",
         "_ties",
         "caller",
         "group",
         "number",
+        "road",
         "send",
+        "task_id",
         "waiters",
     )
 
-    def __init__(self, ties: Ties, admit: Admit, send: Send, end: End, number: int = 0) -> None:
+    def __init__(self, ties: Ties, road: Road, admit: Admit, send: Send, end: End, number: int = 0) -> None:
         self._ties = ties
         self._coordinator = ties.coordinator
         self._state = ties.state
         self._admit = admit
         self._end = end
         self.caller = Caller("")
-        self._task_id = ""
+        self.task_id = ""
         self.group: Group | None = None
         self.waiters: dict[str, Waiter] = {}
         self.number = number
+        self.road = road
         self.send = send
 
     @property
@@ -178,14 +193,14 @@ class RankTie:
         waiters, self.waiters = self.waiters, {}
         for waiter in waiters.values():
             self._coordinator.give_up(waiter, self.worker_id)
-        if self.caller.worker_id and self._ties.remove(self, self._task_id):
+        if self.caller.worker_id and self._ties.remove(self, self.task_id):
             if broken:
                 self._state.membership.suspect(self.caller.worker_id, self.caller.incarnation)
             else:  # it will be silent: it has ended, and its agent says how
                 self._state.membership.pulses.note_farewell(self.caller.worker_id)
 
     def fence(self, error: Fenced) -> None:
-        self._ties.remove(self, self._task_id)
+        self._ties.remove(self, self.task_id)
         self._end(error)
 
     def _greet(self, words: rk.RankWords) -> None:
@@ -196,10 +211,10 @@ class RankTie:
         worker = self._state.membership.authorize(caller, self._coordinator.now())
         self._admit(hello, worker)
         self.caller = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
-        self._task_id = worker.task_id
+        self.task_id = worker.task_id
         self.group = self._state.membership.group_of(worker)
-        self._ties.add(self, self._task_id)
-        world = self._ties.world(self._task_id)
+        self._ties.add(self, self.task_id)
+        world = self._ties.world(self.task_id)
         if world is not None or not words.HasField("beat"):
             self._acknowledge(0, world)
 
@@ -212,8 +227,8 @@ class RankTie:
 
     def _acknowledge(self, sequence: int, world: rk.World | None = None) -> None:
         news = rk.RankNews(heard=sequence, world=world)
-        self._ties.add_stop(news, self._task_id)
-        self._ties.date(news, self._task_id)
+        self._ties.add_stop(news, self.task_id)
+        self._ties.date(news, self.task_id)
         payload = news.SerializeToString()
         self._coordinator.when_settled(lambda error: None if error else self.send(payload))
 
@@ -237,7 +252,7 @@ class RankTie:
         else:
             self.waiters[request.request_id] = waiter
             if request.incarnation == self.caller.incarnation:  # it was let in, as by a beat
-                self.group = self._state.membership.groups[self._task_id]
+                self.group = self._state.membership.groups[self.task_id]
 
     def on_outcome(self, waiter: Waiter, worker_ids: Sequence[str], outcome: Outcome | BaseException) -> None:
         """Of a barrier that this rank waits at, `worker_ids` being itself."""

@@ -203,8 +203,9 @@ async def test_of_those_who_arrive_together_each_is_judged_on_its_own(cluster: C
     assert (told[1].ended, told[1].error_code) == (True, "permission_denied")
     assert (told[9].ended, told[9].error_code) == (True, "invalid_argument")  # it never said hello
     assert rk.RankNews.FromString(told[2].payload).result.error_code == "invalid_argument"
-    released = rk.RankNews.FromString(told[3].payload).result
-    assert (released.request_id, released.response.participants) == ("r2", 1)
+    (released,) = [frame.releases for frame in frames if frame.HasField("releases")]
+    assert (list(released.ties), list(released.request_ids)) == ([3], ["r2"])
+    assert released.alike.participants == 1
 
 
 async def test_a_loss_breaks_it_for_each_of_those_who_came_together(cluster: Cluster) -> None:
