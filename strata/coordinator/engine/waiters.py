@@ -37,8 +37,10 @@ class Waiters:
         members = self._rounds.get(place)
         if members is None:
             members = self._rounds[place] = {}
-        for worker_id in waiter.requests:
-            members[worker_id] = (*members.get(worker_id, ()), waiter)
+        added: dict[str, tuple[Waiter, ...]] = dict.fromkeys(waiter.requests, (waiter,))
+        for worker_id in members.keys() & added.keys():
+            added[worker_id] = (*members[worker_id], waiter)
+        members.update(added)
 
     def release(self, event: Outcome) -> None:
         """Tells everybody whom the outcome is for. Who is not in it stays, to be fenced."""

@@ -125,9 +125,9 @@ class Barriers:
         self.open[barrier.key] = barrier
         if barrier.members is not None:
             barrier.members.update(requests)
-        for worker_id, request_id in requests.items():
-            before = barrier.arrivals.get(worker_id)
-            if before and before != request_id:
+        for worker_id in barrier.arrivals.keys() & requests.keys():
+            before = barrier.arrivals[worker_id]
+            if before and before != requests[worker_id]:
                 barrier.superseded.append(_request(worker_id, before))
         barrier.arrivals.update(requests)
         outcome = self._release(barrier, now) if barrier.complete else None

@@ -8,6 +8,7 @@ the world before it invalid (a loss, a departure, a replacement): a call that ca
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from strata.cluster.events import MembersLost, WorkerJoined
@@ -38,6 +39,8 @@ class _Seats:
     holders: dict[int, str] = field(default_factory=dict)  # rank → who holds or last held it
     num_alive: int = 0
     full_below: int = 0  # live workers hold all ranks below this one; the search for a free rank begins here
+    alive: list[Worker] = field(default_factory=list)  # by rank, as long as `group` is the group's record
+    group: Group | None = None
 
 
 class Membership:
@@ -63,9 +66,12 @@ class Membership:
 
     def alive_in(self, task_id: str) -> list[Worker]:
         """The group's live workers by rank."""
-        found = (self.workers.get(worker_id) for worker_id in self._seats_of(task_id).holders.values())
-        alive = [worker for worker in found if worker is not None and worker.alive]
-        return sorted(alive, key=lambda worker: worker.rank)
+        group, seats = self.groups.get(task_id), self._seats_of(task_id)
+        if group is None or seats.group is not group:
+            found = (self.workers.get(worker_id) for worker_id in seats.holders.values())
+            alive = (worker for worker in found if worker is not None and worker.alive)
+            seats.alive, seats.group = sorted(alive, key=attrgetter("rank")), group
+        return list(seats.alive)
 
     def holder(self, task_id: str, rank: int) -> str | None:
         """Who holds a rank now, or held it last."""
