@@ -54,8 +54,8 @@ __all__ = ["CoordinatorServer", "run"]
 _log = logging.getLogger(__name__)
 
 # A thousand streams are many objects that live long, and Python's defaults walk them often. CPU of a barrier arrival at
-# 300 streams, two runs each on a busy machine: 168 and 188 µs with the defaults, 147 and 143 µs with 50,000 as the first
-# of these. A barrier leaves next to nothing behind, so 10,000 come together as seldom, and to walk them takes 1 to 2 ms
+# 300 streams, two runs each on a busy machine: 168 and 188 µs with the defaults, 147 and 143 µs with 50,000 for the
+# first. A barrier leaves next to nothing behind, so 10,000 come together as seldom, and to walk them takes 1 to 2 ms
 # of the loop, not 12 to 15.
 _GC_THRESHOLDS = (10_000, 20, 100)
 _SERVICES = (
