@@ -26,6 +26,7 @@ __all__ = ["add_to"]
 _console = Console(highlight=False, soft_wrap=True)
 _LOOK_S = 0.05
 _WORKERS = 4
+_HANG_S = 15.0  # far longer than a step of the drill's task takes, also while one of the parts is away
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,8 +34,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def chaos(data_dir: DataDir = None) -> None:
-    """Kill a worker, the agent, the coordinator and the observatory under a training job, let a host come and go, and
-    check what is promised.
+    """Kill a worker, stop one so that it hangs, kill agent, coordinator and observatory under a training job, let a
+    host come and go, and check what is promised.
 
     Uses the running cluster of the data folder; without one, starts a cluster of its own in a temporary folder.
     """
@@ -89,7 +90,15 @@ def _drill(settings: Settings, endpoints: dict[str, str]) -> list[tuple[Drill, D
 
     coordinator = endpoints["grpc"]
     # One worker more than there are slots for, until a second host comes.
-    job = submit_demo(settings, coordinator, num_workers=_WORKERS + 1, min_workers=1, grow_after_s=1.0, epochs=10_000)
+    job = submit_demo(
+        settings,
+        coordinator,
+        num_workers=_WORKERS + 1,
+        min_workers=1,
+        grow_after_s=1.0,
+        epochs=10_000,
+        hang_timeout_s=_HANG_S,
+    )
     _console.print(
         f"training [bold]{job.task_id}[/] with up to {_WORKERS + 1} workers; killing begins when it has made steps\n"
     )

@@ -1,4 +1,4 @@
-"""Failure drills on a live training task: each kills one real process with kill -9 and waits for what was promised."""
+"""Failure drills on a live training task: each kills one real process, or stops it, and waits for what was promised."""
 
 import json
 import os
@@ -72,9 +72,9 @@ class Site:
     def pid_of(self, part: str) -> int:
         return int(json.loads((self._folder / f"{part}.json").read_text())["pid"])
 
-    def kill(self, pid: int) -> float:
-        """kill -9; returns the moment."""
-        os.kill(pid, signal.SIGKILL)
+    def kill(self, pid: int, how: int = signal.SIGKILL) -> float:
+        """Returns the moment."""
+        os.kill(pid, how)
         return time.monotonic()
 
     def wait(self, condition: Callable[[], bool]) -> float | None:
@@ -102,16 +102,28 @@ class Site:
         return self.wait(advanced)
 
 
-def _kill_worker(site: Site) -> DrillResult:
-    before = site.task()
-    rank, pid = max(site.rank_pids().items())
-    killed = site.kill(pid)
-    detected = site.wait(lambda: site.task()["attempt"] > before["attempt"] or site.task()["status"] == "recovering")
-    running = site.wait(lambda: site.task()["status"] == "running" and site.task()["attempt"] > before["attempt"])
-    recovered = site.wait_for_steps(3)
-    whole = site.task()["size"] == before["size"]
-    passed = None not in (detected, running, recovered) and whole
-    return _result(killed, detected, recovered, passed=passed, detail=f"rank {rank} replaced; {site.task()['reason']}")
+def _lose_worker(how: int) -> Callable[[Site], DrillResult]:
+    """By a signal that ends it, or one that stops it: then it hangs, and the task's reason must say so."""
+
+    def run(site: Site) -> DrillResult:
+        before, reasons = site.task(), list[str]()
+
+        def is_lost() -> bool:
+            task = site.task()
+            reasons.append(task["reason"])
+            return bool(task["attempt"] > before["attempt"] or task["status"] == "recovering")
+
+        rank, pid = max(site.rank_pids().items())
+        began = site.kill(pid, how)
+        detected = site.wait(is_lost)
+        running = site.wait(lambda: site.task()["status"] == "running" and site.task()["attempt"] > before["attempt"])
+        recovered = site.wait_for_steps(3)
+        whole = site.task()["size"] == before["size"]
+        told = how == signal.SIGKILL or any(reason.startswith(f"rank {rank} h") for reason in reasons)
+        passed = None not in (detected, running, recovered) and whole and told
+        return _result(began, detected, recovered, passed=passed, detail=f"rank {rank} replaced; {reasons[-1]}")
+
+    return run
 
 
 def _kill_part(part: str) -> Callable[[Site], DrillResult]:
@@ -174,7 +186,8 @@ SIZE_DRILLS = (
     Drill(name="that host is gone for good", promise="the task goes on with fewer ranks", run=_shrink),
 )
 DRILLS = (
-    Drill(name="kill a worker", promise="replaced, resumes from the committed step", run=_kill_worker),
+    Drill(name="kill a worker", promise="replaced, resumes from the committed step", run=_lose_worker(signal.SIGKILL)),
+    Drill(name="stop a worker", promise="named as a hang, ended, replaced", run=_lose_worker(signal.SIGSTOP)),
     Drill(name="kill the agent", promise="comes back, adopts the ranks", run=_kill_part("agent")),
     Drill(name="kill the coordinator", promise="comes back, no rank restarts", run=_kill_part("coordinator")),
     Drill(name="kill the observatory", promise="comes back, no point is lost", run=_kill_part("observatory")),

@@ -70,6 +70,7 @@ def submit_demo(
     min_workers: int = 0,
     grow_after_s: float = GROW_AFTER_S,
     epochs: int = 60,
+    hang_timeout_s: float | None = None,
 ) -> Demo:
     """Makes the dataset known and submits the task; returns at once."""
     path = write_spirals(settings.data_dir / "demo")
@@ -92,6 +93,7 @@ def submit_demo(
                 "grace_s": 10,
             },
             max_restarts=10_000,
+            hang_timeout_s=hang_timeout_s,
         )
         return Demo(task_id=TasksClient(channel).submit(task), dataset_id=spec.dataset_id, num_workers=num_workers)
 
