@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=5, help="kill -9 of the coordinator under load")
     parser.addoption("--commits", type=int, default=2, help="commits that are followed by a kill -9 of a rank")
     parser.addoption("--odd-values", type=int, default=12, help="odd values through every door; 1000 for all of them")
-    parser.addoption("--points", type=int, default=100_000, help="points of the run whose observatory is killed")
+    parser.addoption("--points", type=int, default=30_000, help="points of the run whose observatory is killed")
     parser.addoption("--fuzz-cases", type=int, default=300, help="cases of noise for the gRPC server")
     parser.addoption("--api-cases", type=int, default=200, help="requests made from the OpenAPI description")
 

@@ -15,13 +15,49 @@ import psutil
 
 from tests.support.waiting import eventually
 
-__all__ = ["Cluster", "descendants", "strata"]
+__all__ = ["Cluster", "descendants", "strata", "strata_each"]
+
+_EACH = """
+import contextlib, io, json, os, sys
+from strata.cli.main import run
+
+ends, own = [], dict(os.environ)
+for arguments, environment in json.load(sys.stdin):
+    sys.argv, out, err, code = ["strata", *arguments], io.StringIO(), io.StringIO(), 0
+    os.environ.update(environment)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            run()
+        except SystemExit as end:
+            code = end.code
+    os.environ.clear()
+    os.environ.update(own)
+    ends.append((arguments, code, out.getvalue(), err.getvalue()))
+json.dump(ends, sys.stdout)
+"""
 
 
 def strata(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs one `strata` command to its end."""
     command = [sys.executable, "-m", "strata", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **environment})
+
+
+def strata_each(
+    commands: Sequence[tuple[Sequence[str], dict[str, str]]], **environment: str
+) -> list[subprocess.CompletedProcess[str]]:
+    """Runs `strata` commands, each with variables of its own, one after another in one process: for those that are
+    refused before they start anything."""
+    done = subprocess.run(
+        [sys.executable, "-c", _EACH],
+        input=json.dumps(commands),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return [subprocess.CompletedProcess(*end) for end in json.loads(done.stdout)]
 
 
 class Cluster:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import strata
+from tests.support.cluster import strata, strata_each
 
 
 @pytest.fixture
@@ -15,41 +15,42 @@ def script(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("flags", "told"),
-    [
-        (("--workers", "0"), "worker_count is 0, it must be between 1 and 16384"),
-        (("--workers", "-1"), "worker_count is -1"),
-        (("--spares", "-1"), "spares is -1, it must be between 0 and 16384"),
-        (("--launcher", "pbs"), "launcher 'pbs' is unknown. Known: local, ray, slurm, ssh."),
-        (("--launcher", "slurm", "--detach"), "would leave agents that nobody stops"),
-        (("--launcher", "ssh"), "the ssh launcher needs to know where"),
-        (("--launcher", "slurm", "-o", "gpu"), "--launcher-option 'gpu' is not NAME=VALUE"),
-        (("--launcher", "slurm", "--nodes", "3", "--workers", "2"), "3 nodes for 2 workers"),
-        (("--nodes", "2"), "are for agents on other hosts"),
-        (("--name", "a b"), "task name"),
-    ],
-)
-def test_flags_that_make_no_sense(tmp_path: Path, script: str, flags: tuple[str, ...], told: str) -> None:
-    _refused(strata("run", "--data-dir", str(tmp_path / "data"), *flags, script), told)
+NO_SENSE = {
+    ("--workers", "0"): "--workers 0 begins with 0: a task has at least 1 worker.",
+    ("--workers", "-1"): "--workers '-1' is no number of workers.",
+    ("--spares", "-1"): "spares is -1, it must be between 0 and 16384",
+    ("--launcher", "pbs"): "launcher 'pbs' is unknown. Known: local, ray, slurm, ssh.",
+    ("--launcher", "slurm", "--detach"): "would leave agents that nobody stops",
+    ("--launcher", "ssh"): "the ssh launcher needs to know where",
+    ("--launcher", "slurm", "-o", "gpu"): "--launcher-option 'gpu' is not NAME=VALUE",
+    ("--launcher", "slurm", "--nodes", "3", "--workers", "2"): "3 nodes for 2 workers",
+    ("--nodes", "2"): "are for agents on other hosts",
+    ("--name", "a b"): "task name",
+}
+NOT_HERE = {
+    ("--launcher", "slurm"): "sbatch is not installed here. Run this on a Slurm login node.",
+    ("--launcher", "ssh", "-o", "host=node"): "ssh is not installed here. Install the OpenSSH client.",
+    ("--launcher", "ray"): "pip install",
+}
 
 
-@pytest.mark.parametrize(
-    ("flags", "told"),
-    [
-        (("--launcher", "slurm"), "sbatch is not installed here. Run this on a Slurm login node."),
-        (("--launcher", "ssh", "-o", "host=node"), "ssh is not installed here. Install the OpenSSH client."),
-        (("--launcher", "ray"), "pip install"),
-    ],
-)
-def test_systems_that_are_not_here(tmp_path: Path, script: str, flags: tuple[str, ...], told: str) -> None:
+def test_flags_that_make_no_sense(tmp_path: Path, script: str) -> None:
+    ends = strata_each([(("run", "--data-dir", str(tmp_path / "data"), *flags, script), {}) for flags in NO_SENSE])
+    for done, told in zip(ends, NO_SENSE.values(), strict=True):
+        _refused(done, told)
+
+
+def test_systems_that_are_not_here(tmp_path: Path, script: str) -> None:
     """As on a machine with none of them: no programs on the PATH, and no Ray to import."""
     (tmp_path / "without" / "ray").mkdir(parents=True)
     (tmp_path / "without" / "ray" / "__init__.py").write_text("raise ImportError('no ray')")
-    done = strata(
-        "run", "--data-dir", str(tmp_path / "data"), *flags, script, PATH="", PYTHONPATH=str(tmp_path / "without")
+    ends = strata_each(
+        [(("run", "--data-dir", str(tmp_path / "data"), *flags, script), {}) for flags in NOT_HERE],
+        PATH="",
+        PYTHONPATH=str(tmp_path / "without"),
     )
-    _refused(done, told)
+    for done, told in zip(ends, NOT_HERE.values(), strict=True):
+        _refused(done, told)
 
 
 def test_more_workers_than_the_slots_that_were_set(tmp_path: Path, script: str) -> None:
@@ -59,12 +60,14 @@ def test_more_workers_than_the_slots_that_were_set(tmp_path: Path, script: str) 
 
 
 def test_scripts_that_are_not_there(tmp_path: Path) -> None:
-    _refused(strata("run", "--data-dir", str(tmp_path), "no/such.py"), "there is no script no/such.py")
-    _refused(strata("run", "--data-dir", str(tmp_path), "no-such-program"), "there is no program no-such-program")
+    scripts = {"no/such.py": "there is no script no/such.py", "no-such-program": "there is no program no-such-program"}
+    ends = strata_each([(("run", "--data-dir", str(tmp_path), script), {}) for script in scripts])
+    for done, told in zip(ends, scripts.values(), strict=True):
+        _refused(done, told)
 
 
 def _refused(done: "subprocess.CompletedProcess[str]", told: str) -> None:
     err = done.stderr
-    assert done.returncode == 1, err
-    assert told in err
-    assert len(err.strip().splitlines()) == 1, err
+    assert done.returncode == 1, (done.args, err)
+    assert told in err, done.args
+    assert len(err.strip().splitlines()) == 1, (done.args, err)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tests.support.cluster import Cluster, descendants, strata
+from tests.support.cluster import Cluster, descendants, strata, strata_each
 from tests.support.waiting import eventually
 
 
@@ -66,18 +66,6 @@ def test_a_second_up_on_the_same_folder_is_refused_with_the_owners_pid(cluster: 
     assert "Traceback" not in refused.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_stopping_leaves_no_process_no_lock_and_no_endpoints(tmp_path: Path, number: int) -> None:
-    with Cluster(tmp_path / "data", "--no-agent") as cluster:
-        children = descendants(cluster.process.pid)
-        assert len(children) >= 2
-        cluster.stop(number)
-    assert cluster.process.returncode == 0
-    assert [child for child in children if child.is_running()] == []
-    assert [path.name for path in (tmp_path / "data").rglob("*.lock")] == []
-    assert not (tmp_path / "data" / "endpoints.json").exists()
-
-
 def test_kill_of_the_supervisor_leaves_no_orphans(tmp_path: Path) -> None:
     with Cluster(tmp_path / "data", "--no-agent") as cluster:
         children = descendants(cluster.process.pid)
@@ -95,24 +83,22 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
     assert len(refused.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "environment", "told"),
-    [
-        (("up", "--data-dir", "/proc/strata"), {}, "the data folder /proc/strata cannot be used"),
-        (("up",), {"HEARTBEAT_TIMEOUT": "soon"}, "HEARTBEAT_TIMEOUT = 'soon' is not valid"),
-        (("up",), {"STRATA_HARTBEAT_TIMEOUT": "3"}, "Did you mean STRATA_HEARTBEAT_TIMEOUT?"),
-        (("up", "--host", "0.0.0.0"), {}, "would serve the network without TLS"),
-        (("up",), {"STRATA_LOG": "loud"}, "STRATA_LOG = 'loud' is not valid"),
-    ],
-)
-def test_bad_settings_are_one_clear_line(
-    tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], told: str
-) -> None:
-    folder = () if "--data-dir" in arguments else ("--data-dir", str(tmp_path / "data"))
-    refused = strata(*arguments, *folder, **environment)
-    assert refused.returncode == 1
-    assert told in refused.stderr
-    assert len(refused.stderr.strip().splitlines()) == 1
+BAD_SETTINGS: list[tuple[tuple[str, ...], dict[str, str], str]] = [
+    (("--data-dir", "/proc/strata"), {}, "the data folder /proc/strata cannot be used"),
+    ((), {"HEARTBEAT_TIMEOUT": "soon"}, "HEARTBEAT_TIMEOUT = 'soon' is not valid"),
+    ((), {"STRATA_HARTBEAT_TIMEOUT": "3"}, "Did you mean STRATA_HEARTBEAT_TIMEOUT?"),
+    (("--host", "0.0.0.0"), {}, "would serve the network without TLS"),
+    ((), {"STRATA_LOG": "loud"}, "STRATA_LOG = 'loud' is not valid"),
+]
+
+
+def test_bad_settings_are_one_clear_line(tmp_path: Path) -> None:
+    folder = ("--data-dir", str(tmp_path / "data"))  # a later flag wins
+    ends = strata_each([(("up", *folder, *flags), environment) for flags, environment, _ in BAD_SETTINGS])
+    for done, (_, _, told) in zip(ends, BAD_SETTINGS, strict=True):
+        assert done.returncode == 1, done.args
+        assert told in done.stderr, done.args
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -131,6 +117,27 @@ def test_nobody_there_is_one_clear_line_with_advice(
     assert told in refused.stderr
     assert advice in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
+
+
+def test_ctrl_c_leaves_no_process_no_lock_and_no_endpoints(cluster: Cluster) -> None:
+    """The last of this file: it ends the cluster that all the others use."""
+    _leaves_nothing(cluster, signal.SIGINT)
+
+
+@pytest.mark.slow
+def test_sigterm_leaves_nothing_either(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "data", "--no-agent") as cluster:
+        _leaves_nothing(cluster, signal.SIGTERM)
+
+
+def _leaves_nothing(cluster: Cluster, number: int) -> None:
+    children = descendants(cluster.process.pid)
+    assert len(children) >= 2
+    cluster.stop(number)
+    assert cluster.process.returncode == 0
+    assert [child for child in children if child.is_running()] == []
+    assert [path.name for path in cluster.folder.rglob("*.lock")] == []
+    assert not (cluster.folder / "endpoints.json").exists()
 
 
 def _connected(cluster: Cluster) -> dict[str, Any]:

@@ -140,11 +140,11 @@ def test_a_thousand_workers_lose_one_and_only_its_shards_move(server: Coordinato
     assert dealing_ms(server) is not None
 
 
-@pytest.mark.parametrize(("total", "size"), [(10, 0), (10, -1), (0, 1), (-5, 1), (LONG, 1), (LONG, LONG)])
-def test_odd_numbers_are_refused_with_a_sentence(server: CoordinatorProcess, total: int, size: int) -> None:
-    error = refused(server, total, size)
-    assert isinstance(error, InvalidArgument)
-    assert "'odd'" in str(error)
+def test_odd_numbers_are_refused_with_a_sentence(server: CoordinatorProcess) -> None:
+    for total, size in ((10, 0), (10, -1), (0, 1), (-5, 1), (LONG, 1), (LONG, LONG)):
+        error = refused(server, total, size)
+        assert isinstance(error, InvalidArgument), (total, size)
+        assert "'odd'" in str(error), (total, size)
 
 
 def test_a_shard_larger_than_the_dataset_is_one_shard(server: CoordinatorProcess) -> None:

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,13 @@ from tests.support.coordinator_process import CoordinatorProcess
 pytestmark = pytest.mark.skipif(shutil.which("h2load") is None, reason="nghttp2-client is not installed")
 CALL = ("-H", "content-type: application/grpc", "-H", "te: trailers")
 CHECK = "grpc.health.v1.Health/Check"
+
+
+@pytest.fixture(scope="module")
+def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
+    """One for all: nobody asks it for more than its health."""
+    with CoordinatorProcess(tmp_path_factory.mktemp("peers") / "data") as process:
+        yield process
 
 
 @pytest.fixture

@@ -58,6 +58,7 @@ def _live(nodes: Nodes, name: str, agents: int, options: dict[str, str]) -> None
     try:
         before = wait_for(lambda: len(_agents(nodes)) == agents and _agents(nodes), 60, "all agents")
         ready = Path(spec.working_dir) / "agent-0" / "agent.json"
+        wait_for(ready.exists, what="the agent's own word, which comes after the coordinator's")
         os.kill(int(json.loads(ready.read_text())["pid"]), signal.SIGKILL)
         after = wait_for(lambda: _agents(nodes) != before and len(_agents(nodes)) == agents and _agents(nodes), 60)
         assert set(after) == set(before)

@@ -79,9 +79,17 @@ def test_during_an_insert_that_a_reader_waits_for(observatory: ObservatoryProces
     assert_all_there(observatory, expected)
 
 
-def test_with_open_streams(observatory: ObservatoryProcess) -> None:
-    """One that reads and one that does not: neither can hold the server."""
+def test_with_open_streams_and_a_signal_to_the_whole_group(observatory: ObservatoryProcess) -> None:
+    """Systemd and a terminal send it to the store as well: it must not leave before its parent has done with it.
+    Two streams, one that reads and one that does not: neither can hold the server."""
     wait_until(observatory.store_ready, "the store's start")
+    store = observatory.store_pid()
+    assert store is not None
+    os.kill(store, signal.SIGTERM)
+    os.kill(store, signal.SIGINT)
+    post(observatory, 1)
+    assert total(observatory) == _BATCH
+    assert observatory.store_pid() == store
     with httpx.stream("GET", f"{observatory.http}/stream", timeout=60) as reading, _deaf_stream(observatory.http):
         lines = reading.iter_lines()
         next(lines)
@@ -101,19 +109,6 @@ def test_with_a_store_that_hangs(observatory: ObservatoryProcess) -> None:
     expected = post(observatory, 2)
     stop_in_time(observatory)
     assert_all_there(observatory, expected)
-
-
-def test_with_a_signal_to_the_whole_group(observatory: ObservatoryProcess) -> None:
-    """As systemd and a terminal send it: the store must not leave before its parent has done with it."""
-    wait_until(observatory.store_ready, "the store's start")
-    store = observatory.store_pid()
-    assert store is not None
-    os.kill(store, signal.SIGTERM)
-    os.kill(store, signal.SIGINT)
-    post(observatory, 1)
-    assert total(observatory) == _BATCH
-    assert observatory.store_pid() == store
-    stop_in_time(observatory)
 
 
 def _read_until_gone(url: str) -> None:

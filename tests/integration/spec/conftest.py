@@ -16,8 +16,9 @@ RUST_LOG = "coordinator=debug,storage=debug,runtime_core=info"
 ORIGINAL = Path(__file__).resolve().parents[1] / "coordinator"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Of this package alone: scripts of later tests would find it and send it their metrics."""
     folder: Path = tmp_path_factory.mktemp("spec") / "data"
     environment = {"RUST_LOG": RUST_LOG, "HEARTBEAT_TIMEOUT": "5"}
     with Cluster(folder, "--slots", "4", environment=environment) as running:

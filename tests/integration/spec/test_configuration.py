@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-import pytest
-
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, strata_each
 from tests.support.waiting import eventually
 
 
@@ -48,14 +46,15 @@ def test_a_dotenv_is_read_and_its_secrets_are_masked(tmp_path: Path) -> None:
     assert "9000" in shown
 
 
-@pytest.mark.parametrize("command", ["up", "coordinator", "agent"])
-def test_s3_without_a_bucket_stops_the_start_with_one_sentence(tmp_path: Path, command: str) -> None:
-    refused = _strata(tmp_path, command, STORAGE_BACKEND="s3")
-    assert refused.returncode != 0
-    said = refused.stdout + refused.stderr
-    assert "STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set" in said
-    assert "Set CHECKPOINT_BUCKET to the name of the bucket" in said
-    assert "Traceback" not in said
+def test_s3_without_a_bucket_stops_the_start_with_one_sentence(tmp_path: Path) -> None:
+    folder = ("--data-dir", str(tmp_path / "data"))
+    commands = [((name, *folder), {"STORAGE_BACKEND": "s3"}) for name in ("up", "coordinator", "agent")]
+    for refused in strata_each(commands):
+        assert refused.returncode != 0, refused.args
+        said = refused.stdout + refused.stderr
+        assert "STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set" in said
+        assert "Set CHECKPOINT_BUCKET to the name of the bucket" in said
+        assert "Traceback" not in said
 
 
 def test_a_rank_gets_the_settings_of_its_cluster_but_not_the_token(tmp_path: Path) -> None:

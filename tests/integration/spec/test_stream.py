@@ -168,6 +168,7 @@ def test_checkpoints_of_a_run(cluster: Cluster) -> None:
     assert told["series"][0]["steps"] == [10]
 
 
+@pytest.mark.slow
 def test_the_observatory_runs_alone(tmp_path: Path) -> None:
     """Instead of `uvicorn app:app --port 8000`: one command, no coordinator."""
     command = [sys.executable, "-m", "strata", "observatory", "--data-dir", str(tmp_path), "--http-port", "0"]

@@ -24,14 +24,20 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(shared: Path) -> list[tuple[str, ...]]:
-    """What an undisturbed run gives, by rank."""
-    write_dataset(shared / "data", rows=3_000)
+def calm(shared: Path) -> Iterator[Nodes]:
+    """Whose coordinator and agent nobody kills."""
     with Nodes(shared / "calm", slots=_RANKS) as nodes:
         nodes.start()
-        task_id = _submit(nodes, shared)
-        assert nodes.wait_task(task_id).status is TaskStatus.COMPLETED
-        return _results(nodes, task_id)
+        yield nodes
+
+
+@pytest.fixture(scope="module")
+def undisturbed(calm: Nodes, shared: Path) -> list[tuple[str, ...]]:
+    """What an undisturbed run gives, by rank."""
+    write_dataset(shared / "data", rows=3_000)
+    task_id = _submit(calm, shared)
+    assert calm.wait_task(task_id).status is TaskStatus.COMPLETED
+    return _results(calm, task_id)
 
 
 @pytest.fixture
@@ -65,15 +71,15 @@ def _wait_step(nodes: Nodes, task_id: str, step: int) -> None:
 
 
 def test_a_killed_rank_is_replaced_and_nothing_is_lost(
-    nodes: Nodes, shared: Path, undisturbed: list[tuple[str, ...]]
+    calm: Nodes, shared: Path, undisturbed: list[tuple[str, ...]]
 ) -> None:
-    task_id = _submit(nodes, shared)
-    _wait_step(nodes, task_id, 20)
-    os.kill(nodes.rank_pids(task_id)[1], signal.SIGKILL)
-    task = nodes.wait_task(task_id)
+    task_id = _submit(calm, shared)
+    _wait_step(calm, task_id, 20)
+    os.kill(calm.rank_pids(task_id)[1], signal.SIGKILL)
+    task = calm.wait_task(task_id)
     assert (task.status, task.attempt, task.course.failures, task.course.preemptions) == (TaskStatus.COMPLETED, 2, 0, 1)
-    assert "resumed from step" in nodes.output(task_id, 2, 0)
-    assert _results(nodes, task_id) == undisturbed
+    assert "resumed from step" in calm.output(task_id, 2, 0)
+    assert _results(calm, task_id) == undisturbed
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from tests.support.nodes import Nodes, wait_for, write_dataset
 _LOG = """
 import sys, time, strata
 count = int(sys.argv[1])
-run = strata.init(name="many", run_id="many")
+run = strata.init(run_id=sys.argv[2])
 for step in range(count):
     run.log({"loss": 1.0 / (step + 1)}, step=step)
     if step == count // 2:
@@ -32,9 +32,10 @@ print(f"delivered {delivered} dropped {run.dropped}", flush=True)
 """
 
 
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
-    with Nodes(tmp_path, slots=4) as nodes:
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """For tests that keep to their own run ids."""
+    with Nodes(tmp_path_factory.mktemp("reporting"), slots=4) as nodes:
         nodes.start("coordinator", "observatory")
         yield nodes
 
@@ -55,7 +56,7 @@ def test_no_point_is_lost_while_the_observatory_is_killed(
     count = int(pytestconfig.getoption("--points"))
     script = tmp_path / "many.py"
     script.write_text(_LOG)
-    command = [sys.executable, str(script), str(count)]
+    command = [sys.executable, str(script), str(count), "many"]
     with subprocess.Popen(command, env=_environment(nodes), stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "half\n"
@@ -70,17 +71,16 @@ def test_a_run_without_a_server_is_sent_later(nodes: Nodes, tmp_path: Path) -> N
     script = tmp_path / "many.py"
     script.write_text(_LOG)
     offline = tmp_path / "offline"
-    alone = {**os.environ, "STRATA_DATA_DIR": str(offline)}
-    done = subprocess.run(
-        [sys.executable, str(script), "500"], env=alone, capture_output=True, text=True, check=True, timeout=60
-    )
+    alone = {**os.environ, "STRATA_DATA_DIR": str(offline), "XDG_RUNTIME_DIR": str(tmp_path)}
+    command = [sys.executable, str(script), "500", "few"]
+    done = subprocess.run(command, env=alone, capture_output=True, text=True, check=True, timeout=60)
     assert "delivered False dropped 0" in done.stdout
     endpoint = nodes.get("/api/status")
     assert endpoint is not None
     (sent,) = sync(address=nodes.telemetry, settings=Settings(data_dir=offline))
-    assert sent.run_id == "many"
+    assert sent.run_id == "few"
     assert sync(address=nodes.telemetry, settings=Settings(data_dir=offline)) == []
-    wait_for(lambda: _points(nodes, "many", "loss") == 500, 30, "500 points")
+    wait_for(lambda: _points(nodes, "few", "loss") == 500, 30, "500 points")
 
 
 @pytest.mark.slow

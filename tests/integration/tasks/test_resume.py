@@ -97,7 +97,9 @@ def _where(nodes: Nodes) -> dict[str, str]:
     return {"STRATA_COORDINATOR_ADDR": nodes.address, "STRATA_HTTP_PORT": nodes.http.rpartition(":")[2]}
 
 
-@pytest.mark.parametrize("resume", [pytest.param(_by_grpc, marks=pytest.mark.slow), _by_rest, _by_command])
+@pytest.mark.parametrize(
+    "resume", [_by_rest, *(pytest.param(door, marks=pytest.mark.slow) for door in (_by_grpc, _by_command))]
+)
 def test_a_failed_task_goes_on_where_it_had_saved(nodes: Nodes, resume: Callable[[Nodes, str], int | None]) -> None:
     task_id, mended = _failed(nodes, resume.__name__.strip("_").replace("_", "-"))
     mended.touch()

@@ -11,6 +11,8 @@ from urllib.error import URLError
 
 import pytest
 
+from strata.client.observatory import announced, find_observatory
+from strata.config import Settings
 from tests.support.cluster import Cluster, strata
 from tests.support.nodes import wait_for
 from tests.support.waiting import eventually
@@ -116,7 +118,8 @@ def test_a_silent_run_is_lost_until_it_is_heard_again(up: Cluster, tmp_path: Pat
         script.communicate(timeout=60)
 
 
-def test_without_a_server_the_folder_and_the_command_are_said(tmp_path: Path) -> None:
+def test_without_a_server_the_folder_and_the_command_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "nobody"))  # not where a cluster of other tests is noted
     words = _start(tmp_path, "alone", "assert run.finish() is False").communicate(timeout=90)[1]
     folder = tmp_path / ".strata"
     assert words == (
@@ -141,9 +144,13 @@ def test_what_is_exported_says_where_metrics_go(
     wait_for(lambda: _states(up).get("told") == ("finished", None, False), 30, "the run")
 
 
-def test_the_note_of_another_user_is_not_read(up: Cluster, tmp_path: Path) -> None:
+def test_the_note_of_another_user_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that others may write to is as bad: they could have the metrics sent to themselves."""
-    note = Path(os.environ["XDG_RUNTIME_DIR"]) / "strata" / "endpoints.json"
-    note.chmod(0o666)
-    words = _start(tmp_path / "elsewhere", "wary", "run.finish()").communicate(timeout=90)[1]
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    settings = Settings(data_dir=tmp_path / "elsewhere")
+    with announced({"http": "http://127.0.0.1:1", "telemetry": "127.0.0.1:1"}, tmp_path):
+        assert find_observatory(settings) is not None
+        (tmp_path / "strata" / "endpoints.json").chmod(0o666)
+        assert find_observatory(settings) is None
+        words = _start(tmp_path / "elsewhere", "wary", "run.finish()").communicate(timeout=90)[1]
     assert "no observatory is known here" in words

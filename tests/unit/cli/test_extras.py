@@ -1,37 +1,27 @@
 """Without the server's libraries the commands that need them say which command installs them."""
 
-import os
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from strata.cli.extras import SERVER_MODULES
+from tests.support.cluster import strata_each
 
 ROOT = Path(__file__).resolve().parents[3]
 _HIDE = "import sys\nfor name in {names!r}: sys.modules[name] = None\n"
 
 
-@pytest.mark.parametrize("command", [["up"], ["demo"], ["coordinator"], ["observatory"], ["run", "train.py"]])
-def test_a_missing_extra_is_named_with_the_command_that_installs_it(tmp_path: Path, command: list[str]) -> None:
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(_HIDE.format(names=["fastapi", "uvicorn", "chdb"]))
-    (tmp_path / "train.py").write_text("")
+    script = tmp_path / "train.py"
+    script.write_text("")
     ports = {f"STRATA_{name}_PORT": "0" for name in ("GRPC", "HTTP", "TELEMETRY")}
-    environment = {**os.environ, **ports, "PYTHONPATH": str(tmp_path), "STRATA_DATA_DIR": str(tmp_path / "data")}
-    done = subprocess.run(
-        [sys.executable, "-m", "strata", *command],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=environment,
-        cwd=tmp_path,
-    )
-    assert done.returncode != 0
-    assert "chdb, fastapi, uvicorn is not installed" in done.stderr
-    assert "pip install 'strata-runtime[server]'" in done.stderr
-    assert "Traceback" not in done.stderr
+    environment = {**ports, "STRATA_DATA_DIR": str(tmp_path / "data")}
+    commands = (("up",), ("demo",), ("coordinator",), ("observatory",), ("run", str(script)))
+    for done in strata_each([(command, environment) for command in commands], PYTHONPATH=str(tmp_path)):
+        assert done.returncode != 0, done.args
+        assert "chdb, fastapi, uvicorn is not installed" in done.stderr, done.args
+        assert "pip install 'strata-runtime[server]'" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_the_list_is_that_of_the_extra() -> None:
