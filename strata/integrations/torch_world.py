@@ -30,6 +30,7 @@ class TorchWorld:
     def __init__(self, backend: str) -> None:
         self._backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
         self._store: Any = None
+        self._ended: Any = None
         self._before: dict[int, int] = {}
         self._own: dict[int, int] | None = {}
         self.stepped = False
@@ -74,7 +75,11 @@ class TorchWorld:
             _shut_down(number, inode)
 
     def leave(self) -> None:
+        """The group object is kept until the next one ends. Its own end waits for gloo's threads, which may wait for
+        Python's lock: that is given up when the object itself goes last, and not when a DDP model that holds the group
+        does (seen: the rank hangs)."""
         if dist.is_initialized():
+            self._ended = dist.group.WORLD
             dist.destroy_process_group()
         self._store, self._own = None, {}
 
