@@ -4,8 +4,10 @@ Only raw bytes cross the wire, never pickles. A peer that dies is noticed at onc
 """
 
 import contextlib
+import os
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -77,21 +79,42 @@ class Gang:
         mine[self.rank] = value
         return [int(item) for item in self.sum(mine)]
 
-    def share(self, source: int, takers: Sequence[int], data: memoryview | None) -> bytes | memoryview | None:
-        """Brings the source's data to the takers, which get it back; None for the others. By way of rank 0."""
+    def share(self, source: int, takers: Sequence[int], pieces: Sequence[memoryview]) -> memoryview | None:
+        """Brings the source's pieces to the takers, which get them as one; None for the others. By way of rank 0."""
         if not takers:
             return None
         if self.rank:
             if self.rank == source:
-                assert data is not None
-                self._send(0, data)
-            return self._receive(0) if self.rank in takers else None
-        passed = data if source == 0 else self._receive(source)
-        assert passed is not None
+                self._send_much(0, pieces)
+            return self._receive_much(0) if self.rank in takers else None
+        arrived = None
+        if source:
+            arrived = self._receive_much(source)
+            pieces = [arrived]
         for rank in takers:
             if rank:
-                self._send(rank, passed)
-        return passed if 0 in takers else None
+                self._send_much(rank, pieces)
+        return arrived if 0 in takers else None
+
+    def _send_much(self, rank: int, pieces: Sequence[memoryview]) -> None:
+        """From the pieces' own memory, whatever their size."""
+        self._send(rank, sum(len(piece) for piece in pieces).to_bytes(8, "little"))
+        for piece in pieces:
+            left = piece
+            while left:
+                written = self._guarded(rank, partial(_write, left))
+                left = left[written:]
+
+    def _receive_much(self, rank: int) -> memoryview:
+        """Into memory that is taken once."""
+        whole = np.empty(int.from_bytes(self._receive(rank), "little"), dtype=np.uint8).data
+        left = whole
+        while left:
+            read = self._guarded(rank, partial(_read_into, left))
+            if not read:
+                raise PeerLost(f"rank {rank} is gone in the middle of its state")
+            left = left[read:]
+        return whole
 
     def abort(self) -> None:
         """Ends every wait for a peer, from any thread: whoever waits hears that the peer is gone."""
@@ -115,3 +138,11 @@ class Gang:
             return action(self._peers[rank])
         except (EOFError, OSError) as error:
             raise PeerLost(f"rank {rank} is gone ({type(error).__name__})") from None
+
+
+def _write(data: memoryview, peer: "Connection[Any, Any]") -> int:
+    return os.write(peer.fileno(), data)
+
+
+def _read_into(target: memoryview, peer: "Connection[Any, Any]") -> int:
+    return os.readv(peer.fileno(), [target])

@@ -75,7 +75,7 @@ class World:
 
     def _take_over(self, source: int, takers: list[int]) -> None:
         """The source's state goes to the takers. Collective."""
-        mine = pack(self._memory.state()) if self.rank == source and takers else None
+        mine = pack(self._memory.state()) if self.rank == source and takers else []
         data = self.run.gang.share(source, takers, mine)
         if data is not None:
             self._memory.load(unpack(data))

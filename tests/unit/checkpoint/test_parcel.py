@@ -14,8 +14,12 @@ _STATE = {
 }
 
 
+def _sent(state: object) -> bytearray:
+    return bytearray(b"".join(pack(state)))
+
+
 def test_it_arrives_bit_for_bit() -> None:
-    found = unpack(bytes(pack(_STATE)))
+    found = unpack(memoryview(_sent(_STATE)))
     assert found["model"]["weights"].tobytes() == _STATE["model"]["weights"].tobytes()  # type: ignore[index]
     assert found["model"]["weights"].shape == (3, 4)
     assert (found["model"]["bias"], found["model"]["empty"].shape) == (2.5, (0, 3))
@@ -26,16 +30,16 @@ def test_it_arrives_bit_for_bit() -> None:
 
 @pytest.mark.parametrize("place", [0, 17, 30, -1])
 def test_a_changed_byte_is_noticed(place: int) -> None:
-    data = bytearray(pack(_STATE))
+    data = _sent(_STATE)
     data[place] ^= 1
     with pytest.raises(CorruptCheckpoint, match="another hash"):
-        unpack(bytes(data))
+        unpack(memoryview(data))
 
 
 def test_what_was_cut_off_is_noticed() -> None:
     for size in (0, 10, 100):
         with pytest.raises(CorruptCheckpoint):
-            unpack(bytes(pack(_STATE)[:size]))
+            unpack(memoryview(_sent(_STATE))[:size])
 
 
 def test_what_would_need_a_pickle_is_refused_by_name() -> None:

@@ -80,7 +80,7 @@ def test_a_newcomer_goes_on_as_the_others_do() -> None:
     _train(old, optimizers[0])
     giver.commit(1)
     taker = _memory(world, model=new, optimizer=optimizers[1])
-    taker.load(unpack(pack(giver.state())))
+    taker.load(unpack(memoryview(bytearray(b"".join(pack(giver.state()))))))
     taker.commit(1)
     for model, optimizer in zip((old, new), optimizers, strict=True):
         torch.manual_seed(9)

@@ -57,10 +57,11 @@ def _each(size: int, act: Callable[[Gang], _Result]) -> list[_Result]:
 
 @pytest.mark.parametrize(("source", "takers"), [(0, [1, 2]), (1, [0, 2]), (2, [0]), (2, [1]), (1, [])])
 def test_a_state_comes_from_any_rank_to_those_that_lack_it(source: int, takers: list[int]) -> None:
-    state = bytes(range(256)) * 1_000
+    state = bytes(range(256)) * 20_000
 
     def share(gang: Gang) -> bytes | None:
-        found = gang.share(source, takers, memoryview(state) if gang.rank == source else None)
+        pieces = [memoryview(state)[:10], memoryview(state)[10:]] if gang.rank == source else []
+        found = gang.share(source, takers, pieces)
         return None if found is None else bytes(found)
 
     assert _each(3, share) == [state if rank in takers else None for rank in range(3)]
