@@ -29,9 +29,9 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         yield nodes
 
 
-def _submit(nodes: Nodes, steps: int, pause_s: float, every: int) -> str:
-    arguments = (str(steps), str(pause_s), str(every))
-    return nodes.submit(name="elastic", worker_count=_RANKS, entrypoint=("python", _WORKER, *arguments))
+def _submit(nodes: Nodes, steps: int, pause_s: float, every: int, hang_timeout_s: float | None = None) -> str:
+    entrypoint = ("python", _WORKER, str(steps), str(pause_s), str(every))
+    return nodes.submit(name="elastic", worker_count=_RANKS, entrypoint=entrypoint, hang_timeout_s=hang_timeout_s)
 
 
 def _outputs(nodes: Nodes, task_id: str, rank: int) -> str:
@@ -68,6 +68,25 @@ def test_a_killed_rank_is_replaced_while_the_others_keep_their_processes(nodes: 
     for rank in (0, 2):
         assert set(re.findall(r"^pid (\d+)", _outputs(nodes, task_id, rank), re.MULTILINE)) == {str(before[rank])}
     assert re.search(r"world 1: after step \d+ from peer", _outputs(nodes, task_id, 1))
+
+
+@pytest.mark.slow
+def test_a_rank_that_hangs_is_replaced_while_the_others_keep_their_processes(nodes: Nodes) -> None:
+    task_id = _submit(nodes, 300, 0.03, 10, hang_timeout_s=8.0)
+    _wait_until_all_take_part(nodes, task_id, 5)
+    before = nodes.rank_pids(task_id)
+    os.kill(before[1], signal.SIGSTOP)
+    wait_for(lambda: nodes.task(task_id).course.lives == (0, 1, 0), 60, "that it is replaced")
+    told = nodes.task(task_id)
+    assert re.match(r"rank 1 hung: no step for \d+ s at step \d+; it stood in .*, stopped by a signal; ", told.reason)
+    assert (told.course.stuck_rank, told.course.hung_s) == (None, None)
+    task = nodes.wait_task(task_id, timeout_s=120)
+    assert (task.status, task.attempt, task.course.lives) == (TaskStatus.COMPLETED, 1, (0, 1, 0))
+    assert (task.course.preemptions, task.course.failures) == (0, 1)
+    for rank in range(_RANKS):
+        assert _outputs(nodes, task_id, rank).endswith(f"done with {expected(300, _RANKS)}\n")
+    for rank in (0, 2):
+        assert set(re.findall(r"^pid (\d+)", _outputs(nodes, task_id, rank), re.MULTILINE)) == {str(before[rank])}
 
 
 def test_ranks_that_finish_and_ranks_that_stop_are_no_losses(nodes: Nodes) -> None:
