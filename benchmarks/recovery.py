@@ -248,7 +248,8 @@ def _variants(kill: Callable[[_Job], dict[str, float]], spares: int = 0) -> Call
         def bare() -> dict[str, float]:
             command = [sys.executable, str(SCRIPTS / "recovery_floor.py"), str(job.checkpoints), str(_RANKS)]
             with job.paused(), stopwatch() as watch:
-                for process in [subprocess.Popen(command) for _ in range(_RANKS)]:
+                # In sessions of their own, as ranks are: where cores are busy the kernel shares them by session.
+                for process in [subprocess.Popen(command, start_new_session=True) for _ in range(_RANKS)]:
                     if process.wait(60):
                         raise RuntimeError(f"the floor ended with {process.returncode}")
             return {"total_s": watch.wall_s}
