@@ -48,7 +48,7 @@ class Hosts(Nodes):
         command = [sys.executable, "-m", "strata.agent", "--data-dir", str(folder), "--coordinator", self.address]
         with (folder / "agent.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
-                [*command, "--slots", str(slots)],
+                [*self.prefix(name), *command, "--slots", str(slots)],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -57,6 +57,10 @@ class Hosts(Nodes):
             )
         wait_for(lambda: ready.exists(), what=f"agent {name} attached")
         return str(json.loads(ready.read_text())["agent_id"])
+
+    def prefix(self, name: str) -> list[str]:
+        """What stands in front of the commands of a host."""
+        return []
 
     def _clean(self) -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("STRATA_")}
@@ -95,10 +99,9 @@ class Hosts(Nodes):
 
     def kill_hosts(self, *names: str) -> None:
         """kill -9 of all that runs on these hosts: the agents, then their ranks."""
-        pids = [pid for name in names for pid in self.host_ranks(name).values()]
         for name in names:
             self.kill(name)
-        for pid in pids:
+        for pid in [pid for name in names for pid in self.host_ranks(name).values()]:
             try:
                 os.killpg(pid, signal.SIGKILL)
             except ProcessLookupError:

@@ -158,9 +158,11 @@ class Nodes:
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
 
+    def _token(self) -> str:
+        return (self.data_dir / "token").read_text().strip()
+
     def channel(self) -> Channel:
-        token = (self.data_dir / "token").read_text().strip()
-        channel = Channel(self.address, token=token, patience_s=20.0)
+        channel = Channel(self.address, token=self._token(), patience_s=20.0)
         self._channels.append(channel)
         return channel
 
@@ -190,7 +192,7 @@ class Nodes:
         return self.tasks().submit(TaskSpec(**values))
 
     def task(self, task_id: str) -> TaskView:
-        with Channel(self.address, patience_s=20.0) as channel:
+        with Channel(self.address, token=self._token(), patience_s=20.0) as channel:
             return TasksClient(channel).get(task_id)
 
     def wait_task(self, task_id: str, *statuses: TaskStatus, timeout_s: float = 60.0) -> TaskView:

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from strata.checkpoint.manager import CheckpointManager
 from strata.client.tasks import TaskView
 from strata.types.tasks import TaskStatus
 from tests.support.hosts import Hosts
+from tests.support.networks import Networks, lacking
 from tests.support.nodes import wait_for, write_dataset
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -50,6 +52,10 @@ class Job:
 
         found: TaskView = wait_for(there, 120, f"{size} ranks at work")
         return found
+
+    def first_step_at(self, attempt: int) -> float:
+        """When the first step of an attempt was done, in Unix seconds."""
+        return float((self._fast.with_name(f"steps-{attempt}")).read_text().split()[0])
 
     def finish(self) -> tuple[bytes, bytes]:
         self._fast.touch()
@@ -131,4 +137,25 @@ def test_kills_at_random_change_no_bit(
                     for pid in hosts.host_ranks(names[chance.choice(task.course.placement)]).values():
                         os.kill(pid, signal.SIGKILL)
         _start(hosts, *away)
+        assert job.finish() == whole
+
+
+def test_training_goes_on_when_a_host_is_cut_off_for_good(
+    data: Path, whole: tuple[bytes, bytes], tmp_path: Path
+) -> None:
+    """Two hosts with two ranks each, and one of them is gone without a word."""
+    if why := lacking():
+        pytest.skip(why)
+    with Networks(tmp_path) as hosts:
+        hosts.start("coordinator")
+        names = {hosts.start_host(name): name for name in "ab"}
+        job = Job(hosts, data, 2, 4)
+        task = job.wait_size(4)
+        hosts.cut_off(names[task.course.placement[0]])  # where rank 0 is, whom all others wait for
+        cut = time.time()
+        after = job.wait_size(2)
+        assert (after.attempt, after.course.preemptions) == (2, 1)
+        gone_s = job.first_step_at(2) - cut
+        if os.getloadavg()[0] < 1.5 * (os.cpu_count() or 1):  # else it is the starts of interpreters that are measured
+            assert gone_s < 8.0
         assert job.finish() == whole
