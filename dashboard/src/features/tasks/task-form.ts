@@ -60,7 +60,7 @@ export function readForm(form: TaskForm): { request: CreateTask } | { errors: Fo
 /** One number, or the least and the most of an elastic task: 2..8. */
 function readWorkers(text: string): Pick<CreateTask, "worker_count" | "min_workers"> | string {
   const [, least, most] = WORKERS.exec(text.trim()) ?? [];
-  if (least === undefined) return "A whole number, 1 or more; or 2..8 for an elastic task.";
+  if (least === undefined) return "A whole number, 1 or more. Or 2..8, for an elastic task.";
   const [low, high] = [Number(least), Number(most ?? least)];
   if (low < 1 || low > high || high > MAX_WORKERS) return `From 1 to ${MAX_WORKERS}, the smaller number first.`;
   return most === undefined ? { worker_count: high } : { worker_count: high, min_workers: low };
