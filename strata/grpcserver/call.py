@@ -44,6 +44,8 @@ class CallLink(InLink, Link, Protocol):
 
     def ended(self, stream: int) -> None: ...
 
+    def when_lost(self, listener: Callable[[], None]) -> None: ...
+
 
 class Call:
     """A call from its first headers to its trailers. The connection feeds it; its handler runs in a task of its own.
@@ -135,6 +137,10 @@ class Call:
                 self._task.cancel()
 
     # --- for the handler
+
+    def when_lost(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` when the connection that this call came by has ended, however long after the call."""
+        self._link.when_lost(listener)
 
     def invocation_metadata(self) -> Metadata:
         return self._head.metadata

@@ -84,6 +84,7 @@ class Connection(Wire):
         "_check",
         "_draining",
         "_last_stream",
+        "_listeners",
         "_reader",
         "_service",
         "_taken",
@@ -105,6 +106,7 @@ class Connection(Wire):
         self._allowance = Allowance()
         self._block: tuple[int, int, bytearray] | None = None  # stream, flags, what came: while CONTINUATION is due
         self._last_stream = 0
+        self._listeners: list[Callable[[], None]] = []
         self._taken = 0  # of the connection's window
         self._uncredited = 0  # of it, what has been read
         self._announced = False
@@ -138,6 +140,11 @@ class Connection(Wire):
         self._ended = True
         self._cancel_all()
         self._service.closed(self)
+        for listener in self._listeners:
+            listener()
+
+    def when_lost(self, listener: Callable[[], None]) -> None:
+        self._listeners.append(listener)
 
     def on_writable(self) -> None:
         self._unblock()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Protocol
 
 from strata.coordinator.engine.coordinator import Coordinator
@@ -49,7 +50,12 @@ class WorkersService(pb_grpc.CoordinatorServicer):
     @answered
     async def RegisterWorker(self, request: pb.WorkerInfo, context: Context) -> pb.WorkerConfig:
         reply = await self._coordinator.ask(c.RegisterWorker(spec=from_message(WorkerSpec, request)))
+        if self._state.membership.workers[reply.worker_id].is_started_rank:  # which registers once per connection
+            context.when_lost(partial(self._on_lost_connection, reply.worker_id, reply.incarnation))
         return self._config(reply)
+
+    def _on_lost_connection(self, worker_id: str, incarnation: str) -> None:
+        self._state.membership.note_cut(worker_id, incarnation, self._coordinator.now())
 
     @answered
     async def DeregisterWorker(self, request: pb.WorkerInfo, context: Context) -> pb.WorkerConfig:

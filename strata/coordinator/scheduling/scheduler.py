@@ -315,12 +315,14 @@ class Scheduler:
     def _ends(self, task: Task) -> dict[int, d.RankEnd]:
         """The ranks of the current attempt that are gone: reported so, or out of reach with a host that is lost."""
         ends: dict[int, d.RankEnd] = {}
-        agents = self._state.agents.agents
         for rank, agent_id in enumerate(task.course.placement):
             known = self._processes.get((task.task_id, task.attempt, rank, task.course.life(rank)))
             if known is not None and known.end is not None:
                 ends[rank] = known.end
-            elif not ((host := agents.get(agent_id)) and host.alive) and not self._joined(task, rank):
+                continue
+            worker = self._state.membership.workers.get(worker_id_of(task.task_id, rank))
+            attached = agent_id in self._agents
+            if self._state.agents.took(agent_id, worker, task.incarnation(rank), attached=attached):
                 ends[rank] = d.RankEnd(rank=rank, exit_code=None, message=f"agent {agent_id} is lost", preempted=True)
         return ends
 

@@ -18,6 +18,7 @@ from strata.types.workers import AgentSpec, MemberState
 
 __all__ = ["Agents"]
 
+_RETURN_S = 0.5  # within which a worker that lives has opened the straight road
 _GONE_WITH = 0.8  # of an agent's lease, without a beat: 4 s
 
 _MAX_REASON = 500  # characters
@@ -93,17 +94,37 @@ class Agents:
         return [AgentLost(agent_id=name, reason=reason, left=False, at=now.wall) for name, reason in expired.items()]
 
     def gone_with(self, workers: Iterable[Worker], pulses: Pulses, now: Now) -> dict[str, str]:
-        """Workers that beat by themselves until their agent was lost, and not since then, each with the reason."""
+        """Workers that beat by themselves until their agent was lost, and not since then, each with the reason. Those
+        whose own connections have ended with those of their agent are known at once: nothing runs there any more."""
         lost = {agent.agent_id for agent in self.agents.values() if agent.state is MemberState.LOST}
         found = {}
         for worker in workers:
-            if worker.agent_id in lost and worker.alive and pulses.of(worker.worker_id).speaks:
+            if not worker.alive or worker.agent_id not in self.agents:
+                continue
+            pulse = pulses.of(worker.worker_id)
+            if pulse.cut_at is not None and pulse.suspect and self.pulses.of(worker.agent_id).suspect:
+                if now.monotonic - pulse.cut_at > _RETURN_S:
+                    found[worker.worker_id] = (
+                        f"its connections have ended, and so have those of agent {worker.agent_id}"
+                    )
+            elif worker.agent_id in lost and pulse.speaks:
                 silent_s = pulses.silent_s(worker.worker_id, now)
                 if silent_s > self.pulses.lease_s * _GONE_WITH:
                     found[worker.worker_id] = (
                         f"its agent {worker.agent_id} is lost, and it is silent for {silent_s:.1f} s"
                     )
         return found
+
+    def took(self, agent_id: str, worker: Worker | None, incarnation: str, *, attached: bool) -> bool:
+        """Whether a rank went with its host: it is not there, and its agent is lost; or that is only away, and the rank
+        was there before it was lost."""
+        is_rank = worker is not None and worker.incarnation == incarnation
+        if worker is not None and is_rank and worker.alive:
+            return False
+        agent = self.agents.get(agent_id)
+        if agent is None or not agent.alive:
+            return True
+        return not attached and worker is not None and is_rank and worker.state is MemberState.LOST
 
     def alive(self) -> list[str]:
         return [agent.agent_id for agent in self.agents.values() if agent.alive]

@@ -210,6 +210,12 @@ class Membership:
         if worker is not None and worker.incarnation == incarnation and worker.alive:
             self.pulses.suspect(worker_id)
 
+    def note_cut(self, worker_id: str, incarnation: str, now: Now) -> None:
+        """The connection has ended by which a worker registered: with it, or in idleness."""
+        worker = self.workers.get(worker_id)
+        if worker is not None and worker.incarnation == incarnation and worker.alive:
+            self.pulses.of(worker_id).cut_at = now.monotonic
+
     # --- evolving: both are told before the cluster's records change
 
     def on_joined(self, event: WorkerJoined, now: Now) -> None:

@@ -16,7 +16,8 @@ _SUSPECT_AFTER = 0.6  # of the lease: agents are suspect at 3 s of 5 s, plain wo
 @dataclass(slots=True)
 class Pulse:
     """`report` is the newest heartbeat as the transport gave it, opaque here. `changed`: since vitals were taken.
-    `speaks`: it beats by itself, and is not only measured by its agent."""
+    `speaks`: it beats by itself, and is not only measured by its agent. `cut_at`: when its own connection ended, if no
+    beat came since then."""
 
     seen_at: float  # monotonic
     seen_wall: float | None = None
@@ -24,6 +25,7 @@ class Pulse:
     suspect: bool = False
     changed: bool = True
     speaks: bool = False
+    cut_at: float | None = None  # monotonic
 
 
 class Pulses:
@@ -43,7 +45,7 @@ class Pulses:
         """A heartbeat arrived: the lease starts anew."""
         pulse = self._pulses[name]
         pulse.seen_at, pulse.seen_wall, pulse.report = now.monotonic, now.wall, report
-        pulse.suspect, pulse.changed = False, True
+        pulse.suspect, pulse.changed, pulse.cut_at = False, True, None
 
     def touch(self, name: str, now: Now) -> None:
         """Whoever calls is alive, also between heartbeats."""

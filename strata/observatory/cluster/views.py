@@ -73,7 +73,9 @@ def tasks(cluster: FollowedCluster) -> list[Task]:
     """Newest first."""
     workers: dict[str, list[members.Worker]] = {}
     for worker in cluster.records.workers.values():
-        workers.setdefault(worker.task_id, []).append(worker)
+        task = cluster.records.tasks.get(worker.task_id)
+        if task is not None and worker.rank < task.size:  # an earlier attempt may have had more
+            workers.setdefault(worker.task_id, []).append(worker)
     ordered = sorted(cluster.records.tasks.values(), key=lambda task: task.submitted_at, reverse=True)
     return _each(
         cluster,

@@ -36,3 +36,43 @@ def test_nobody_is_lost_while_the_agent_may_be_back() -> None:
     cluster.ask(c.AttachAgent(spec=AgentSpec(agent_id="h", incarnation="j", hostname="h", address="h:1", slots=4)))
     cluster.pass_time(4.9)
     assert all(cluster.worker(name).alive for name in ("straight", "gone", "measured"))
+
+
+def test_a_host_on_which_nothing_runs_any_more_is_known_at_once() -> None:
+    cluster = _cluster()
+    membership = cluster.state.membership
+    cluster.state.agents.suspect("h")
+    for name in ("straight", "gone", "measured"):
+        membership.suspect(name, cluster.worker(name).incarnation)  # their ties led by the agent
+    membership.note_cut("gone", "another process", cluster.now())
+    assert membership.pulses.of("gone").cut_at is None
+    for name in ("straight", "gone"):
+        membership.note_cut(name, cluster.worker(name).incarnation, cluster.now())
+    cluster.beat("straight")  # it lives: its connection was idle
+    cluster.pass_time(0.4)
+    assert cluster.worker("gone").alive
+    cluster.pass_time(0.2)
+    assert cluster.worker("gone").reason == "its connections have ended, and so have those of agent h"
+    assert all(cluster.worker(name).alive for name in ("straight", "measured", "elsewhere"))
+
+
+def test_connections_that_end_prove_nothing_while_the_agent_is_there() -> None:
+    cluster = _cluster()
+    cluster.state.membership.suspect("gone", cluster.worker("gone").incarnation)
+    cluster.state.membership.note_cut("gone", cluster.worker("gone").incarnation, cluster.now())
+    cluster.pass_time(2.0)
+    assert cluster.worker("gone").alive, "its agent says how it ended"
+
+
+def test_a_rank_went_with_its_host_when_both_are_out_of_reach() -> None:
+    cluster = _cluster()
+    agents = cluster.state.agents
+    worker = cluster.worker("gone")
+    assert not agents.took("h", worker, worker.incarnation, attached=False)
+    assert not agents.took("h", None, "t.1.0", attached=False), "it is still starting there, perhaps"
+    assert agents.took("elsewhere", None, "t.1.0", attached=False)
+    cluster.lose("gone")
+    lost = cluster.worker("gone")
+    assert agents.took("h", lost, lost.incarnation, attached=False)
+    assert not agents.took("h", lost, lost.incarnation, attached=True), "its agent is there to end it"
+    assert not agents.took("h", lost, "t.2.0", attached=False), "of an earlier attempt"
