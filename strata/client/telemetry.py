@@ -265,6 +265,9 @@ class _Sender:
             ack: tm.BatchAck = self._channel.call(self._stub.ReportOnce, batch, timeout_s=self._config.send_timeout_s)
         except StrataError as error:
             return error
+        if ack.refused_points or ack.refused_logs:
+            what = f"{ack.refused_points} points and {ack.refused_logs} log lines"
+            self._tell(f"{what} were refused: a newer attempt of this task had begun", "newer attempt")
         return Refused(ack.error_message) if ack.error_code else None
 
     def _tell(self, line: str, reason: str) -> None:

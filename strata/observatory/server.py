@@ -31,12 +31,14 @@ from strata.observatory.background.setaside import SetAside
 from strata.observatory.background.shutdown import Teardown, end_surely, print_stacks_on_signal
 from strata.observatory.background.ticker import Ticker
 from strata.observatory.batch.columns import Columns
+from strata.observatory.cluster.attempt_feed import AttemptFeed
 from strata.observatory.cluster.checkpoint_archive import CheckpointArchive
 from strata.observatory.cluster.commands import CoordinatorCommands
 from strata.observatory.cluster.follower import CoordinatorFeed
 from strata.observatory.cluster.pins import PinBook
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.timelines import Timelines
+from strata.observatory.history.attempts import AttemptHistory
 from strata.observatory.history.edits import RunEditor
 from strata.observatory.history.loader import History
 from strata.observatory.history.logbook import LogBook
@@ -47,6 +49,7 @@ from strata.observatory.http.auth import Guard
 from strata.observatory.http.exposition import Exposition
 from strata.observatory.http.listener import HttpListener
 from strata.observatory.http.parts import Parts
+from strata.observatory.ingest.fence import Fence
 from strata.observatory.ingest.intake import Intake
 from strata.observatory.ingest.service import TelemetryServer
 from strata.observatory.live.cache import SeriesCache
@@ -97,17 +100,19 @@ class Observatory:
         self._spool = Spool(settings.data_dir / "spool", on_damage=on_damage)
         self._store = SupervisedStore(config)
         self._writer = StoreWriter(self._spool, self._store, series, self._aside)
-        self._intake = Intake(self._spool, self._take, clock, runs.deleted)
+        self._intake = Intake(self._spool, self._take, clock, runs.deleted, Fence(self._live.attempts, self._aside))
         self._logs = LogBook(self._store)
         self._history = History(self._store, self._writer, self._spool, series, cache)
         self._published = PublishedCluster(self._broadcaster, clock, self._own_status, self._aside)
         webhook = Webhook(settings.webhook_url) if settings.webhook_url else None
         self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, webhook)
         self._edits = RunEditor(self._store, self._writer, self._live, clock)
+        self._attempts = AttemptHistory(self._store, self._history, self._live)
         polling = PollerConfig(
             clock=clock,
             interval_s=settings.poll_interval_sec,
             edits=self._edits,
+            attempts=self._attempts,
             on_backfilled=self._backfill,
             aside=self._aside,
         )
@@ -117,6 +122,7 @@ class Observatory:
         self._archive = CheckpointArchive(self._published, self._queue, self._store)
         self._pins = PinBook(self._published, clock)
         self._timelines = Timelines(self._published, self._store, self._queue, clock, runs.of_task)
+        self._attempt_feed = AttemptFeed(self._published, self._live, self._queue, clock)
         self._samples = SampleBook()
         self._files = FileReaders()
         runs.task_of = self._published.task_state
@@ -152,6 +158,8 @@ class Observatory:
             self._queue,
             self._pins,
             self._timelines,
+            self._attempts,
+            self._attempt_feed,
             self._ends,
             self._ticker,
             self._watcher,
@@ -237,6 +245,8 @@ class Observatory:
             set_aside=self._aside.view(),
             refused_batches=self._intake.counts.unsafe,
             dropped_points=self._intake.counts.dropped_points,
+            fenced_points=self._intake.counts.fenced_points,
+            fenced_logs=self._intake.counts.fenced_logs,
             observatory_started_at_ms=round(self._started_at * 1000),
             **dict.fromkeys(_OF_THE_COORDINATOR),
         )

@@ -21,7 +21,7 @@ from strata.client.observatory import Observatory, find_observatory, telemetry_a
 from strata.client.spill import offline_folder
 from strata.client.telemetry import Outbox, OutboxConfig
 from strata.protocol.generated import telemetry_pb2 as tm
-from strata.types.metrics import NO_DEVICE
+from strata.types.metrics import NO_DEVICE, attempt_tags
 from strata.types.names import check_metric
 from strata.worker.environment import Place
 from strata.worker.points import Unfit, flat, number_of, shown
@@ -50,6 +50,7 @@ class Reporter:
         self._place = place
         self._run_id = run_id
         self._host = socket.gethostname()
+        self._tags = self._tags_in(place.world_number)
         self.folder = offline_folder(place.data_dir, run_id) / f"rank-{place.rank}"
         self.observatory = None if forked else _find(place)
         token = self.observatory.token if self.observatory else ""
@@ -135,6 +136,17 @@ class Reporter:
         with self._lock:
             self._extras.samples.append(sample)
 
+    def begin_world(self, number: int) -> None:
+        """What is logged from now on was measured in this world of the attempt: steps that it does again supersede the
+        first ones. Called by the training thread."""
+        tags = self._tags_in(number)
+        if tags != self._tags:
+            self._drain()  # what was logged before is of the world before
+            self._tags = tags
+
+    def _tags_in(self, world: int) -> str:
+        return attempt_tags(self._place.attempt if self._place.task_id else 0, world)
+
     def secure(self) -> bool:
         """Makes every point that was logged before this call safe from a kill -9: sent, or in the folder, from which
         the agent, the next attempt or `strata sync` sends it."""
@@ -196,9 +208,9 @@ class Reporter:
                     self._add(columns, name, value, step, time_ms)
         batch = new_batch()
         batch.dropped_points = self._untold()
-        rank, run_id, host = self._place.rank, self._run_id, self._host
+        head = {"run_id": self._run_id, "host": self._host, "rank": self._place.rank, "tags_json": self._tags}
         for name, index in columns.known.items():
-            batch.series.add(index=index, run_id=run_id, metric=name, host=host, rank=rank, device=NO_DEVICE)
+            batch.series.add(index=index, metric=name, device=NO_DEVICE, **head)
         batch.points.series.extend(columns.series)
         batch.points.step.extend(columns.steps)
         batch.points.event_time_ms.extend(columns.times)

@@ -24,6 +24,7 @@ export interface SeriesQuery {
   from_time?: number;
   to_time?: number;
   points?: number;
+  attempts?: "newest" | "superseded" | "all";
 }
 
 interface Details<R> {

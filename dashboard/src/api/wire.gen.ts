@@ -28,6 +28,13 @@ export interface ArrayCell {
   values: unknown[];
 }
 
+/** A later attempt, or the same one after a rank was replaced in place. `step` is the first that it does again, null when nobody knows. */
+export interface AttemptBegan {
+  attempt: number;
+  step: number | null;
+  at_ms: number;
+}
+
 /** One try, with `size` ranks. `status` is how it ended, or the task's while it lasts; `working_at_ms` is its first point's time; `lost_steps` are done again by the next one. */
 export interface AttemptRow {
   attempt: number;
@@ -411,7 +418,7 @@ export interface RunDeleted {
   rows_removed: boolean;
 }
 
-/** A run; what nobody said is null. `state` is decided by the observatory, `reason` says why, and `status` is the last word of the run's owner. */
+/** A run; what nobody said is null. `attempts` are those after its first one; `superseded_points` are of steps that a later attempt did again, and not among its `num_points`. `state` is decided by the observatory, `reason` says why, and `status` is the last word of the run's owner. */
 export interface RunInfo {
   run_id: string;
   start_time: number | null;
@@ -422,6 +429,8 @@ export interface RunInfo {
   is_active: boolean;
   num_series: number;
   num_points: number;
+  superseded_points: number;
+  attempts: AttemptBegan[];
   task_id: string | null;
   name: string | null;
   project: string | null;
@@ -438,13 +447,14 @@ export interface RunMetrics {
   series: RunSeries[];
 }
 
-/** A series and its points. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a point stands for. */
+/** A series and its points. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a point stands for. `attempt` is null, but for points that a later attempt superseded: then it is the one that measured them. */
 export interface RunSeries {
   metric: string;
   host: string;
   rank: number;
   device: number;
   unit: string;
+  attempt: number | null;
   steps: number[];
   times: number[];
   values: (number | null)[];
@@ -539,6 +549,7 @@ export interface SnapshotSeries {
   rank: number;
   device: number;
   unit: string;
+  attempt: number | null;
   steps: number[];
   times: number[];
   values: (number | null)[];
@@ -571,6 +582,8 @@ export interface Status {
   set_aside: SetAsidePart[];
   refused_batches: number;
   dropped_points: number;
+  fenced_points: number;
+  fenced_logs: number;
   observatory_started_at_ms: number;
   uptime: number | null;
   generation: number | null;

@@ -85,3 +85,13 @@ test("the timeline leaves old points out, the zoom the rest of the axis", () => 
 test("a log axis has no place for zero", () => {
   expect(buildPlot([series("a", 0, [0, -1, 10])], { ...OPTIONS, logY: true }).lines[0]?.y).toEqual([null, null, 10]);
 });
+
+test("what an earlier attempt measured is a line of its own, also in the mean", () => {
+  const older = { ...series("a", 0, [9, 9]), attempt: 1 };
+  const ranks = [series("a", 0, [1, 1]), series("a", 1, [3, 5]), older];
+  const { lines } = buildPlot(ranks, OPTIONS);
+  expect(lines.map((line) => [line.attempt, line.y])).toEqual([
+    [null, [2, 3]],
+    [1, [9, 9]],
+  ]);
+});

@@ -8,6 +8,8 @@ export interface PlotSeries {
   columns: Columns;
   /** Unix ms at which the run began, for the relative axis. */
   start: number;
+  /** The earlier attempt that measured these points, which a later one did again; null for what counts. */
+  attempt?: number | null;
 }
 
 export interface PlotOptions {
@@ -25,6 +27,8 @@ export interface Line extends Row {
   key: string;
   run: string;
   rank: number | null;
+  /** Not null: superseded points of that attempt. */
+  attempt: number | null;
   /** What is drawn on top when smoothing is on; else the same array as y. */
   smooth: (number | null | undefined)[];
 }
@@ -44,11 +48,11 @@ export function buildPlot(series: readonly PlotSeries[], options: PlotOptions): 
   const bucketed = groups.map(({ members }) => members.map((one) => cut(one, options, width)));
   const shared = unionIndex(bucketed.flat());
   const x = shared.map((index) => index * width);
-  const lines = groups.map(({ key, run, rank }, i): Line => {
+  const lines = groups.map(({ key, run, rank, attempt }, i): Line => {
     const row = alignMean(shared, bucketed[i] ?? []);
     if (options.logY) hideNonPositive(row);
     const smoothed = options.smoothing > 0 ? smooth(x, row.y, options.smoothing, options.logY) : row.y;
-    return { key, run, rank, smooth: smoothed, ...row };
+    return { key, run, rank, attempt, smooth: smoothed, ...row };
   });
   return { x, lines, width, unit: series.find((one) => one.head.unit)?.head.unit ?? "" };
 }
@@ -113,17 +117,27 @@ function chooseWidth(series: readonly PlotSeries[], options: PlotOptions): numbe
 
 const MAX_RUNS_APART = 6;
 
+interface Group {
+  key: string;
+  run: string;
+  rank: number | null;
+  attempt: number | null;
+  members: PlotSeries[];
+}
+
 /** Runs as they came; the ranks of a run in their order, whichever was heard of first. */
 function group(series: readonly PlotSeries[], ranks: RankMode) {
   const places = new Map([...new Set(series.map((one) => one.head.run_id))].map((run, place) => [run, place]));
   const place = (run: string) => places.get(run) ?? 0;
-  const groups = new Map<string, { key: string; run: string; rank: number | null; members: PlotSeries[] }>();
+  const groups = new Map<string, Group>();
   for (const one of series) {
     const { run_id: run, rank, device, host } = one.head;
-    const key = ranks === "mean" ? run : `${run}\n${host}\n${rank}\n${device}`;
+    const attempt = one.attempt ?? null;
+    const own = ranks === "mean" ? run : `${run}\n${host}\n${rank}\n${device}`;
+    const key = attempt === null ? own : `${own}\nattempt ${attempt}`;
     const found = groups.get(key);
     if (found) found.members.push(one);
-    else groups.set(key, { key, run, rank: ranks === "mean" ? null : rank, members: [one] });
+    else groups.set(key, { key, run, rank: ranks === "mean" ? null : rank, attempt, members: [one] });
   }
   return [...groups.values()].sort((a, b) => place(a.run) - place(b.run) || (a.rank ?? 0) - (b.rank ?? 0));
 }

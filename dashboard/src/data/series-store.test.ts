@@ -21,6 +21,7 @@ function wire(id: number, points: readonly Point[]): SnapshotSeries {
   const values = points.map(([, value]) => value);
   return {
     ...head(id),
+    attempt: null,
     steps: points.map(([step]) => step),
     times: points.map(([step]) => step * 10),
     values,

@@ -10,6 +10,7 @@ const views: fc.Arbitrary<View> = fc.record({
   logY: fc.boolean(),
   smoothing: fc.integer({ min: 0, max: 999 }).map((n) => n / 1000),
   ranks: fc.constantFrom("mean" as const, "all" as const),
+  attempts: fc.constantFrom("newest" as const, "all" as const),
   tab: fc.constantFrom(...METRIC_TABS),
   search: fc.string(),
   focus: fc.string(),

@@ -3,6 +3,7 @@
 export const RANGES = ["1h", "6h", "24h", "7d", "all"] as const;
 export const X_KINDS = ["step", "rel", "wall"] as const;
 export const RANK_MODES = ["mean", "all"] as const;
+export const ATTEMPT_MODES = ["newest", "all"] as const;
 export const METRIC_TABS = ["training", "model", "system", "checkpoints", "progress"] as const;
 export const CLUSTER_TABS = ["workers", "shards", "barriers", "heatmap"] as const;
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -10,6 +11,7 @@ export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type Range = (typeof RANGES)[number];
 export type XKind = (typeof X_KINDS)[number];
 export type RankMode = (typeof RANK_MODES)[number];
+export type AttemptMode = (typeof ATTEMPT_MODES)[number];
 export type MetricTab = (typeof METRIC_TABS)[number];
 export type ClusterTab = (typeof CLUSTER_TABS)[number];
 
@@ -22,6 +24,8 @@ export interface View {
   logY: boolean;
   smoothing: number;
   ranks: RankMode;
+  /** Of steps that were done again: the newest attempt's points, or also those of earlier ones. */
+  attempts: AttemptMode;
   tab: MetricTab;
   search: string;
   focus: string;
@@ -44,6 +48,7 @@ export const DEFAULT_VIEW: View = {
   logY: false,
   smoothing: 0,
   ranks: "mean",
+  attempts: "newest",
   tab: "training",
   search: "",
   focus: "",
@@ -104,6 +109,7 @@ const FIELDS: { [K in keyof View]: Field<View[K]> } = {
     },
   },
   ranks: word("ranks", RANK_MODES, METRICS),
+  attempts: word("attempts", ATTEMPT_MODES, METRICS),
   tab: word("tab", METRIC_TABS, METRICS),
   search: text("q", METRICS),
   focus: text("m", METRICS),

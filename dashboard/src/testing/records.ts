@@ -11,6 +11,8 @@ export const RUN: RunInfo = {
   is_active: true,
   num_series: 0,
   num_points: 0,
+  superseded_points: 0,
+  attempts: [],
   task_id: null,
   name: null,
   project: null,

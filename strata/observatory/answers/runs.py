@@ -6,13 +6,24 @@ from typing import Any
 from strata.observatory.answers.series import RunSeries
 from strata.types.metrics import RunState
 
-__all__ = ["PointsAccepted", "RunDeleted", "RunInfo", "RunMetrics"]
+__all__ = ["AttemptBegan", "PointsAccepted", "RunDeleted", "RunInfo", "RunMetrics"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptBegan:
+    """A later attempt, or the same one after a rank was replaced in place. `step` is the first that it does again, null
+    when nobody knows."""
+
+    attempt: int
+    step: int | None
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """A run; what nobody said is null. `state` is decided by the observatory, `reason` says why, and `status` is the
-    last word of the run's owner."""
+    """A run; what nobody said is null. `attempts` are those after its first one; `superseded_points` are of steps that
+    a later attempt did again, and not among its `num_points`. `state` is decided by the observatory, `reason` says why,
+    and `status` is the last word of the run's owner."""
 
     run_id: str
     start_time: int | None
@@ -23,6 +34,8 @@ class RunInfo:
     is_active: bool
     num_series: int
     num_points: int
+    superseded_points: int
+    attempts: list[AttemptBegan]
     task_id: str | None
     name: str | None
     project: str | None

@@ -30,13 +30,15 @@ else:  # what they are once they are JSON: NaN and Inf have become null
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSeries:
     """A series and its points. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a point
-    stands for."""
+    stands for. `attempt` is null, but for points that a later attempt superseded: then it is the one that measured
+    them."""
 
     metric: str
     host: str
     rank: int
     device: int
     unit: str
+    attempt: int | None
     steps: Ints
     times: Ints
     values: Floats

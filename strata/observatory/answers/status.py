@@ -63,6 +63,8 @@ class Status:
     set_aside: list[SetAsidePart]
     refused_batches: int
     dropped_points: int
+    fenced_points: int
+    fenced_logs: int
     observatory_started_at_ms: int
     uptime: int | None
     generation: int | None

@@ -48,7 +48,7 @@ class SetAside:
             self.note(part, item, f"{type(error).__name__}: {error}")
 
     def note(self, part: str, item: str, reason: str, count: int = 1) -> None:
-        """The same item again is no news. `count`: how many things the item stands for."""
+        """The same item again is no news. `count`: how many things the item stands for by now."""
         item, reason = _readable(item), _readable(reason)
         book = self._parts.setdefault(part, _Part())
         known = book.items.pop(item, None)
@@ -56,9 +56,9 @@ class SetAside:
         book.items[item] = SetAsideItem(item=item, reason=reason, at_ms=at_ms, count=count)
         if len(book.items) > _KEEP:
             book.items.popitem(last=False)
+        book.count += count - (known.count if known else 0)
         if known is not None and known.reason == reason:
             return
-        book.count += count - (known.count if known else 0)
         _log.warning("%s sets %s aside: %s", part, item, reason)
         text = f"{part} sets {item} aside: {reason}"
         self._report([Finding(kind="set_aside", severity="warning", message=text, subject=f"{part}/{reason[:40]}")])

@@ -15,7 +15,7 @@ from strata.errors import InvalidArgument
 from strata.observatory.answers.logs import LogEntry
 from strata.observatory.batch.door import LATEST_MS
 from strata.observatory.batch.heads import HeadMemory, SeriesHead
-from strata.protocol.generated.telemetry_pb2 import Batch, CheckpointRow, EventRow, LogLine, Sample
+from strata.protocol.generated.telemetry_pb2 import AttemptStart, Batch, CheckpointRow, EventRow, LogLine, Sample
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
 from strata.types.logs import LogLevel
 from strata.types.metrics import MAX_STEP
@@ -35,10 +35,12 @@ _heads = HeadMemory()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """A checked batch: `series` indexes `heads`; the four arrays have equal length."""
+    """A checked batch: `series` indexes `heads`; the four arrays have equal length. `head_turns` is the turn of each
+    head, None when none has one; `attempts` are those that began."""
 
     batch_id: str
     heads: tuple[SeriesHead, ...]
+    head_turns: npt.NDArray[np.int64] | None
     series: npt.NDArray[np.int64]
     steps: npt.NDArray[np.int64]
     times: npt.NDArray[np.int64]
@@ -48,6 +50,7 @@ class Columns:
     samples: list[Sample]
     events: list[EventRow]
     checkpoints: list[CheckpointRow]
+    attempts: list[AttemptStart]
     dropped_points: int
     dropped_logs: int
     alive: tuple[str, ...] = ()
@@ -96,6 +99,7 @@ def to_columns(message: Batch, raw: bytes | None = None) -> Columns:
     columns = Columns(
         batch_id=message.batch_id,
         heads=table.heads,
+        head_turns=table.turns,
         series=table.positions(np.array(points.series, np.int64)),
         steps=_steps(np.array(points.step, np.uint64)),
         times=np.array(points.event_time_ms, np.int64),
@@ -105,6 +109,7 @@ def to_columns(message: Batch, raw: bytes | None = None) -> Columns:
         samples=list(message.samples),
         events=list(message.events),
         checkpoints=list(message.checkpoints),
+        attempts=list(message.attempts),
         dropped_points=max(0, message.dropped_points),
         dropped_logs=max(0, message.dropped_logs),
         alive=tuple(message.alive),

@@ -4,6 +4,7 @@ by this release or an earlier one, and is not asked again.
 
 from strata.errors import InvalidArgument
 from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.metrics import MAX_STEP, NO_DEVICE, WORLDS
 from strata.types.shown import check_path, check_text
 
 __all__ = ["LATEST_MS", "check_extras"]
@@ -14,7 +15,7 @@ _MAX_TEXT = 64 * 1024
 
 
 def check_extras(message: Batch) -> None:
-    """Log lines, runs, events and checkpoints: short names, and times that a calendar knows."""
+    """Log lines, runs, events, checkpoints and attempts: short names, and times that a calendar knows."""
     for line in message.logs:
         for name in ("source", "task_id", "worker_id", "host", "stream"):
             check_text(f"{name} of a log line", getattr(line, name), _MAX_WORD)
@@ -34,6 +35,12 @@ def check_extras(message: Batch) -> None:
         check_path("path of a checkpoint", row.path)
         check_text("reason of a checkpoint", row.reason, _MAX_TEXT)
         _check_time("event_time_ms of a checkpoint", row.event_time_ms)
+    for start in message.attempts:
+        for name in ("run_id", "metric"):
+            check_text(f"{name} of an attempt", getattr(start, name), _MAX_WORD)
+        if start.device > NO_DEVICE or start.step > MAX_STEP or start.world >= WORLDS:
+            raise InvalidArgument(f"an attempt of run {start.run_id[:80]!r} has a step, device or world beyond limits")
+        _check_time("event_time_ms of an attempt", start.event_time_ms)
     for sample in message.samples:
         for name in ("dataset_id", "worker_id"):
             check_text(f"{name} of a sample", getattr(sample, name), _MAX_WORD)

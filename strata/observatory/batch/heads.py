@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from strata.errors import InvalidArgument
 from strata.protocol.generated.telemetry_pb2 import Batch
-from strata.types.metrics import SeriesKey, check_series
+from strata.types.metrics import SeriesKey, check_series, turn_of
 
 __all__ = ["HeadMemory", "HeadTable", "SeriesHead"]
 
@@ -29,6 +29,7 @@ class SeriesHead:
     key: SeriesKey
     unit: str = ""
     tags_json: str = ""
+    turn: int = 0  # which attempt of its task measured its points; 0 is nobody's
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +39,7 @@ class HeadTable:
 
     heads: tuple[SeriesHead, ...]
     numbers: npt.NDArray[np.int64]
+    turns: npt.NDArray[np.int64] | None = None  # of each head; None when none has one
 
     def positions(self, given: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Senders may number their series as they like; here an index is a position."""
@@ -111,7 +113,8 @@ def _read(message: Batch) -> HeadTable:
         _head((one.run_id, one.metric, one.host, one.rank, one.device, one.unit, one.tags_json))
         for one in message.series
     ]
-    return HeadTable(tuple(heads), np.array([one.index for one in message.series], np.int64))
+    turns = np.array([head.turn for head in heads], np.int64) if any(head.turn for head in heads) else None
+    return HeadTable(tuple(heads), np.array([one.index for one in message.series], np.int64), turns)
 
 
 # A head that passed once is not checked again, whichever batch it comes in.
@@ -129,5 +132,5 @@ def _head(parts: tuple[str, str, str, int, int, str, str]) -> SeriesHead:
         raise InvalidArgument(f"unit or tags of metric {key.metric!r} are too long")
     if len(_checked) >= _MAX_CHECKED:
         _checked.clear()
-    head = _checked[parts] = SeriesHead(key, unit, tags)
+    head = _checked[parts] = SeriesHead(key, unit, tags, turn_of(tags))
     return head

@@ -1,18 +1,32 @@
-"""Takes runs out of a batch that was not spooled yet, so that what lies on disk is what will be stored."""
+"""Takes runs or single points out of a batch that was not spooled yet, so that what lies on disk is what will be
+stored.
+"""
 
 from collections.abc import Set
 
 from strata.protocol.generated.telemetry_pb2 import Batch, Points
 
-__all__ = ["strip_runs"]
+__all__ = ["strip_points", "strip_runs"]
 
 
 def strip_runs(message: Batch, runs: Set[str]) -> int:
     """Removes points and descriptions of these runs; log lines stay, they are of tasks. Returns the points removed."""
     gone = {one.index for one in message.series if one.run_id in runs}
     points = message.points
-    kept = [at for at, series in enumerate(points.series) if series not in gone]
-    removed = len(points.series) - len(kept)
+    removed = [at for at, series in enumerate(points.series) if series in gone]
+    strip_points(message, set(removed))
+    series = [one for one in message.series if one.run_id not in runs]
+    described = [one for one in message.runs if one.run_id not in runs]
+    del message.series[:], message.runs[:]
+    message.series.extend(series)
+    message.runs.extend(described)
+    return len(removed)
+
+
+def strip_points(message: Batch, removed: Set[int]) -> None:
+    """Removes the points at these places."""
+    points = message.points
+    kept = [at for at in range(len(points.series)) if at not in removed]
     message.points.CopyFrom(
         Points(
             series=[points.series[at] for at in kept],
@@ -21,9 +35,3 @@ def strip_runs(message: Batch, runs: Set[str]) -> int:
             value=[points.value[at] for at in kept],
         )
     )
-    series = [one for one in message.series if one.run_id not in runs]
-    described = [one for one in message.runs if one.run_id not in runs]
-    del message.series[:], message.runs[:]
-    message.series.extend(series)
-    message.runs.extend(described)
-    return removed

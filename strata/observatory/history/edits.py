@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 _MAX_NAME = 255
 _MAX_NOTES = 20_000
 _SETTLE_S = 3.0
-_TABLES = ("metric_points", "series_rollup", "runs")
+_TABLES = ("metric_points", "series_rollup", "runs", "attempts")
 _LIVE_TASKS = frozenset({"queued", "running", "recovering", "stopping"})
 
 

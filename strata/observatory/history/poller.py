@@ -15,12 +15,14 @@ from strata.clock import Clock
 from strata.errors import StoreUnavailable, StrataError
 from strata.observatory.background.part import Part
 from strata.observatory.background.setaside import SetAside
+from strata.observatory.history.attempts import AttemptHistory
 from strata.observatory.history.edits import RunEditor
 from strata.observatory.history.foreign_rows import OVERLAP_MS, Recent, Row, comparable, pick_new
 from strata.observatory.history.loader import History
 from strata.observatory.live.view import LiveView, NewPoints
 from strata.observatory.store.base import Store, own_rows
 from strata.observatory.store.sql import RUN_DETAILS, RUNS, SERIES, raw_points
+from strata.observatory.store.superseded import Which
 from strata.observatory.store.writer import StoreWriter
 from strata.types.metrics import MAX_STEP, SeriesKey
 from strata.types.shown import MARK
@@ -42,6 +44,7 @@ class PollerConfig:
     clock: Clock
     interval_s: float
     edits: RunEditor
+    attempts: AttemptHistory
     on_backfilled: Callable[[Store], Awaitable[None]]
     aside: SetAside
 
@@ -103,6 +106,7 @@ class Poller(Part):
     async def refresh_runs(self) -> None:
         """Also publishes them: `runs_meta` comes each 30 s even from an idle cluster."""
         await self._config.edits.load()
+        await self._config.attempts.load()
         rows = (await self._store.query(RUNS)).to_pylist()
         await self._config.edits.sweep({row["run_id"] for row in rows})
         told = await own_rows(self._store, RUN_DETAILS)
@@ -168,7 +172,8 @@ class Poller(Part):
         key = self._live.series.key(number)
         where = {"runs": [key.run_id], **key._asdict(), "from_ms": since}
         del where["run_id"]
-        sql, parameters = raw_points(where, 2 * _MAX_NEW)
+        which: Which = "newest" if self._live.attempts.is_fenced(key.run_id) else "all"
+        sql, parameters = raw_points(where, 2 * _MAX_NEW, which)
         table = await self._store.query(sql, parameters)
         steps = [min(step, MAX_STEP) for step in table["step"].to_pylist()]
         found = list(zip(steps, table["ms"].to_pylist(), table["value"].to_pylist(), strict=True))

@@ -16,7 +16,8 @@ from strata.observatory.live.decimate import curve_of, thin
 from strata.observatory.live.view import LiveView
 from strata.observatory.records.fill import fill
 from strata.observatory.store.base import Store
-from strata.observatory.store.sql import CHECKPOINT_ROWS
+from strata.observatory.store.sql import checkpoint_rows
+from strata.observatory.store.superseded import Which
 
 __all__ = ["CurveReader"]
 
@@ -46,16 +47,27 @@ class CurveReader:
         series = self._live.series
         return number < len(series) and series.key(number).run_id not in self._live.runs.deleted
 
-    async def read(self, run_id: str, where: Mapping[str, Any], points: int) -> list[RunSeries]:
-        """`where` as in sql.curves, without the run; None means no limit."""
+    async def read(
+        self, run_id: str, where: Mapping[str, Any], points: int, which: Which = "newest"
+    ) -> list[RunSeries]:
+        """`where` as in sql.curves, without the run; None means no limit. What is superseded comes as series of its
+        own, attempt by attempt."""
+        found = await self._newest(run_id, where, points) if which != "superseded" else []
+        if which == "newest" or not self._live.attempts.is_fenced(run_id):
+            return found
+        await self.settle(run_id)
+        older = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2), "superseded")
+        return [*found, *await asyncio.to_thread(lambda: [_stored(curve, points) for curve in older])]
+
+    async def _newest(self, run_id: str, where: Mapping[str, Any], points: int) -> list[RunSeries]:
         self._live.tick()  # who has just sent points finds them
         narrowed = any(value is not None for name, value in where.items() if name != "metric")
         metric = where.get("metric")
         if not narrowed and self._live.is_whole and self._is_shown(run_id, metric):
             return self._from_cache(run_id, metric, points)
         try:
-            await self._settle(run_id)
-            found = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2))
+            await self.settle(run_id)
+            found = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2), self.whole(run_id))
         except StoreUnavailable:
             if narrowed or not self._is_shown(run_id, metric):
                 raise
@@ -64,15 +76,21 @@ class CurveReader:
 
     async def checkpoint_rows(self, run_id: str) -> list[CheckpointRow]:
         """The newest thousand points of its `checkpoint*` metrics as they were written, with what their tags say."""
-        await self._settle(run_id)
-        rows = (await self._store.query(CHECKPOINT_ROWS, {"run": run_id})).to_pylist()
+        await self.settle(run_id)
+        rows = (await self._store.query(*checkpoint_rows(run_id, self.whole(run_id)))).to_pylist()
         return [_row(row) for row in rows]
 
-    async def _settle(self, run_id: str) -> None:
+    def whole(self, run_id: str) -> Which:
+        """How to read the run without what is superseded: where nothing is, without looking for it."""
+        return "newest" if self._live.attempts.is_fenced(run_id) else "all"
+
+    async def settle(self, run_id: str) -> None:
         """Points that were accepted but that the store has not got yet are waited for, within reason."""
         series, cache = self._live.series, self._live.cache
-        ahead = not self._live.is_whole or any(
-            series.stored(number) < cache.stats(number).total_points for number in series.of_run(run_id)
+        ahead = not self._live.is_whole or self._history.is_behind(self._live)
+        ahead = ahead or any(
+            series.stored(number) < cache.stats(number).total_points + series.hidden(number)
+            for number in series.of_run(run_id)
         )
         if ahead:
             with contextlib.suppress(TimeoutError):
@@ -95,7 +113,7 @@ class CurveReader:
             if metric in (None, key.metric):
                 stats = cache.stats(number)
                 curve = cache.curve(number, points)
-                answers.append(fill(RunSeries, key, curve, stats, unit=series.unit(number)))
+                answers.append(fill(RunSeries, key, curve, stats, unit=series.unit(number), attempt=None))
         return answers
 
 
@@ -114,4 +132,4 @@ def _stored(found: StoredCurve, points: int) -> RunSeries:
     stats = found.stats
     if np.isfinite(stats.last_value) and (len(curve) == 0 or curve.steps[-1] < stats.last_step):
         curve = curve.with_last(stats.last_step, stats.last_time, stats.last_value)
-    return fill(RunSeries, found.key, thin(curve, points), stats, unit=found.unit)
+    return fill(RunSeries, found.key, thin(curve, points), stats, unit=found.unit, attempt=found.attempt)

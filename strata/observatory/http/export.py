@@ -10,6 +10,7 @@ from starlette.responses import FileResponse
 
 from strata.errors import NotFound
 from strata.observatory.http.parts import Parts
+from strata.observatory.http.runs import Attempts
 from strata.observatory.transfer.export import Format, export_run
 from strata.types.names import check_name
 
@@ -25,14 +26,16 @@ def export_router(parts: Parts) -> APIRouter:
     router = APIRouter(tags=["runs"])
 
     @router.get("/api/runs/{run_id}/export", response_class=FileResponse, responses=_FILES)
-    async def export(run_id: str, format: Format = "csv") -> FileResponse:  # noqa: A002 - the query's word
+    async def export(run_id: str, format: Format = "csv", attempts: Attempts = "newest") -> FileResponse:  # noqa: A002 - the query's word
         check_name("run_id", run_id)
         if run_id in parts.live.runs.deleted:  # a few of its rows may still wait to be removed
             raise NotFound(f"there is no run {run_id!r}", hint="GET /runs lists them.")
         with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as file:
             target = Path(file.name)
         try:
-            await export_run(parts.store, run_id, target, format)
+            await parts.curves.settle(run_id)
+            which = parts.curves.whole(run_id) if attempts == "newest" else attempts
+            await export_run(parts.store, run_id, target, format, which)
         except BaseException:
             _remove(target)
             raise

@@ -28,6 +28,8 @@ _INTAKE = {
     "refused": "Batches refused",
     "dropped_points": "Points that senders dropped because their buffer was full",
     "late_points": "Points that came for a run after it was deleted",
+    "fenced_points": "Points refused because a newer attempt had begun when an older one measured them",
+    "fenced_logs": "Log lines refused because a newer attempt had begun when an older one wrote them",
     "dropped_logs": "Log lines that senders dropped because their buffer was full",
 }
 _OWN_COUNTERS = {

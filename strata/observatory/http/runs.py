@@ -12,13 +12,17 @@ from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
 from strata.observatory.ingest.points import BODY_SCHEMA, from_json
 from strata.observatory.records.times import parse_time
+from strata.observatory.store.superseded import Which
 from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 
-__all__ = ["runs_router"]
+__all__ = ["Attempts", "runs_router"]
 
 Time = Annotated[str | None, Query(description="Unix seconds, ISO 8601, or ClickHouse's form; UTC unless it says so")]
 _POINTS_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": BODY_SCHEMA}}}}
+Attempts = Annotated[
+    Which, Query(description="of steps that were done again: the newest attempt's points, the superseded ones, or all")
+]
 Step = Annotated[int | None, Query(ge=0, le=MAX_STEP)]
 
 
@@ -62,6 +66,7 @@ def runs_router(parts: Parts) -> APIRouter:
         from_time: Time = None,
         to_time: Time = None,
         points: Annotated[int, Query(ge=2, le=2000)] = 2000,
+        attempts: Attempts = "newest",
     ) -> Answer[RunMetrics]:
         where = {
             "metric": metric,
@@ -71,7 +76,7 @@ def runs_router(parts: Parts) -> APIRouter:
             "to_ms": _ms("to_time", to_time),
         }
         gone = run_id in parts.live.runs.deleted
-        found = [] if gone else await parts.curves.read(run_id, where, points)
+        found = [] if gone else await parts.curves.read(run_id, where, points, attempts)
         if not found and run_id not in parts.live.runs:
             raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")
         return answer(RunMetrics(run_id=run_id, series=found))

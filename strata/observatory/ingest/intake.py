@@ -14,6 +14,7 @@ from strata.observatory.background.part import Part
 from strata.observatory.batch.columns import Columns, normalise, to_columns
 from strata.observatory.batch.door import check_extras
 from strata.observatory.batch.strip import strip_runs
+from strata.observatory.ingest.fence import NOTHING, Fence, Refused
 from strata.observatory.spool.spool import Spool
 from strata.protocol.generated.telemetry_pb2 import Batch
 
@@ -37,6 +38,8 @@ class IntakeCounts:
     dropped_points: int = 0
     dropped_logs: int = 0
     late_points: int = 0  # of runs that were deleted
+    fenced_points: int = 0  # of attempts that a newer one had superseded when they were measured
+    fenced_logs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Accepted:
 
     points: int
     logs: int
+    refused: Refused = NOTHING
 
 
 @dataclass(slots=True)
@@ -57,13 +61,17 @@ class _Waiting:
 
 class Intake(Part):
     """`sink(columns, end_offset)` gets every accepted batch, once, in the order of the spool. What it holds of runs in
-    `deleted` is taken out first: a batch is of many runs, and the others' points must not wait for a refusal."""
+    `deleted` is taken out first: a batch is of many runs, and the others' points must not wait for a refusal. So is
+    what `fence` keeps out."""
 
-    def __init__(self, spool: Spool, sink: Sink, clock: Clock, deleted: Set[str] = frozenset()) -> None:
+    def __init__(
+        self, spool: Spool, sink: Sink, clock: Clock, deleted: Set[str] = frozenset(), fence: Fence | None = None
+    ) -> None:
         self._spool = spool
         self._sink = sink
         self._clock = clock
         self._deleted = deleted
+        self._fence = fence
         self._waiting: list[_Waiting] = []
         self._in_flight: dict[bytes, asyncio.Future[None]] = {}
         self._wake = asyncio.Event()
@@ -99,8 +107,14 @@ class Intake(Part):
             self.counts.repeated += 1
             await asyncio.shield(under_way)
             return accepted
+        refused = self._fence.sift(message, columns) if self._fence is not None else None
+        if refused is not None:
+            columns, raw = to_columns(message), None
+            accepted = Accepted(columns.num_points, len(columns.logs), refused)
         payload = raw if raw is not None and complete else message.SerializeToString()
         await self._append(columns, payload, digest)
+        self.counts.fenced_points += accepted.refused.points
+        self.counts.fenced_logs += accepted.refused.logs
         return accepted
 
     async def _append(self, columns: Columns, payload: bytes, digest: bytes) -> None:

@@ -14,7 +14,7 @@ def check_batch(batch: Batch, visitor: Visitor, task_of: Callable[[str], str | N
     attempt still runs is not asked: the last points of an attempt come after its end, and are facts all the same."""
     if visitor.who is not Who.RANK:
         return
-    if batch.events or batch.checkpoints:
+    if batch.events or batch.checkpoints or batch.attempts:
         raise PermissionDenied("a rank reports metrics, logs and samples, no rows of the cluster's own")
     begun = {run.run_id for run in batch.runs if visitor.owns_task(run.task_id)}
     named = {series.run_id for series in batch.series} | {run.run_id for run in batch.runs}

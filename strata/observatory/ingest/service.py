@@ -12,7 +12,7 @@ from strata.grpcserver.call import Call
 from strata.grpcserver.connection import Gate
 from strata.grpcserver.server import Server
 from strata.observatory.batch.columns import parse
-from strata.observatory.ingest.intake import Intake
+from strata.observatory.ingest.intake import Accepted, Intake
 from strata.observatory.ingest.ownership import check_batch
 from strata.protocol.generated.telemetry_pb2 import DESCRIPTOR, Batch, BatchAck
 from strata.protocol.status import to_status, to_text, to_trailers
@@ -68,7 +68,7 @@ class _Servicer:
                 accepted = await self._intake.accept(batch, raw)
         except StrataError as error:
             await context.abort(to_status(error), to_text(error), to_trailers(error))
-        return BatchAck(batch_id=batch.batch_id, accepted_points=accepted.points, accepted_logs=accepted.logs)
+        return _ack(batch.batch_id, accepted)
 
     async def report(self, request_iterator: AsyncIterator[bytes], context: Call) -> AsyncIterator[BatchAck]:
         """Acknowledgements come in the order of the batches; a refused batch does not end the stream."""
@@ -97,7 +97,7 @@ class _Servicer:
                 accepted = await self._intake.accept(batch, raw)
         except StrataError as error:
             return BatchAck(batch_id=batch_id, error_code=error.code, error_message=error.message)
-        return BatchAck(batch_id=batch_id, accepted_points=accepted.points, accepted_logs=accepted.logs)
+        return _ack(batch_id, accepted)
 
     @contextlib.contextmanager
     def _room_for(self, raw: bytes) -> Generator[None]:
@@ -115,3 +115,13 @@ class _Servicer:
         assert isinstance(context.caller, Admission)
         check_batch(batch, context.caller.visitor, self._task_of)
         return batch
+
+
+def _ack(batch_id: str, accepted: Accepted) -> BatchAck:
+    return BatchAck(
+        batch_id=batch_id,
+        accepted_points=accepted.points,
+        accepted_logs=accepted.logs,
+        refused_points=accepted.refused.points,
+        refused_logs=accepted.refused.logs,
+    )

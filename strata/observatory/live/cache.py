@@ -138,6 +138,14 @@ class SeriesCache:
     def stats(self, number: int) -> SeriesStats:
         return self.tally.of(number)
 
+    def top_step(self, number: int) -> int:
+        """The highest step that is known of it: a bucket knows those of its extremes, the tally that of the newest."""
+        newest = self.tally.of(number).last_step
+        if not self.has(number):
+            return newest
+        row = self._buckets[self._slots[number]]  # what is not used is zero
+        return max(newest, int(row["smin"].max()), int(row["smax"].max()))
+
     def is_raw(self, number: int) -> bool:
         """Whether every point of the series is still here as it came."""
         slot = self._slots[number]

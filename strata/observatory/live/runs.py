@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 
 from strata.clock import Clock
-from strata.observatory.answers.runs import RunInfo
+from strata.observatory.answers.runs import AttemptBegan, RunInfo
 from strata.observatory.live.run_state import LOOK_S, RunFacts, RunVerdict, plan_state
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
 from strata.types.metrics import RunState
@@ -30,6 +30,7 @@ class _Entry:
     is_gone: bool | None = None
     top_step: int | None = None
     points: int = 0
+    hidden: int | None = None  # superseded points; None when none of its attempts did anything again
     series: int = 0
     details: dict[str, str] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class RunBook:
         self._host = socket.gethostname()
         self.deleted: set[str] = set()
         self.task_of: Callable[[str], tuple[str, str] | None] = _no_task
+        self.attempts_of: Callable[[str], list[AttemptBegan]] = lambda _: []
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._entries
@@ -79,9 +81,16 @@ class RunBook:
             entry = self._entries.setdefault(row["run_id"], _Entry())
             entry.first_ms = min(row["first_ms"], entry.first_ms or row["first_ms"])
             entry.last_ms = max(row["last_ms"], entry.last_ms or 0)
-            entry.top_step = _higher(entry.top_step, row["top_step"])
-            entry.points = max(entry.points, row["points"])
+            if entry.hidden is None:  # else the rollup also counts what was superseded
+                entry.top_step = _higher(entry.top_step, row["top_step"])
+            entry.points = max(entry.points, row["points"] - (entry.hidden or 0))
             entry.series = max(entry.series, row["series"])
+
+    def recount(self, run_id: str, points: int, top_step: int | None, hidden: int) -> None:
+        """Steps of it were done again: its figures are those of what is left."""
+        entry = self._entries.get(run_id)
+        if entry is not None:
+            entry.points, entry.top_step, entry.hidden = points, top_step, hidden
 
     def take(self, run: RunMessage) -> None:
         """What its owner says now."""
@@ -183,6 +192,8 @@ class RunBook:
             reason=verdict.reason or None,
             num_series=entry.series,
             num_points=entry.points,
+            superseded_points=entry.hidden or 0,
+            attempts=self.attempts_of(run_id),
             task_id=entry.details.get("task_id"),
             name=entry.edits.get("name") or entry.details.get("name"),
             project=entry.details.get("project"),

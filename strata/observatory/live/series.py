@@ -11,11 +11,15 @@ import numpy.typing as npt
 from strata.observatory.batch.heads import SeriesHead
 from strata.types.metrics import SeriesKey
 
-__all__ = ["SeriesTable"]
+__all__ = ["SeriesTable", "Track", "track_of"]
+
+# Run, metric, rank and device: a rank that moved to another host does the same steps there.
+Track = tuple[str, str, int, int]
 
 _MAX_REMEMBERED = 256
-# Rows in the store, the place of its run among all, and whether it samples a host.
-_ROW = np.dtype([("stored", "i8"), ("run", "i8"), ("of_host", "?")])
+# Rows in the store, those that are superseded (there or on their way), the place of its run among all, and whether it
+# samples a host.
+_ROW = np.dtype([("stored", "i8"), ("hidden", "i8"), ("run", "i8"), ("of_host", "?")])
 
 
 class SeriesTable:
@@ -26,6 +30,7 @@ class SeriesTable:
         self._keys: list[SeriesKey] = []
         self._units: list[str] = []
         self._by_run: dict[str, list[int]] = defaultdict(list)
+        self._by_track: dict[Track, list[int]] = defaultdict(list)
         self._run_ids: list[str] = []
         self._rows: npt.NDArray[np.void] = np.zeros(1024, _ROW)
         # By identity: the same tuple comes with every batch of a sender, and holding it keeps its id its own.
@@ -51,8 +56,9 @@ class SeriesTable:
         if not siblings:
             self._run_ids.append(key.run_id)
         run = self._rows["run"][siblings[0]] if siblings else len(self._run_ids) - 1
-        self._rows[number] = (0, run, key.metric.startswith("sys."))
+        self._rows[number] = (0, 0, run, key.metric.startswith("sys."))
         siblings.append(number)
+        self._by_track[track_of(key)].append(number)
         return number
 
     def intern_all(self, heads: tuple[SeriesHead, ...]) -> npt.NDArray[np.int64]:
@@ -89,6 +95,10 @@ class SeriesTable:
     def of_run(self, run_id: str) -> list[int]:
         return self._by_run.get(run_id, [])
 
+    def of_track(self, track: Track) -> list[int]:
+        """The series of this metric and rank, one per host."""
+        return self._by_track.get(track, [])
+
     def stored(self, number: int) -> int:
         """Rows of the series in the store, as far as this process wrote or saw them."""
         return int(self._rows["stored"][number])
@@ -100,10 +110,28 @@ class SeriesTable:
     def set_stored(self, number: int, count: int) -> None:
         self._rows["stored"][number] = count
 
+    def hidden(self, number: int) -> int:
+        """Points of the series that are superseded."""
+        return int(self._rows["hidden"][number])
+
+    def num_hidden(self, run_id: str) -> int:
+        return int(self._rows["hidden"][self.of_run(run_id)].sum())
+
+    def set_hidden(self, number: int, count: int) -> None:
+        self._rows["hidden"][number] = count
+
+    def add_hidden(self, numbers: npt.NDArray[np.int64]) -> None:
+        """One more superseded point for each of these, which may repeat."""
+        np.add.at(self._rows["hidden"], numbers, 1)
+
     def forget_stored(self, run_id: str) -> None:
         """The store holds nothing of the run any more."""
-        for number in self.of_run(run_id):
-            self._rows["stored"][number] = 0
+        for name in ("stored", "hidden"):
+            self._rows[name][self.of_run(run_id)] = 0
 
     def add_stored(self, numbers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> None:
         np.add.at(self._rows["stored"], numbers, counts)
+
+
+def track_of(key: SeriesKey) -> Track:
+    return key.run_id, key.metric, key.rank, key.device

@@ -4,7 +4,7 @@ So the cache is always the state as of the last published event: a snapshot plus
 """
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from strata.observatory.answers.series import NewSeries
 from strata.observatory.answers.stream import RunsMeta
 from strata.observatory.batch.columns import Columns
+from strata.observatory.live.attempts import AttemptBook, Begun
 from strata.observatory.live.cache import SeriesCache
 from strata.observatory.live.decimate import Floats, Ints
 from strata.observatory.live.runs import RunBook
@@ -69,19 +70,71 @@ class LiveView:
         self.applied_offset = 0
         self.unshown_points = 0
         self.observers: list[Callable[[NewPoints], None]] = []
+        self.attempts = AttemptBook(series)
+        runs.attempts_of = self.attempts.of_run
+        self.starts_end = (
+            0  # the place in the spool of the last attempt that began: before it the store knows too little
+        )
+        # Series with superseded points that are still counted: the store knows what is left of them.
+        self.outdated: set[int] = set()
+        self.on_outdated: Callable[[], None] = lambda: None
 
     def take(self, columns: Columns, end: int) -> None:
         """An accepted batch; `end` is its place in the spool."""
         self._pending_end = end
         if self.runs.deleted:  # accepted a moment before its run was deleted
             columns = columns.without(self.runs.deleted)
-        if columns.num_points:
-            numbers = self.series.intern_all(columns.heads)
-            self._pending.append(NewPoints(numbers[columns.series], columns.steps, columns.times, columns.values))
+        if columns.attempts:
+            self.tick()
+            self.starts_end = end
+            self.supersede(self.attempts.begin(columns.attempts))
+        points = self.shown(columns)
+        if points is not None:
+            self._pending.append(points)
         for run in columns.runs:
             self.runs.take(run)
         for run_id in columns.alive:
             self.runs.alive(run_id)
+
+    def shown(self, columns: Columns, chosen: list[int] | None = None) -> NewPoints | None:
+        """Its points, of the chosen series or of all, but those that are superseded already: they are only counted."""
+        if not columns.num_points:
+            return None
+        numbers = self.series.intern_all(columns.heads)[columns.series]
+        points = NewPoints(numbers, columns.steps, columns.times, columns.values)
+        hidden = self.attempts.hidden(columns)
+        if hidden is None and chosen is None:
+            return points
+        mine = np.isin(numbers, chosen) if chosen is not None else np.ones(len(numbers), bool)
+        if hidden is not None:
+            self.series.add_hidden(numbers[mine & hidden])
+            self.recount({head.key.run_id for head in columns.heads})
+            mine &= ~hidden
+        left = points.take(np.flatnonzero(mine))
+        return left if len(left) else None
+
+    def supersede(self, begun: Sequence[Begun]) -> None:
+        """Series that have points at these steps leave the cache: what is left of them is read from the store."""
+        outdated: set[int] = set()
+        for one in begun:
+            numbers = np.array(one.numbers, np.int64)
+            numbers = numbers[~self.series.of_host(numbers) & (self.cache.tally.totals(numbers) > 0)]
+            outdated.update(number for number in numbers.tolist() if self.cache.top_step(number) >= one.step)
+        if outdated:
+            self._evict(sorted(outdated))
+            self.outdated |= outdated
+            self.on_outdated()
+
+    def recount(self, run_ids: Iterable[str]) -> None:
+        """The figures of runs, from what is known of their series now."""
+        for run_id in run_ids:
+            numbers = np.array(self.series.of_run(run_id), np.int64)
+            if len(numbers) == 0:
+                continue
+            counted = self.cache.tally.many(numbers.tolist())
+            steps = counted["step"][(counted["total"] > 0) & ~self.series.of_host(numbers)]
+            top = int(steps.max()) if len(steps) else None
+            self.runs.recount(run_id, int(counted["total"].sum()), top, self.series.num_hidden(run_id))
 
     def take_foreign(self, points: NewPoints) -> None:
         """Rows that somebody else wrote into the store. Shown at once: a load after this must not find them pending."""
@@ -118,6 +171,7 @@ class LiveView:
         self.tick()
         for run_id in run_ids:
             self._evict(self.series.of_run(run_id))
+            self.attempts.forget(run_id)
             self.runs.delete(run_id)
         self.publish_runs(deleted=run_ids)
 

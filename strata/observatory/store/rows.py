@@ -67,6 +67,7 @@ def warm_up() -> None:
 def tables_of(batches: Sequence[Columns], points: PointRows) -> dict[str, pa.Table]:
     """What to insert, by table; tables without rows are left out."""
     made = {
+        "attempts": _messages(batches, "attempts", _ATTEMPT, nullable={"step": pa.uint64()}),  # before their points
         "metric_points": points.table() if len(points) else None,
         "logs": _logs(batches),
         "runs": _messages(batches, "runs", _RUN, nullable={}),
@@ -83,6 +84,8 @@ _EVENT |= {"attempt": pa.uint32()}
 _CHECKPOINT = dict.fromkeys(("id", "run_id", "worker_id", "path", "status", "reason"), _TEXT)
 _CHECKPOINT |= {"attempt": pa.uint32(), "rank": pa.uint32(), "step": pa.uint64(), "epoch": pa.uint64()}
 _CHECKPOINT |= {"size_bytes": pa.uint64()}
+_ATTEMPT = {"run_id": _TEXT, "metric": _TEXT, "rank": pa.uint32(), "device": pa.uint16(), "attempt": pa.uint32()}
+_ATTEMPT |= {"world": pa.uint32()}
 # Where a message calls a time by another name than its table.
 _TIMES = {"runs": {"event_time": "updated_at_ms", "started_at": "started_at_ms"}}
 

@@ -5,7 +5,7 @@ anybody else are welcome, and nothing here adds a column to it.
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["RAW_ROLLUP", "ensure_schema", "has_points", "statements"]
+__all__ = ["NO_ATTEMPTS", "RAW_ROLLUP", "ensure_schema", "has_points", "statements"]
 
 # Blocks whose ids are remembered: a retry within the last so many inserts is recognised by its token. Only in tables
 # that nobody else writes: an insert without a token is known by its content there, and the second of two equal ones of
@@ -173,6 +173,29 @@ ORDER BY (run_id, field)
 SETTINGS non_replicated_deduplication_window = {_WINDOW}
 """
 
+# An attempt began at a step: what earlier attempts measured there or later is superseded. An empty metric: of the whole
+# run; no step: nobody knew yet.
+_ATTEMPTS = f"""
+CREATE TABLE IF NOT EXISTS {{db}}.attempts
+(
+    run_id     LowCardinality(String),
+    metric     LowCardinality(String),
+    rank       UInt32,
+    device     UInt16,
+    attempt    UInt32,
+    world      UInt32,
+    step       Nullable(UInt64),
+    event_time DateTime64(3)
+)
+ENGINE = MergeTree
+ORDER BY (run_id, metric, rank, device, attempt, world)
+SETTINGS non_replicated_deduplication_window = {_WINDOW}
+"""
+
+# The same, where we may not create it.
+NO_ATTEMPTS = """(SELECT '' AS run_id, '' AS metric, toUInt32(0) AS rank, toUInt16(0) AS device, toUInt32(0) AS attempt,
+toUInt32(0) AS world, CAST(NULL AS Nullable(UInt64)) AS step, toDateTime64(0, 3) AS event_time WHERE 0)"""
+
 _VERSION = """
 CREATE TABLE IF NOT EXISTS {db}.schema_version (version UInt32, applied_at DateTime64(3) DEFAULT now64(3))
 ENGINE = MergeTree ORDER BY version
@@ -213,6 +236,7 @@ def statements() -> list[tuple[int, list[str]]]:
                 + _ROLLUP_SELECT.replace("metric_points", "rollup_missed"),
             ],
         ),
+        (5, [_ATTEMPTS]),
     ]
 
 

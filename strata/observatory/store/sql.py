@@ -3,9 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from strata.types.metrics import MAX_STEP
+from strata.observatory.store.superseded import TURN, Which, point_rows
+from strata.types.metrics import MAX_STEP, WORLDS
 
-__all__ = ["CHECKPOINT_ROWS", "RUNS", "RUN_DETAILS", "RUN_EDITS", "SERIES", "curves", "raw_points", "series_of"]
+__all__ = [
+    "RUNS",
+    "RUN_DETAILS",
+    "RUN_EDITS",
+    "SERIES",
+    "checkpoint_rows",
+    "curves",
+    "newest_series",
+    "raw_points",
+    "series_of",
+]
 
 _KEY = "run_id, metric, host, rank, device"
 # Others may write any UInt64; what is beyond our own limit, which no page could show, is shown as the limit.
@@ -46,48 +57,67 @@ def series_of(runs: list[str], metrics: list[str] | None = None) -> tuple[str, d
     return SERIES.replace("GROUP BY", f"WHERE {clause} GROUP BY", 1), parameters
 
 
-def curves(where: Mapping[str, Any], buckets: int) -> tuple[str, dict[str, Any]]:
+def newest_series(runs: list[str]) -> tuple[str, dict[str, Any]]:
+    """SERIES of runs of which steps were done again, without what is superseded: the rollup counts that, too."""
+    clause, parameters = _where({"runs": runs})
+    sql = f"""
+SELECT {_KEY}, anyLast(toString(p.unit)) AS unit, count() AS points, countIf(NOT isFinite(value)) AS bad,
+       max({_STEP}) AS top_step, toUnixTimestamp64Milli(max(event_time)) AS last_ms,
+       argMax(value, (step, event_time)) AS newest
+FROM {point_rows(clause, "newest")} GROUP BY {_KEY} ORDER BY {_KEY}
+"""  # noqa: S608 - clause is made of constants, values are parameters
+    return sql, parameters
+
+
+def curves(where: Mapping[str, Any], buckets: int, which: Which = "all") -> tuple[str, dict[str, Any]]:
     """Series as buckets of equal count in order of step and time: extremes with their places, counts, newest point.
+    What is superseded comes attempt by attempt.
 
     `where` may hold runs and metrics (lists), metric, from_step, to_step, from_ms, to_ms.
     """
     clause, parameters = _where(where)
+    key = f"{_KEY}, turn" if which == "superseded" else _KEY
     sql = f"""
-SELECT {_KEY}, bucket, any(series_unit) AS unit, count() AS n, countIf(NOT isFinite(value)) AS bad,
+SELECT {key}, bucket, any(series_unit) AS unit, count() AS n, countIf(NOT isFinite(value)) AS bad,
        minIf(value, isFinite(value)) AS vmin, maxIf(value, isFinite(value)) AS vmax,
        argMinIf(step, value, isFinite(value)) AS smin, argMaxIf(step, value, isFinite(value)) AS smax,
        argMinIf(ms, value, isFinite(value)) AS tmin, argMaxIf(ms, value, isFinite(value)) AS tmax,
        min(step) AS sfirst, min(ms) AS tfirst,
        argMax(value, place) AS vlast, argMax(step, place) AS slast, argMax(ms, place) AS tlast
 FROM (
-    SELECT {_KEY}, {_STEP} AS step, value, toString(p.unit) AS series_unit, toUnixTimestamp64Milli(event_time) AS ms,
-           row_number() OVER (PARTITION BY {_KEY} ORDER BY step, event_time) AS place,
-           count() OVER (PARTITION BY {_KEY}) AS total,
+    SELECT {key}, {_STEP} AS step, value, toString(p.unit) AS series_unit, toUnixTimestamp64Milli(event_time) AS ms,
+           row_number() OVER (PARTITION BY {key} ORDER BY step, event_time) AS place,
+           count() OVER (PARTITION BY {key}) AS total,
            intDiv(place - 1, greatest(1, intDiv(total + {buckets:d} - 1, {buckets:d}))) AS bucket
-    FROM {{db}}.metric_points AS p WHERE {clause}
+    FROM {point_rows(clause, which)}
 )
-GROUP BY {_KEY}, bucket ORDER BY {_KEY}, bucket
+GROUP BY {key}, bucket ORDER BY {key}, bucket
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
 
 
-def raw_points(where: Mapping[str, Any], limit: int) -> tuple[str, dict[str, Any]]:
+def raw_points(where: Mapping[str, Any], limit: int, which: Which = "all") -> tuple[str, dict[str, Any]]:
     """Rows as they are, oldest first."""
     clause, parameters = _where(where)
     sql = f"""
-SELECT {_KEY}, toString(unit) AS unit, step, toUnixTimestamp64Milli(event_time) AS ms, value
-FROM {{db}}.metric_points WHERE {clause} ORDER BY event_time, step LIMIT {limit:d}
+SELECT {_KEY}, toString(p.unit) AS unit, step, toUnixTimestamp64Milli(event_time) AS ms, value,
+       intDiv({TURN if which == "all" else "turn"}, {WORLDS}) AS attempt
+FROM {point_rows(clause, which)} ORDER BY event_time, step LIMIT {limit:d}
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
 
 
-# What somebody else wrote about checkpoints of a run: the value is theirs, and so are the tags.
-CHECKPOINT_ROWS = f"""
-SELECT metric, host, rank, device, {_STEP} AS step, value, toString(unit) AS unit, tags_json,
+def checkpoint_rows(run_id: str, which: Which) -> tuple[str, dict[str, Any]]:
+    """What somebody else wrote about checkpoints of a run: the value is theirs, and so are the tags."""
+    clause, parameters = _where({"runs": [run_id]})
+    sql = f"""
+SELECT metric, host, rank, device, {_STEP} AS step, value, toString(p.unit) AS unit, tags_json,
        toUnixTimestamp64Milli(event_time) AS event_time_ms
-FROM {{db}}.metric_points WHERE run_id = {{run:String}} AND startsWith(metric, 'checkpoint')
+FROM {point_rows(f"{clause} AND startsWith(metric, 'checkpoint')", which)}
 ORDER BY event_time DESC, step DESC, metric LIMIT 1000
-"""  # noqa: S608 - constants only
+"""  # noqa: S608 - clause is made of constants, values are parameters
+    return sql, parameters
+
 
 _CLAUSES = {
     "runs": "run_id IN {runs:Array(String)}",

@@ -17,7 +17,7 @@ from strata.errors import DataDirInUse, StoreUnavailable, StrataError
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.frames import from_ipc, pack, read_frame, to_ipc
-from strata.observatory.store.schema import RAW_ROLLUP
+from strata.observatory.store.schema import NO_ATTEMPTS, RAW_ROLLUP
 
 __all__ = ["SupervisedStore"]
 
@@ -78,7 +78,9 @@ class SupervisedStore:
         await cancel(self._task)
 
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
-        text = sql.replace("{db}.series_rollup", RAW_ROLLUP) if self.limits else sql
+        text = sql
+        if self.limits:
+            text = sql.replace("{db}.series_rollup", RAW_ROLLUP).replace("{db}.attempts", NO_ATTEMPTS)
         text = text.replace("{db}", self._config.database)
         _, payload = await self._ask({"op": "query", "sql": text, "parameters": dict(parameters or {})})
         return from_ipc(payload)

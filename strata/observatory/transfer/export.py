@@ -11,6 +11,7 @@ import pyarrow.parquet
 from strata.errors import NotFound
 from strata.observatory.store.base import Store
 from strata.observatory.store.sql import raw_points, series_of
+from strata.observatory.store.superseded import Which
 
 __all__ = ["Format", "export_run"]
 
@@ -28,12 +29,13 @@ _SCHEMA = pa.schema(
         "step": pa.uint64(),
         "event_time_ms": pa.int64(),
         "value": pa.float64(),
+        "attempt": pa.uint32(),
     }
 )
 
 
-async def export_run(store: Store, run_id: str, target: Path, kind: Format) -> int:
-    """Writes every point of the run that the store holds; returns how many. Raises NotFound for an unknown run."""
+async def export_run(store: Store, run_id: str, target: Path, kind: Format, which: Which = "all") -> int:
+    """Writes the points of the run that the store holds; returns how many. Raises NotFound for an unknown run."""
     sql, parameters = series_of([run_id])
     metrics = sorted({row["metric"] for row in (await store.query(sql, parameters)).to_pylist()})
     if not metrics:
@@ -42,7 +44,7 @@ async def export_run(store: Store, run_id: str, target: Path, kind: Format) -> i
     writer: Any = _open(target, kind)
     try:
         for metric in metrics:
-            sql, parameters = raw_points({"runs": [run_id], "metric": metric}, _MAX_ROWS)
+            sql, parameters = raw_points({"runs": [run_id], "metric": metric}, _MAX_ROWS, which)
             table = (await store.query(sql, parameters)).rename_columns(_SCHEMA.names)
             await asyncio.to_thread(writer.write_table, table.cast(_SCHEMA))
             count += table.num_rows

@@ -36,6 +36,7 @@ class Batch(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     CHECKPOINTS_FIELD_NUMBER: _builtins.int
     ALIVE_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """unique per batch; the same for every retry"""
     dropped_points: _builtins.int
@@ -59,6 +60,10 @@ class Batch(_message.Message):
     def alive(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """runs whose process has nothing to say but that it lives"""
 
+    @_builtins.property
+    def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___AttemptStart]:
+        """written by the observatory itself; a rank may not"""
+
     def __init__(
         self,
         *,
@@ -73,10 +78,11 @@ class Batch(_message.Message):
         events: _abc.Iterable[Global___EventRow] | None = ...,
         checkpoints: _abc.Iterable[Global___CheckpointRow] | None = ...,
         alive: _abc.Iterable[_builtins.str] | None = ...,
+        attempts: _abc.Iterable[Global___AttemptStart] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["points", b"points"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "batch_id", b"batch_id", "checkpoints", b"checkpoints", "dropped_logs", b"dropped_logs", "dropped_points", b"dropped_points", "events", b"events", "logs", b"logs", "points", b"points", "runs", b"runs", "samples", b"samples", "series", b"series"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "attempts", b"attempts", "batch_id", b"batch_id", "checkpoints", b"checkpoints", "dropped_logs", b"dropped_logs", "dropped_points", b"dropped_points", "events", b"events", "logs", b"logs", "points", b"points", "runs", b"runs", "samples", b"samples", "series", b"series"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -104,6 +110,7 @@ class Series(_message.Message):
     """65535 = none"""
     unit: _builtins.str
     tags_json: _builtins.str
+    """"strata_attempt" and "strata_world" say which attempt measured the points"""
     def __init__(
         self,
         *,
@@ -417,6 +424,53 @@ class CheckpointRow(_message.Message):
 Global___CheckpointRow: _TypeAlias = CheckpointRow  # noqa: Y015
 
 @_typing.final
+class AttemptStart(_message.Message):
+    """An attempt began at a step: what earlier attempts measured there or later is done again, and superseded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    EVENT_TIME_MS_FIELD_NUMBER: _builtins.int
+    WORLD_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    metric: _builtins.str
+    """empty: every metric of the run"""
+    rank: _builtins.int
+    device: _builtins.int
+    attempt: _builtins.int
+    step: _builtins.int
+    """absent: nobody knows yet"""
+    event_time_ms: _builtins.int
+    world: _builtins.int
+    """of the attempt: it rises when a rank is replaced in place"""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        metric: _builtins.str = ...,
+        rank: _builtins.int = ...,
+        device: _builtins.int = ...,
+        attempt: _builtins.int = ...,
+        step: _builtins.int | None = ...,
+        event_time_ms: _builtins.int = ...,
+        world: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_step", b"_step", "step", b"step"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_step", b"_step", "attempt", b"attempt", "device", b"device", "event_time_ms", b"event_time_ms", "metric", b"metric", "rank", b"rank", "run_id", b"run_id", "step", b"step", "world", b"world"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__step: _TypeAlias = _typing.Literal["step"]  # noqa: Y015
+    _WhichOneofArgType__step: _TypeAlias = _typing.Literal["_step", b"_step"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step) -> _WhichOneofReturnType__step | None: ...
+
+Global___AttemptStart: _TypeAlias = AttemptStart  # noqa: Y015
+
+@_typing.final
 class BatchAck(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -425,12 +479,17 @@ class BatchAck(_message.Message):
     ACCEPTED_LOGS_FIELD_NUMBER: _builtins.int
     ERROR_CODE_FIELD_NUMBER: _builtins.int
     ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
+    REFUSED_POINTS_FIELD_NUMBER: _builtins.int
+    REFUSED_LOGS_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     accepted_points: _builtins.int
     accepted_logs: _builtins.int
     error_code: _builtins.str
     """empty = safe; else why the whole batch was refused"""
     error_message: _builtins.str
+    refused_points: _builtins.int
+    """of an attempt that a newer one had superseded when they were measured"""
+    refused_logs: _builtins.int
     def __init__(
         self,
         *,
@@ -439,10 +498,12 @@ class BatchAck(_message.Message):
         accepted_logs: _builtins.int = ...,
         error_code: _builtins.str = ...,
         error_message: _builtins.str = ...,
+        refused_points: _builtins.int = ...,
+        refused_logs: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_logs", b"accepted_logs", "accepted_points", b"accepted_points", "batch_id", b"batch_id", "error_code", b"error_code", "error_message", b"error_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_logs", b"accepted_logs", "accepted_points", b"accepted_points", "batch_id", b"batch_id", "error_code", b"error_code", "error_message", b"error_message", "refused_logs", b"refused_logs", "refused_points", b"refused_points"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -131,6 +131,7 @@ class Worlds:
         run, framework = self._run, self._framework
         with self._told:
             self.current = meeting = self._newest
+        run.reporter.begin_world(meeting.number)  # steps that it does again supersede those of the world before
         if meeting.generation and run.session is not None:
             # Barriers and saves of this process count again: it knows of the loss that fenced them.
             run.session.member = replace(run.session.member, generation=meeting.generation)

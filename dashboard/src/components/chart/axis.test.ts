@@ -37,7 +37,17 @@ const plot = (values: number[]): Plot => ({
   width: 1,
   unit: "",
   lines: [
-    { key: "a", run: "a", rank: null, y: values, smooth: values, min: values, max: values, bad: values.map(() => 0) },
+    {
+      key: "a",
+      run: "a",
+      rank: null,
+      attempt: null,
+      y: values,
+      smooth: values,
+      min: values,
+      max: values,
+      bad: values.map(() => 0),
+    },
   ],
 });
 

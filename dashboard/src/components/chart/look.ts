@@ -37,6 +37,8 @@ function tokens(): Ink {
 export interface LineLook {
   color: string;
   dash: number[];
+  /** Drawn behind the others: what it shows was superseded. */
+  muted: boolean;
 }
 
 /** Runs have their own colour; the ranks of a single run on show are told apart by theirs. */
@@ -44,7 +46,8 @@ export function lineLooks(lines: readonly Line[], theme: Theme): LineLook[] {
   const oneRun = new Set(lines.map((line) => line.run)).size === 1;
   return lines.map((line) => {
     const style = oneRun && line.rank !== null ? styleAt(line.rank) : runStyles.of(line.run);
-    return { color: style[theme], dash: [...style.dash] };
+    const muted = line.attempt !== null;
+    return { color: style[theme], dash: muted ? [2, 3] : [...style.dash], muted };
   });
 }
 

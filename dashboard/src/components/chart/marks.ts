@@ -5,7 +5,7 @@ import { fade, type Ink, type LineLook } from "./look";
 
 export interface Mark {
   x: number;
-  kind: "alert" | "critical" | "checkpoint";
+  kind: "alert" | "critical" | "checkpoint" | "attempt";
 }
 
 const MAX_BANDS = 6;
@@ -99,6 +99,19 @@ export function drawBad(u: uPlot, plot: Plot, looks: readonly LineLook[], ink: I
   ctx.restore();
 }
 
+/** From where on a later attempt did the steps again. */
+function dash({ ctx, bbox }: uPlot, at: number, ink: Ink): void {
+  const scale = devicePixelRatio;
+  ctx.strokeStyle = ink.axis;
+  ctx.lineWidth = scale;
+  ctx.setLineDash([2 * scale, 4 * scale]);
+  ctx.beginPath();
+  ctx.moveTo(at, bbox.top);
+  ctx.lineTo(at, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
+
 export function drawMarks(u: uPlot, marks: readonly Mark[], ink: Ink): void {
   const { ctx } = u;
   const scale = devicePixelRatio;
@@ -110,6 +123,10 @@ export function drawMarks(u: uPlot, marks: readonly Mark[], ink: Ink): void {
     if (mark.kind === "checkpoint") {
       ctx.fillStyle = ink.axis;
       ctx.fillRect(at, u.bbox.top + u.bbox.height - 3 * scale, scale, 3 * scale);
+      continue;
+    }
+    if (mark.kind === "attempt") {
+      dash(u, at, ink);
       continue;
     }
     ctx.fillStyle = mark.kind === "critical" ? ink.bad : ink.warn;

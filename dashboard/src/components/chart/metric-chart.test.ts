@@ -27,6 +27,7 @@ function plot(runs: readonly string[]): Plot {
     key: run,
     run,
     rank: null,
+    attempt: null,
     y: [1, 2],
     smooth: [1, 2],
     min: [1, 2],

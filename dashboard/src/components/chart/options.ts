@@ -120,11 +120,12 @@ function lineSeries(it: OptionsInput, smoothing: number): uPlot.Series[] {
   const points = { show: (u: uPlot) => (u.data[0]?.length ?? 0) < POINTS_BELOW, size: 4 };
   // Without a GPU a wide stroke costs several times a hairline; among many lines it is not missed.
   const width = it.looks().length > THIN_ABOVE ? 1 / devicePixelRatio : 1.5;
-  return it.looks().flatMap(({ dash }, i): uPlot.Series[] => {
-    const stroke = () => it.looks()[i]?.color ?? "#888888";
+  return it.looks().flatMap(({ dash, muted }, i): uPlot.Series[] => {
+    const color = () => it.looks()[i]?.color ?? "#888888";
+    const stroke = muted ? () => fade(color(), 0.55) : color;
     const main: uPlot.Series = { stroke, width, dash, points, spanGaps: false };
     if (smoothing <= 0) return [main];
-    return [{ ...main, stroke: () => fade(stroke(), 0.28), width: 1, dash: [], points: { show: false } }, main];
+    return [{ ...main, stroke: () => fade(color(), 0.28), width: 1, dash: [], points: { show: false } }, main];
   });
 }
 

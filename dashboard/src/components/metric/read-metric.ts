@@ -6,6 +6,7 @@ import { pointLoader } from "@/data/loader";
 import { buildPlot, type Line, type PlotSeries } from "@/data/plot";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
+import { superseded } from "@/data/superseded";
 import type { Range, View, XKind } from "@/lib/view-codec";
 import { useAlerts } from "@/stores/alerts";
 import { displayName, shownRuns, useCatalog } from "@/stores/catalog";
@@ -69,6 +70,7 @@ export function readMetric({ metric, width, only, onDetail }: ReadOptions): Char
     const start = starts.get(one.head.run_id) || (one.times[0] ?? 0);
     series.push({ head: one.head, start, columns: fine(one, view, start, onDetail) });
   }
+  if (view.attempts === "all") series.push(...older(metric, logged, only, starts, onDetail));
   const plot = buildPlot(series, {
     x: view.x,
     ranks: view.ranks,
@@ -80,9 +82,34 @@ export function readMetric({ metric, width, only, onDetail }: ReadOptions): Char
   });
   const nameOf = (line: Line) => {
     const name = names.get(line.run) ?? line.run;
-    return line.rank === null ? name : `${name} · rank ${line.rank}`;
+    const ranked = line.rank === null ? name : `${name} · rank ${line.rank}`;
+    return line.attempt === null ? ranked : `${ranked} · attempt ${line.attempt}, superseded`;
   };
   return { plot, view, nameOf, marks: marksOf(shown, view.x, starts), runs: logged, pending };
+}
+
+/** What earlier attempts of these runs measured and later ones did again. */
+function older(
+  metric: string,
+  logged: ReadonlySet<string>,
+  only: Only | undefined,
+  starts: ReadonlyMap<string, number>,
+  onDetail: () => void,
+): PlotSeries[] {
+  return useCatalog
+    .getState()
+    .runs.filter((run) => logged.has(run.run_id) && run.superseded_points > 0)
+    .flatMap((run) =>
+      superseded
+        .get(run.run_id, metric, run.superseded_points, onDetail)
+        .filter((one) => !only || only.rank === null || only.rank === one.rank)
+        .map((one) => ({
+          head: { ...one, run_id: run.run_id },
+          start: starts.get(run.run_id) ?? 0,
+          columns: one,
+          attempt: one.attempt,
+        })),
+    );
 }
 
 function fine(series: Series, view: View, start: number, onDetail: () => void) {
@@ -103,6 +130,13 @@ function marksOf(shown: ReadonlySet<string>, x: XKind, starts: ReadonlyMap<strin
     if (alert.run_id === null || !shown.has(alert.run_id) || alert.severity === "info") continue;
     const at = place(alert.run_id, alert.step, alert.timestamp_ms);
     if (at !== null) marks.push({ x: at, kind: alert.severity === "critical" ? "critical" : "alert" });
+  }
+  for (const run of useCatalog.getState().runs) {
+    if (!shown.has(run.run_id)) continue;
+    for (const began of run.attempts ?? []) {
+      const at = place(run.run_id, began.step, began.at_ms);
+      if (at !== null) marks.push({ x: at, kind: "attempt" });
+    }
   }
   const runOf = new Map(useCatalog.getState().runs.map((run) => [run.task_id ?? run.run_id, run.run_id]));
   for (const checkpoint of useCluster.getState().checkpoints) {

@@ -5,6 +5,7 @@ import { Segmented } from "@/components/ui/segmented";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
 import { matcher } from "@/lib/matcher";
+import { shownRuns, useCatalog } from "@/stores/catalog";
 import { usePause } from "@/stores/pause";
 import { useView } from "@/stores/view";
 
@@ -35,7 +36,11 @@ function PauseButton() {
 }
 
 export function Toolbar() {
-  const { search, x, smoothing, logY, ranks, zoom, set } = useView();
+  const { search, runs, x, smoothing, logY, ranks, attempts, zoom, set } = useView();
+  const again = useCatalog((state) => {
+    const shown = new Set(shownRuns(state.runs, runs));
+    return state.runs.some((run) => run.superseded_points > 0 && shown.has(run.run_id));
+  });
   const { problem } = matcher(search);
   return (
     <div className="flex flex-wrap items-center gap-2">
@@ -72,6 +77,16 @@ export function Toolbar() {
       >
         Log y
       </Button>
+      {(again || attempts === "all") && (
+        <Button
+          aria-pressed={attempts === "all"}
+          className={attempts === "all" ? "border-accent! text-accent" : ""}
+          title="Also what earlier attempts measured of steps that were done again"
+          onClick={() => set({ attempts: attempts === "all" ? "newest" : "all" })}
+        >
+          Superseded
+        </Button>
+      )}
       {zoom && (
         <Button onClick={() => set({ zoom: null })}>
           <RotateCcw size={13} /> Reset zoom

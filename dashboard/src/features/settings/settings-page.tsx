@@ -34,6 +34,7 @@ function ServerPanel() {
             ],
             ["Waiting to be stored", formatBytes(coordinator.spool_backlog_bytes)],
             ["Points dropped", formatCount(coordinator.dropped_points)],
+            ["Points refused, of earlier attempts", formatCount(coordinator.fenced_points)],
             ["Lost to a damaged disk", formatCount(coordinator.spool_damage?.places)],
             ["Generation", formatCount(coordinator.generation)],
           ]}
