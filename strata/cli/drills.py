@@ -55,6 +55,15 @@ class Site:
     def workers(self) -> list[dict[str, Any]]:
         return [row for row in self._api.get("/api/workers") if row["current_task"] == self._task_id]
 
+    def host_of_task(self) -> str:
+        return str(next(row["id"] for row in self._api.get("/api/hosts") if self._task_id in row["tasks"]))
+
+    def drain(self, host: str) -> None:
+        self._api.post(f"/api/hosts/{host}/drain", {"deadline_s": 30, "reason": "a drill"})
+
+    def undrain(self, host: str) -> None:
+        self._api.post(f"/api/hosts/{host}/undrain", {})
+
     def step(self) -> int:
         """The highest step that any rank reports now."""
         return max((row["current_step"] or 0 for row in self.workers()), default=0)
@@ -169,6 +178,20 @@ def _shrink(site: Site) -> DrillResult:
     return _result(killed, seen, recovered, passed=None not in (seen, fewer, recovered), detail=detail)
 
 
+def _notice(site: Site) -> DrillResult:
+    before, host = site.task(), site.host_of_task()
+    given = time.monotonic()
+    site.drain(host)
+    left = site.wait(lambda: site.task()["attempt"] > before["attempt"] or site.task()["status"] == "recovering")
+    site.undrain(host)
+    running = site.wait(lambda: site.task()["status"] == "running" and site.task()["attempt"] > before["attempt"])
+    recovered = site.wait_for_steps(3)
+    after = site.task()
+    free = all(after["budget"][name] == before["budget"][name] for name in ("failures", "losses_in_all"))
+    passed = None not in (left, running, recovered) and free
+    return _result(given, left, recovered, passed=passed, detail=after["reason"])
+
+
 def _result(
     killed: float, detected: float | None, recovered: float | None, *, passed: bool, detail: str
 ) -> DrillResult:
@@ -188,6 +211,7 @@ SIZE_DRILLS = (
 DRILLS = (
     Drill(name="kill a worker", promise="replaced, resumes from the committed step", run=_lose_worker(signal.SIGKILL)),
     Drill(name="stop a worker", promise="named as a hang, ended, replaced", run=_lose_worker(signal.SIGSTOP)),
+    Drill(name="notice: the host goes in 30 s", promise="left at an agreed step, no step is lost", run=_notice),
     Drill(name="kill the agent", promise="comes back, adopts the ranks", run=_kill_part("agent")),
     Drill(name="kill the coordinator", promise="comes back, no rank restarts", run=_kill_part("coordinator")),
     Drill(name="kill the observatory", promise="comes back, no point is lost", run=_kill_part("observatory")),

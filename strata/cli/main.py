@@ -19,6 +19,7 @@ PARTS = {
     "chaos": ("chaos",),
     "sync": ("sync",),
     "lists": ("workers", "datasets", "runs", "logs", "tasks"),
+    "hosts": ("hosts", "drain"),
     "checkpoints": ("checkpoints",),
     "transfer": ("import", "export"),
     "nodes": ("coordinator", "observatory", "agent"),

@@ -220,6 +220,12 @@ export interface Delta {
   points: ([number, number[], number[], (number | null)[]])[];
 }
 
+/** A host goes away in `deadline_s` seconds; without one, when all that runs there has left. */
+export interface Drain {
+  deadline_s?: number | null;
+  reason?: string;
+}
+
 /** What was wrong. */
 export interface ErrorAnswer {
   error: ErrorBody;
@@ -244,6 +250,21 @@ export interface GpuMetrics {
 /** The server answers. */
 export interface Health {
   status: string;
+}
+
+/** One host's agent. `draining` says why it goes away, null: it stays; `deadline` (Unix seconds) when, if that is known, and `noticed` that it said so itself. `tasks` have ranks there now. */
+export interface Host {
+  id: string;
+  hostname: string;
+  state: string;
+  reason: string | null;
+  launcher: string;
+  slots: number;
+  gpu_count: number;
+  draining: string | null;
+  deadline: number | null;
+  noticed: boolean;
+  tasks: string[];
 }
 
 /** A picture as a data URL; one that is broken or too large has an error in its place. */
@@ -758,6 +779,9 @@ export interface Answers {
   "GET /tasks/{task_id}/course": TaskCourse;
   "POST /tasks/{task_id}/stop": Success;
   "POST /tasks/{task_id}/resume": TaskResumed;
+  "GET /hosts": Host[];
+  "POST /hosts/{host}/drain": Success;
+  "POST /hosts/{host}/undrain": Success;
   "GET /datasets": Dataset[];
   "POST /datasets": DatasetRegistered;
   "GET /datasets/{dataset_id}/shards": Shard[];
@@ -771,6 +795,7 @@ export interface Bodies {
   "POST /runs/{run_id}/points": Record<string, unknown>;
   "POST /checkpoints/{checkpoint_id}/pin": Pin | null;
   "POST /tasks": CreateTask;
+  "POST /hosts/{host}/drain": Drain;
   "POST /datasets": RegisterDataset;
   "POST /session": SignIn;
 }

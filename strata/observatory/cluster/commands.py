@@ -50,6 +50,13 @@ class CoordinatorCommands:
         ack: ct.TaskAck = await self._command(ControlStub, "ResumeTask", request)
         return ack.from_step if ack.HasField("from_step") else None
 
+    async def drain_host(self, host: str, reason: str, deadline: float | None) -> None:
+        """`deadline` is in Unix seconds; None: when all that runs there has left."""
+        await self._command(ControlStub, "DrainAgent", ct.DrainRequest(host=host, reason=reason, deadline=deadline))
+
+    async def undrain_host(self, host: str) -> None:
+        await self._command(ControlStub, "DrainAgent", ct.DrainRequest(host=host, undo=True))
+
     async def register_dataset(self, spec: DatasetSpec) -> int:
         """How many shards it has."""
         ack: pb.DatasetAck = await self._command(CoordinatorStub, "RegisterDataset", convert.to_dataset_info(spec))

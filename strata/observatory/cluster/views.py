@@ -10,6 +10,7 @@ from strata.cluster.barriers import barrier_key
 from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.answers.cluster import Barrier, SystemMetrics
 from strata.observatory.answers.datasets import Dataset
+from strata.observatory.answers.hosts import Host
 from strata.observatory.answers.tasks import Budget, Task, WarmSpares
 from strata.observatory.answers.workers import Worker, WorkerStatus
 from strata.observatory.cluster.followed import FollowedCluster, root_of
@@ -21,7 +22,7 @@ from strata.types.datasets import DatasetSpec
 from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskStatus, loss_budget
 from strata.types.workers import MemberState
 
-__all__ = ["barriers", "checkpoints", "datasets", "metrics", "tasks", "workers"]
+__all__ = ["barriers", "checkpoints", "datasets", "hosts", "metrics", "tasks", "workers"]
 
 _STATUS: dict[str, WorkerStatus] = {
     "training": "active",
@@ -39,6 +40,22 @@ def workers(cluster: FollowedCluster) -> list[Worker]:
     present = [worker for worker in cluster.records.workers.values() if worker.state is not MemberState.LEFT]
     ordered = sorted(present, key=lambda worker: (worker.task_id, worker.rank))
     return _each(cluster, ordered, lambda worker: f"worker {worker.worker_id}", _worker)
+
+
+def hosts(cluster: FollowedCluster) -> list[Host]:
+    """Those that are there, and those that were lost; those that left in peace are gone."""
+    present = [agent for agent in cluster.records.agents.values() if agent.state is not MemberState.LEFT]
+    tasks = [task for task in cluster.records.tasks.values() if task.status is TaskStatus.RUNNING]
+    return [
+        fill(
+            Host,
+            agent,
+            id=agent.agent_id,
+            state=(MemberState.DRAINING if agent.alive and agent.draining else agent.state).value,
+            tasks=[task.task_id for task in tasks if agent.agent_id in task.course.placement],
+        )
+        for agent in sorted(present, key=lambda agent: agent.agent_id)
+    ]
 
 
 def _worker(cluster: FollowedCluster, worker: members.Worker) -> Worker:

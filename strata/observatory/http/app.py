@@ -10,6 +10,7 @@ from strata.observatory.http.cluster import cluster_router
 from strata.observatory.http.datasets import datasets_router
 from strata.observatory.http.errors import ERROR_ANSWERS, install_error_handlers
 from strata.observatory.http.export import export_router
+from strata.observatory.http.hosts import hosts_router
 from strata.observatory.http.logs import logs_router
 from strata.observatory.http.middleware import GuardMiddleware
 from strata.observatory.http.origins import allow_origins
@@ -33,6 +34,7 @@ _ROUTERS = (
     cluster_router,
     checkpoints_router,
     tasks_router,
+    hosts_router,
     datasets_router,
     export_router,
     session_router,

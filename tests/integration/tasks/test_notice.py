@@ -1,6 +1,8 @@
 """Hosts that go away: what runs there saves at one agreed step and goes on elsewhere, and no step is lost."""
 
+import contextlib
 import os
+import random
 import signal
 import time
 from collections.abc import Iterator
@@ -43,15 +45,19 @@ def wait_going_on(hosts: Hosts, attempts: int, workers: int = 2) -> None:
     wait_for(lambda: all(going_on(hosts.noted(rank)) for rank in range(workers)), what=f"steps of attempt {attempts}")
 
 
-def assert_nothing_lost(hosts: Hosts, task_id: str, attempts: int, workers: int = 2) -> None:
-    wait_going_on(hosts, attempts, workers)
+def assert_nothing_lost(hosts: Hosts, task_id: str, attempts: int | None, workers: int = 2) -> None:
+    """Stops the task; then no step of any rank was done twice or left out, and the last one is saved."""
+    if attempts is not None:
+        wait_going_on(hosts, attempts, workers)
     hosts.tasks().stop(task_id)
     assert hosts.wait_task(task_id).status is TaskStatus.STOPPED
     (saved,) = {max(int(line) for line in hosts.noted(rank) if line.isdecimal()) for rank in range(workers)}
     assert hosts.task(task_id).saved_step == saved
     for rank in range(workers):
         lines = hosts.noted(rank)
-        assert finished_steps(lines) == (attempts, [], []), lines
+        begun, twice, never = finished_steps(lines)
+        assert (twice, never) == ([], [])
+        assert attempts in (None, begun)
 
 
 @pytest.mark.slow
@@ -143,3 +149,32 @@ def test_a_script_that_never_asks_is_ended_before_the_deadline(hosts: Hosts, tmp
     assert waiting.reason == f"waiting for 1 slot: 0 of 2 are free on 1 local agent; {first} is draining"
     hosts.hosts().undrain(first)
     assert wait_attempt(hosts, task_id, 2).course.placement == (first,)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_two_hundred_notices_at_random_moments_cost_no_step(hosts: Hosts) -> None:
+    """The two hosts go away by turns, with 30 s each, whatever the job does just then: train, save, leave or start.
+    Every tenth notice is a SIGTERM to a rank, and every fortieth finds no coordinator."""
+    going, staying = hosts.start_host("first"), hosts.start_host("second")
+    task_id = hosts.submit_steps(pause_s=0.01)
+    wait_steps(hosts, 20)
+    chance = random.Random(1)
+    for number in range(1, 201):
+        time.sleep(chance.uniform(0.0, 3.0))  # the random moment is the test
+        if number % 40 == 0:
+            hosts.kill("coordinator")
+            hosts.start("coordinator")
+        if number % 10 == 0:
+            asked = [pid for name in ("first", "second") for pid in hosts.host_ranks(name).values()]
+            for pid in asked[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            continue
+        hosts.hosts().undrain(staying)
+        hosts.hosts().drain(going, f"notice {number}", deadline=time.time() + 30.0)
+        going, staying = staying, going
+    attempts = sum(line.startswith("from") for line in hosts.noted(0))
+    wait_going_on(hosts, max(attempts, 2))
+    assert_nothing_lost(hosts, task_id, attempts=None)
+    assert hosts.task(task_id).course.failures == 0

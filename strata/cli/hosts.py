@@ -1,0 +1,69 @@
+"""`strata hosts` and `strata drain`: which hosts there are, and how one is emptied without losing a step."""
+
+import re
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+from rich.console import Console
+
+from strata.cli.api import Api
+from strata.cli.options import DataDir, prepare
+from strata.cli.show import Column, show_rows
+from strata.errors import InvalidArgument
+
+__all__ = ["add_to"]
+
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(s|m|h|d)?\Z")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Inspect")(hosts)
+    app.command(rich_help_panel="Cluster")(drain)
+
+
+def hosts(
+    data_dir: DataDir = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False
+) -> None:
+    """List the hosts: slots, tasks, and which of them go away."""
+    columns: list[Column] = [
+        ("host", lambda row: row["id"]),
+        ("name", lambda row: row["hostname"]),
+        ("state", lambda row: row["state"]),
+        ("slots", lambda row: row["slots"]),
+        ("launcher", lambda row: row["launcher"]),
+        ("tasks", lambda row: ", ".join(row["tasks"])),
+        ("draining", lambda row: row["draining"]),
+    ]
+    rows = Api(prepare(data_dir=data_dir)).get("/api/hosts")
+    show_rows(rows, columns, as_json=as_json, empty="No hosts yet. Start one with `strata agent`.")
+
+
+def drain(
+    host: Annotated[str, typer.Argument(help="The host's name or its agent's id, from `strata hosts`.")],
+    deadline: Annotated[
+        str | None, typer.Option("--deadline", help="When it goes away: 30, 90s, 10m, 2h (default: when it is empty).")
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Shown with the tasks that leave it.")] = "",
+    undo: Annotated[bool, typer.Option("--undo", help="It stays after all.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Empty a host: nothing more is placed there, and its tasks save at an agreed step and go on elsewhere.
+
+    No step is lost. Ranks that have not left when the deadline is near get SIGTERM, and SIGKILL when it has come.
+    """
+    path = f"/api/hosts/{quote(host, safe='')}"
+    body: dict[str, Any] = {"reason": reason or "drained by the user"}
+    if deadline is not None:
+        body["deadline_s"] = _seconds(deadline)
+    api = Api(prepare(data_dir=data_dir))
+    api.post(f"{path}/undrain" if undo else f"{path}/drain", {} if undo else body)
+    Console(highlight=False).print(f"{host} stays" if undo else f"draining {host}", markup=False)
+
+
+def _seconds(text: str) -> float:
+    found = _SPAN.match(text.strip())
+    if found is None or not float(found[1]):
+        raise InvalidArgument(f"--deadline {text[:40]!r} is no time", hint="Write 30, 90s, 10m or 2h.")
+    return float(found[1]) * _UNITS[found[2] or "s"]
