@@ -71,7 +71,9 @@ class Cluster:
                 task = self.tasks.get(event.task_id)
                 if task is not None:
                     task = self.tasks[event.task_id] = changed_task(task, event)
-                    self.groups[event.task_id] = replace(self.world(event.task_id), size=task.size)
+                    group = self.world(event.task_id)
+                    if group.size != task.size:  # else it stays the same object, by which others see that nobody came
+                        self.groups[event.task_id] = replace(group, size=task.size)
             case e.ClusterStarted():
                 self.cluster_id, self.term, self.started_at = event.cluster_id, event.term, event.started_at
             case _:
