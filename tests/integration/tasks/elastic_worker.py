@@ -1,9 +1,11 @@
-"""An elastic training in plain NumPy for tests: `python elastic_worker.py STEPS PAUSE_S EVERY`. `expected` is what it
-must end with, whatever died on the way.
+"""An elastic training in plain NumPy for tests: `python elastic_worker.py STEPS PAUSE_S EVERY [RANK]`. `expected` is
+what it must end with, whatever died on the way. A RANK that is named waits for ever in the first world, before its
+sixth step.
 """
 
 import hashlib
 import os
+import signal
 import sys
 import time
 from typing import Any
@@ -57,7 +59,7 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def main(steps: int, pause_s: float, every: int) -> None:
+def main(steps: int, pause_s: float, every: int, waits: int = -1) -> None:
     model = Model()
 
     @strata.elastic(every=every)
@@ -65,6 +67,8 @@ def main(steps: int, pause_s: float, every: int) -> None:
         state = world.restore(model=model)
         _say(f"pid {os.getpid()} world {world.number}: after step {state.step} from {state.source}")
         for step in range(state.step, steps):
+            if (world.number, step, world.rank) == (0, 5, waits):
+                signal.pause()
             model.apply(world.run.gang.sum(model.gradient(step, world.rank)))
             world.commit(step + 1)
             _say(f"step {step + 1}")
@@ -79,4 +83,4 @@ def main(steps: int, pause_s: float, every: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), *map(int, sys.argv[4:]))

@@ -29,8 +29,10 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         yield nodes
 
 
-def _submit(nodes: Nodes, steps: int, pause_s: float, every: int, hang_timeout_s: float | None = None) -> str:
-    entrypoint = ("python", _WORKER, str(steps), str(pause_s), str(every))
+def _submit(
+    nodes: Nodes, steps: int, pause_s: float, every: int, waits: int = -1, hang_timeout_s: float | None = None
+) -> str:
+    entrypoint = ("python", _WORKER, str(steps), str(pause_s), str(every), str(waits))
     return nodes.submit(name="elastic", worker_count=_RANKS, entrypoint=entrypoint, hang_timeout_s=hang_timeout_s)
 
 
@@ -55,7 +57,8 @@ def _wait_until_all_take_part(nodes: Nodes, task_id: str, step: int) -> None:
 
 
 def test_a_killed_rank_is_replaced_while_the_others_keep_their_processes(nodes: Nodes) -> None:
-    task_id = _submit(nodes, 60, 0.03, 10)
+    """The others are in a collective, where they wait for the one that is killed."""
+    task_id = _submit(nodes, 60, 0.0, 10, waits=1)
     _wait_until_all_take_part(nodes, task_id, 5)
     before = nodes.rank_pids(task_id)
     os.kill(before[1], signal.SIGKILL)
