@@ -122,7 +122,7 @@ class Run:
         session = self.session
         if session is None:
             return None
-        with self.section(f"barrier {name}"[:100]):
+        with session.section(f"barrier {name}"[:100], at_barrier=True):
             expected = 0 if self.place.task_id else self.world_size
             barrier_id = name if self.place.task_id else f"{self.place.group[:60]}.{name}"
             return session.tie.barrier(

@@ -51,7 +51,7 @@ class Session:
         self.member: Member = self.workers.register(_spec(place))
         self.generation = self.member.generation
         self.status = State(state=State.INITIALIZING, current_task=place.task_id, dataset_id=place.dataset_id)
-        self._sections: list[tuple[str, float]] = []
+        self._sections: list[tuple[str, float, bool]] = []
         self._process = psutil.Process()
         self._net_at_start = psutil.net_io_counters()
         self._rejoined: list[Callable[[], None]] = []
@@ -88,19 +88,24 @@ class Session:
             status.progress = min(100.0, max(0.0, progress))
 
     @contextlib.contextmanager
-    def section(self, name: str, timeout_s: float = 0.0) -> Iterator[None]:
+    def section(self, name: str, timeout_s: float = 0.0, *, at_barrier: bool = False) -> Iterator[None]:
         """A named slow part, in which no step is expected: nobody takes it for a hang before its own timeout (0: it has
         none) is over."""
         before = self.status.state
-        self._sections.append((name, timeout_s))
-        self.status.section, self.status.section_timeout_s = name, timeout_s
+        self._sections.append((name, timeout_s, at_barrier))
+        self._tell_section()
         self._show(_STATES.get(name, before))
         try:
             yield
         finally:
             self._sections.pop()
-            self.status.section, self.status.section_timeout_s = self._sections[-1] if self._sections else ("", 0.0)
+            self._tell_section()
             self._show(before)
+
+    def _tell_section(self) -> None:
+        status = self.status
+        name, timeout_s, at_barrier = self._sections[-1] if self._sections else ("", 0.0, False)
+        status.section, status.section_timeout_s, status.at_barrier = name, timeout_s, at_barrier
 
     def _show(self, state: "State.State.ValueType") -> None:
         """A new state is told at once: it may be over before the next beat is due."""

@@ -103,7 +103,7 @@ class Hangs:
         if since is not None:
             return replace(pause, stopped=True, excused=False, waiting=False, silent_s=max(pause.silent_s, now - since))
         # The others wait in place for one that took a dead rank's place and has made no step yet.
-        new = course.life(pause.rank) > 0 and not (pause.counted or pause.waiting)
+        new = course.life(pause.rank) > 0 and not (pause.counted or pause.waiting or pause.limit_s)
         return replace(pause, excused=True) if new else pause
 
     def _deadline_s(self, task: Task, pause: Pause, *, whole: bool) -> float:

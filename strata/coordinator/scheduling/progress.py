@@ -8,7 +8,6 @@ from strata.protocol.generated import coordinator_pb2 as pb
 
 __all__ = ["Pause", "ProgressWatch", "status_of", "takes_part"]
 
-_BARRIER = "barrier "  # how the SDK's own sections at barriers begin
 _EXCUSED = frozenset({pb.WorkerStatus.CHECKPOINTING, pb.WorkerStatus.RECOVERING})
 
 
@@ -60,7 +59,7 @@ class ProgressWatch:
             if training and (seen.where[0], *seen.where[2:]) == (where[0], *where[2:]):  # a step and no more
                 seen.longest_s = max(seen.longest_s, now - seen.since)
             seen.where, seen.since = where, now
-        waiting = status.section.startswith(_BARRIER)
+        waiting = status.at_barrier
         return Pause(
             rank=worker.rank,
             step=status.current_step,

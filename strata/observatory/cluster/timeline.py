@@ -2,7 +2,7 @@
 
 Attempts are the coordinator's TaskChanged events. When an attempt began to work, how far it got and when it had reached
 the step that the next one went back to are times of points. What ranks did meanwhile is sampled from their heartbeats:
-inside `barrier …`, `checkpoint` or another section, else training. What nobody measured is None, never 0.
+at a barrier, inside `checkpoint` or another section, else training. What nobody measured is None, never 0.
 """
 
 from collections import Counter
@@ -83,12 +83,11 @@ class Timeline:
 
 def activity(vitals: WorkerVitals) -> str:
     """What a rank is doing: training, barrier, checkpoint or section."""
-    section = vitals.section or ""
-    if section.startswith("barrier"):
+    if vitals.at_barrier:
         return "barrier"
-    if section == "checkpoint" or vitals.state == "checkpointing":
+    if vitals.section == "checkpoint" or vitals.state == "checkpointing":
         return "checkpoint"
-    return "section" if section else "training"
+    return "section" if vitals.section else "training"
 
 
 def plan_shares(timeline: Timeline, facts: dict[int, Facts], now: float) -> TimeShares | None:

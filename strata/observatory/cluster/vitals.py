@@ -23,6 +23,7 @@ class WorkerVitals:
     current_epoch: int | None = None
     current_task: str | None = None
     section: str | None = None
+    at_barrier: bool = False
     step_time_s: float | None = None
     progress: float | None = None
     dataset_id: str | None = None

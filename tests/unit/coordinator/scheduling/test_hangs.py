@@ -188,6 +188,15 @@ def test_a_section_may_have_a_limit_of_its_own() -> None:
     assert again.sentenced() is None
 
 
+def test_a_newcomer_beyond_the_limit_of_its_section_is_ended() -> None:
+    job = _begun(_Job())
+    job.task = replace(job.task, course=replace(job.task.course, lives=(0, 0, 1)))
+    job.say(2, 7, section="load", section_timeout_s=20.0)
+    job.judge()
+    job.wait(21)
+    assert job.sentenced() == 2
+
+
 # --- whose fault
 
 
@@ -225,7 +234,7 @@ def test_the_lowest_step_is_at_fault_when_nobody_can_tell() -> None:
 def test_who_is_missing_at_a_barrier_is_at_fault() -> None:
     job = _begun(_Job(3, hang_timeout_s=5.0))
     for rank in (0, 2):
-        job.say(rank, 7, section="barrier epoch")
+        job.say(rank, 7, section="barrier epoch", at_barrier=True)
         job.cluster.arrive(f"t-{rank}")
     job.wait(6)
     assert job.sentenced() == 1

@@ -119,7 +119,8 @@ def test_a_replayed_event_changes_nothing() -> None:
 
 def test_activity_of_a_rank() -> None:
     assert activity(WorkerVitals(state="training", section=None)) == "training"
-    assert activity(WorkerVitals(state="training", section="barrier epoch-3")) == "barrier"
+    assert activity(WorkerVitals(state="training", section="barrier epoch-3", at_barrier=True)) == "barrier"
+    assert activity(WorkerVitals(state="training", section="barrier reef images")) == "section"
     assert activity(WorkerVitals(state="training", section="checkpoint")) == "checkpoint"
     assert activity(WorkerVitals(state="checkpointing")) == "checkpoint"
     assert activity(WorkerVitals(state="training", section="eval")) == "section"

@@ -163,7 +163,7 @@ async def test_ranks_are_looked_at_only_while_they_work() -> None:
     world.status(TaskStatus.RUNNING)
     world.rank("w0", current_step=0)
     world.timelines.look(1.0)
-    world.rank("w0", current_step=5, section="barrier epoch-0")
+    world.rank("w0", current_step=5, section="barrier epoch-0", at_barrier=True)
     world.rank("w1", current_step=5, section=None, state="training")
     world.timelines.look(1.0)
     world.store.points = {"first_ms": 100_000, "top_step": 5, "n": 2, "back_ms": 0, "before": 0}
