@@ -142,9 +142,12 @@ class AuditWorld:
         with urlopen(f"{self.url}{path}", timeout=60) as response:
             return json.load(response)
 
-    def series(self, run_id: str, metric: str = "", points: int = 2_000) -> list[dict[str, Any]]:
+    def series(
+        self, run_id: str, metric: str = "", points: int = 2_000, attempts: str = "newest"
+    ) -> list[dict[str, Any]]:
         chosen = f"&metric={metric}" if metric else ""
-        found: list[dict[str, Any]] = self.get(f"/metrics/{run_id}?points={points}{chosen}")["series"]
+        asked = f"/metrics/{run_id}?points={points}{chosen}&attempts={attempts}"
+        found: list[dict[str, Any]] = self.get(asked)["series"]
         return found
 
     def kept_steps(self) -> list[int]:

@@ -25,7 +25,7 @@ RESUMED = STOP // EVERY * EVERY
 LOSS = as_value(sum(loss_of(STEPS, rank) for rank in RANKS) / 4)
 RATE = as_value(sum(rate_of(rank) for rank in RANKS) / 4)
 LOGGED = STOP + STEPS - RESUMED
-"""Points of each metric that a rank logged in its two attempts."""
+"""Points of each metric that a rank logged in its two attempts. STEPS of them count: the others were done again."""
 NAMES = {"loss", "throughput/samples_per_sec", "checkpoint_save", "milestone/a"}
 DEALT = [5, 5, 6]
 """1,000 samples in shards of 64 are 16 shards, dealt to three plain workers."""
@@ -103,7 +103,7 @@ def test_system_figures_are_on_every_page(page: Page, world: AuditWorld) -> None
 
 def test_runs(page: Page, world: AuditWorld) -> None:
     look(page, world, "/ui/runs")
-    points = OWN * LOGGED
+    points = OWN * STEPS
     for run, words in {
         world.task: [as_count(STEPS), LOSS, as_value(loss_of(STEPS, 0))],
         "finished": ["10", "0.1", "0.1", "10"],
@@ -130,7 +130,7 @@ def test_run(page: Page, world: AuditWorld) -> None:
     expect(fact(page, "Loss")).to_have_text(f"{LOSS} last · {as_value(loss_of(STEPS, 0))} best")
     expect(fact(page, "Task")).to_have_text(world.task)
     host = [one for one in world.series(world.task) if one["metric"].startswith("sys.")]
-    points = OWN * LOGGED + sum(one["total_points"] for one in host)
+    points = OWN * STEPS + sum(one["total_points"] for one in host)
     expect(fact(page, "Series")).to_have_text(f"{OWN + len(host)} series, {as_count(points)} points")
     for key, value in {"lr": "0.125", "steps": str(STEPS)}.items():
         expect(row(page, "Config of the runs on show", key)).to_contain_text(value)
@@ -151,7 +151,11 @@ def test_the_points_of_a_metric(page: Page, world: AuditWorld) -> None:
     for step, line in enumerate(shown, start=1):
         assert line[1:] == [as_value(loss_of(step, rank)) for rank in RANKS], f"step {step}"
     for one in world.series(world.task, "loss"):
-        assert one["total_points"] == LOGGED
+        assert one["total_points"] == STEPS
+    for one in world.series(world.task, "loss", attempts="superseded"):
+        assert one["steps"] == list(range(RESUMED + 1, STOP + 1))
+    everything = world.series(world.task, "loss", attempts="all")
+    assert sum(one["total_points"] for one in everything) == LOGGED * len(RANKS)
 
 
 def test_a_run_of_ten_thousand_names(page: Page, world: AuditWorld) -> None:
