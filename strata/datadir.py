@@ -7,11 +7,12 @@ from pathlib import Path
 
 from strata.errors import InvalidConfig
 
-__all__ = ["open_data_dir"]
+__all__ = ["network_file_system", "open_data_dir"]
 
 _log = logging.getLogger(__name__)
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "lustre"})
 _OURS = frozenset({"agent", "checkpoints", "coordinator", "endpoints.json", "observatory", "offline", "token"})
 
 
@@ -39,3 +40,14 @@ def _close(folder: Path) -> None:
         return
     text = "other users may enter the data folder %s (mode %o): its files may hold keys; use one of your own, mode 0700"
     _log.warning(text, folder, stat.S_IMODE(found.st_mode))
+
+
+def network_file_system(folder: Path) -> str:
+    """The kind of network file system that holds the folder; empty when it is on a disk of this machine."""
+    resolved = os.fspath(folder.resolve())
+    mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+    holding = [
+        (point, kind) for point, kind in mounts if resolved == point or resolved.startswith(f"{point.rstrip('/')}/")
+    ]
+    _, kind = max(holding, key=lambda item: len(item[0]), default=("", ""))
+    return kind if kind in _NETWORK_FILE_SYSTEMS else ""

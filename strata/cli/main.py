@@ -25,6 +25,7 @@ PARTS = {
     "nodes": ("coordinator", "observatory", "agent"),
     "state": ("state",),
     "config": ("config",),
+    "doctor": ("doctor",),
 }
 """The commands of each file of this folder, in the order of `strata --help`."""
 

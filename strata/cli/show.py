@@ -13,15 +13,17 @@ __all__ = ["Column", "ago", "number", "resumed", "show_rows", "size"]
 Column = tuple[str, Callable[[Mapping[str, Any]], Any]]
 
 _PIPED_WIDTH = 200  # a pipe has no width; 80 would fold what a program wants on one line
-_LONG = frozenset({"path", "reason"})
+_LONG = frozenset({"found", "path", "reason", "what to do"})
 _STATUS_COLOURS = {
     "active": "green",
+    "ok": "green",
     "running": "green",
     "completed": "green",
     "checkpointing": "cyan",
     "in_progress": "cyan",
     "queued": "cyan",
     "recovering": "yellow",
+    "warning": "yellow",
     "stopping": "yellow",
     "failed": "red",
     "broken": "red",

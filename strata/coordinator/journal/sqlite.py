@@ -7,7 +7,6 @@ one fsync per commit. sqlite3 releases the GIL while it syncs, so this thread do
 import asyncio
 import json
 import logging
-import os
 import queue
 import sqlite3
 import threading
@@ -17,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
+from strata.datadir import network_file_system
 from strata.errors import InvalidConfig
 from strata.lockfile import FolderLock
 from strata.types.tasks import mask_env
@@ -29,8 +29,6 @@ _Batch = tuple[list[Record], Mapping[str, bytes] | None]
 
 _FOLD_BYTES = 4 << 20  # of records in the WAL before they are folded into the database
 _KEEP_RECORDS = 20_000  # before the snapshot: what a follower that was away may still ask for
-_NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "lustre"})
-
 # Each entry lifts the schema by one version; never edit one that was released.
 _MIGRATIONS = (
     """
@@ -248,11 +246,8 @@ def _read_private(connection: sqlite3.Connection) -> dict[str, bytes]:
 
 def _refuse_network_folder(folder: Path) -> None:
     """SQLite's WAL needs shared memory and honest locks, which network file systems do not give."""
-    resolved = os.fspath(folder.resolve())
-    mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
-    holding = [(point, kind) for point, kind in mounts if resolved == point or resolved.startswith(f"{point}/")]
-    _, kind = max(holding, key=lambda item: len(item[0]), default=("", ""))
-    if kind in _NETWORK_FILE_SYSTEMS:
+    kind = network_file_system(folder)
+    if kind:
         raise InvalidConfig(
             f"the data folder {folder} is on a network file system ({kind})",
             hint="Put --data-dir on a local disk; checkpoints may stay where they are.",

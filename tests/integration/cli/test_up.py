@@ -3,6 +3,7 @@
 The module needs about 15 s: it starts real coordinators, observatories and their store.
 """
 
+import json
 import signal
 import socket
 import stat
@@ -51,6 +52,15 @@ def test_a_killed_child_comes_back_and_the_others_are_not_touched(cluster: Clust
     for child in set(CHILDREN) - {victim}:
         assert cluster.pid_of(child) == before[child]
     eventually("the read model", lambda: _connected(cluster))
+
+
+def test_the_doctor_finds_the_cluster_and_compares_versions_and_clocks(cluster: Cluster) -> None:
+    eventually("the read model", lambda: _connected(cluster))
+    done = strata("doctor", "--json", "--data-dir", str(cluster.folder))
+    findings = {one["check"]: one for one in json.loads(done.stdout)}
+    assert (findings["cluster"]["status"], findings["clock"]["status"]) == ("ok", "ok"), done.stdout
+    assert cluster.endpoints["grpc"] in findings["cluster"]["found"]
+    assert "http port" not in findings  # it is the cluster's own
 
 
 def test_the_token_is_for_its_owner_alone(cluster: Cluster) -> None:

@@ -1,0 +1,52 @@
+"""`strata doctor`: looks at this machine, this folder and the cluster, and says what to do where something is wrong."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from strata.cli.checks import CHECKS, Finding
+from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, TelemetryPort
+from strata.cli.show import Column, show_rows
+from strata.config import load_settings
+from strata.errors import InvalidConfig
+
+__all__ = ["add_to"]
+
+_COLUMNS: list[Column] = [
+    ("check", lambda row: row["check"]),
+    ("status", lambda row: row["status"]),
+    ("found", lambda row: row["found"]),
+    ("what to do", lambda row: row["todo"]),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Inspect")(doctor)
+
+
+def doctor(
+    host: Host = None,
+    grpc_port: GrpcPort = None,
+    http_port: HttpPort = None,
+    telemetry_port: TelemetryPort = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Check versions, machine, data folder, ports, cluster, clock, checkpoint store and ClickHouse; exit code 1 when
+    something has failed."""
+    flags = {
+        "host": host,
+        "grpc_port": grpc_port,
+        "http_port": http_port,
+        "telemetry_port": telemetry_port,
+        "data_dir": data_dir,
+    }
+    try:
+        settings = load_settings(flags)
+        findings = [finding for check in CHECKS for finding in check(settings)]
+    except InvalidConfig as error:
+        findings = [Finding(check="settings", status="failed", found=error.message, todo=error.hint)]
+    show_rows([asdict(finding) for finding in findings], _COLUMNS, as_json=as_json, empty="")
+    if any(finding.status == "failed" for finding in findings):
+        raise typer.Exit(1)
