@@ -98,6 +98,8 @@ class StrataError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = self.default_hint if hint is None else hint
+        if self.hint:
+            self.add_note(self.hint)  # a traceback shows it below the message
 
     def __str__(self) -> str:
         return self.message

@@ -1,6 +1,7 @@
 """`strata run` and `strata resume`: submit a script as a task, or go on with one; follow its log, end with its result.
 Starts a cluster if none answers, and agents through another launcher if asked to."""
 
+import difflib
 import shutil
 import sys
 from collections.abc import Mapping
@@ -170,13 +171,22 @@ def _known(launcher: str, *, detach: bool) -> str:
     return launcher
 
 
+def _near(missing: Path) -> str:
+    """What to do about a script that is not there."""
+    there = [path.name for path in missing.parent.glob("*.py")] if missing.parent.is_dir() else []
+    alike = difflib.get_close_matches(missing.name, there, n=1)
+    return (
+        f"Did you mean {missing.with_name(alike[0])}?" if alike else f"It was looked for in {missing.parent.resolve()}."
+    )
+
+
 def _entrypoint(script: str, arguments: list[str]) -> tuple[str, ...]:
     """The script with an absolute path. A missing one is refused here: a worker on another host would say so much
     later."""
     path = Path(script)
     if path.suffix == ".py":
         if not path.is_file():
-            raise InvalidArgument(f"there is no script {script}")
+            raise InvalidArgument(f"there is no script {script}", hint=_near(path))
         return ("python", str(path.resolve()), *arguments)
     program = shutil.which(script)
     if program is None:

@@ -176,10 +176,16 @@ def _given_up(task: Task, blamed: RankEnd, course: TaskCourse, *, own: bool) -> 
     if course.stalled == 1 and first and unreadable:
         return f"{blamed}; it would end the same way again, so it is not restarted"
     if course.failures > task.spec.max_restarts:
-        return f"{blamed}; its {task.spec.max_restarts} restarts are used up"
+        return f"{blamed}; {_used_up(task.spec.max_restarts)}"
     if course.stalled >= MAX_STALLED:
         return f"{blamed}; {course.stalled} attempts in a row brought no new checkpoint"
     return ""
+
+
+def _used_up(restarts: int) -> str:
+    if restarts < 2:
+        return "its one restart is used up" if restarts else "it is not to be restarted (max_restarts 0)"
+    return f"its {restarts} restarts are used up"
 
 
 def _delay_s(course: TaskCourse, chance: float) -> float:

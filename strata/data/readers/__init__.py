@@ -32,7 +32,7 @@ def format_of(patterns: Sequence[str]) -> str:
                 return name
     raise InvalidArgument(
         f"the format of {patterns[0] if patterns else ''!r} cannot be told from its name",
-        hint=f"Give format=, one of: {', '.join(FORMATS)}.",
+        hint=f"Give format=, one of: {', '.join(FORMATS)}. If it is a dataset's id, register the dataset first.",
     )
 
 

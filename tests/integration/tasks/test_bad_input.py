@@ -115,7 +115,7 @@ def test_a_last_line_that_names_no_cause_is_not_glued_to_it(nodes: Nodes) -> Non
     text = "import sys\nprint('100 %|####| 3.1 it/s', file=sys.stderr)\nsys.exit(7)"
     script = _script(nodes, "bar", text)
     task = nodes.wait_task(nodes.submit(name="bar", entrypoint=script, max_restarts=0))
-    assert task.reason == "rank 0 exited with code 7; its 0 restarts are used up"
+    assert task.reason == "rank 0 exited with code 7; it is not to be restarted (max_restarts 0)"
 
 
 def _lost_more(nodes: Nodes, task_id: str, before: int) -> bool:
@@ -139,7 +139,7 @@ def test_a_crash_of_its_own_counts_as_a_failure(nodes: Nodes) -> None:
     script = _script(nodes, "crashed", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)")
     task = nodes.wait_task(nodes.submit(name="crashed", entrypoint=script, max_restarts=0))
     assert (task.status, task.course.failures) == (TaskStatus.FAILED, 1)
-    assert task.reason == "rank 0 was killed by signal 11 (SIGSEGV); its 0 restarts are used up"
+    assert task.reason == "rank 0 was killed by signal 11 (SIGSEGV); it is not to be restarted (max_restarts 0)"
 
 
 def test_a_log_file_that_cannot_be_written_is_the_named_cause(nodes: Nodes) -> None:
@@ -196,7 +196,7 @@ def test_a_program_that_exits_at_once_is_finished(nodes: Nodes) -> None:
 def test_the_failure_budget_is_respected(nodes: Nodes) -> None:
     task = nodes.wait_task(nodes.submit(name="once", entrypoint=_script(nodes, "once", "exit(7)"), max_restarts=0))
     assert (task.status, task.attempt) == (TaskStatus.FAILED, 1)
-    assert task.reason == "rank 0 exited with code 7; its 0 restarts are used up"
+    assert task.reason == "rank 0 exited with code 7; it is not to be restarted (max_restarts 0)"
 
 
 def test_a_rank_that_ignores_sigterm_is_killed_after_its_grace(nodes: Nodes) -> None:

@@ -70,7 +70,7 @@ def test_a_c_call_that_holds_the_lock_is_named_and_ended(nodes: Nodes) -> None:
     task_id = _submit(nodes, "lock", max_restarts=0)
     task = nodes.wait_task(task_id)
     assert (task.status, task.course.failures, task.course.preemptions) == (TaskStatus.FAILED, 1, 0)
-    assert re.fullmatch(f"{_told(nodes, 'lock', 0)}; its 0 restarts are used up", task.reason)
+    assert re.fullmatch(rf"{_told(nodes, 'lock', 0)}; it is not to be restarted \(max_restarts 0\)", task.reason)
     assert "most recent call first" in nodes.output(task_id, 1, 0, "stderr")
 
 

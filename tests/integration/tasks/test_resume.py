@@ -69,7 +69,7 @@ def _failed(nodes: Nodes, name: str) -> tuple[str, Path]:
     task_id = nodes.submit(name=name, entrypoint=("python", str(script), str(mended)), max_restarts=0)
     task = nodes.wait_task(task_id)
     assert (task.status, task.attempt, task.saved_step) == (TaskStatus.FAILED, 1, 5)
-    assert task.reason == "rank 0 exited with code 3; its 0 restarts are used up"
+    assert task.reason == "rank 0 exited with code 3; it is not to be restarted (max_restarts 0)"
     return task_id, mended
 
 
