@@ -39,9 +39,11 @@
     ├─ MissingExtra               an optional library is not installed; names the extra
     └─ Internal                   a bug in Strata: please report it
 
-A class says when to catch it. `code` is part of the public contract: it appears in REST errors and gRPC trailers.
+A class says when to catch it. `code`, its name in small letters (`unknown_task`), is part of the public contract: it
+appears in REST errors and gRPC trailers. A class that is renamed breaks it.
 """
 
+import re
 from http import HTTPStatus
 
 __all__ = [
@@ -94,6 +96,9 @@ class StrataError(Exception):
     grpc_status = "UNKNOWN"
     default_hint = ""
 
+    def __init_subclass__(cls) -> None:
+        cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
@@ -108,7 +113,6 @@ class StrataError(Exception):
 class InvalidArgument(StrataError):
     """The request itself is wrong; repeating it cannot help."""
 
-    code = "invalid_argument"
     http_status = HTTPStatus.BAD_REQUEST
     grpc_status = "INVALID_ARGUMENT"
 
@@ -116,13 +120,10 @@ class InvalidArgument(StrataError):
 class InvalidConfig(InvalidArgument):
     """A setting is unknown or has a bad value. Raised at the start, before anything runs."""
 
-    code = "invalid_config"
-
 
 class NotFound(StrataError):
     """The named thing does not exist, or no longer."""
 
-    code = "not_found"
     http_status = HTTPStatus.NOT_FOUND
     grpc_status = "NOT_FOUND"
 
@@ -130,35 +131,30 @@ class NotFound(StrataError):
 class UnknownWorker(NotFound):
     """The coordinator has no such worker: register (again) and go on."""
 
-    code = "unknown_worker"
     default_hint = "Register the worker first; after a coordinator reset every worker registers again."
 
 
 class UnknownDataset(NotFound):
     """No dataset under that id."""
 
-    code = "unknown_dataset"
     default_hint = "Ensure dataset_id is registered via the API/Dashboard before starting workers."
 
 
 class UnknownTask(NotFound):
     """No task under that id."""
 
-    code = "unknown_task"
     default_hint = "List what there is with `strata tasks`."
 
 
 class CheckpointNotFound(NotFound):
     """No committed checkpoint under that step or id."""
 
-    code = "checkpoint_not_found"
     default_hint = "List what there is with `strata checkpoints`, or GET /api/checkpoints."
 
 
 class Conflict(StrataError):
     """It exists already, or differs from what exists under the same name."""
 
-    code = "conflict"
     http_status = HTTPStatus.CONFLICT
     grpc_status = "ALREADY_EXISTS"
 
@@ -166,14 +162,12 @@ class Conflict(StrataError):
 class DataDirInUse(Conflict):
     """Another process owns the data folder."""
 
-    code = "data_dir_in_use"
     default_hint = "Stop that process, or give this one its own --data-dir."
 
 
 class Refused(StrataError):
     """A valid request that the present state does not allow."""
 
-    code = "refused"
     http_status = HTTPStatus.CONFLICT
     grpc_status = "FAILED_PRECONDITION"
 
@@ -181,14 +175,12 @@ class Refused(StrataError):
 class Fenced(Refused):
     """The caller is an older incarnation or generation: it must stop, its place is taken."""
 
-    code = "fenced"
     default_hint = "This process was replaced while it was away. Stop it; the current one goes on."
 
 
 class Busy(Refused):
     """A bounded queue or budget is full; the same call may succeed later."""
 
-    code = "busy"
     http_status = HTTPStatus.TOO_MANY_REQUESTS
     grpc_status = "RESOURCE_EXHAUSTED"
 
@@ -196,7 +188,6 @@ class Busy(Refused):
 class BarrierFailed(StrataError):
     """The barrier will not release. Catch this to handle both ways it can fail."""
 
-    code = "barrier_failed"
     http_status = HTTPStatus.CONFLICT
     grpc_status = "ABORTED"
 
@@ -208,13 +199,10 @@ class BarrierFailed(StrataError):
 class BarrierBroken(BarrierFailed):
     """A member died or left while others waited: `missing` names exactly the dead, the message says why."""
 
-    code = "barrier_broken"
-
 
 class BarrierExpired(BarrierFailed):
     """The deadline passed with all missing members alive: `missing` names who did not come."""
 
-    code = "barrier_expired"
     grpc_status = "DEADLINE_EXCEEDED"
     http_status = HTTPStatus.GATEWAY_TIMEOUT
 
@@ -222,7 +210,6 @@ class BarrierExpired(BarrierFailed):
 class DeadlineExceeded(StrataError):
     """No answer in time. The outcome is unknown; every Strata call may be repeated harmlessly."""
 
-    code = "deadline_exceeded"
     http_status = HTTPStatus.GATEWAY_TIMEOUT
     grpc_status = "DEADLINE_EXCEEDED"
 
@@ -230,7 +217,6 @@ class DeadlineExceeded(StrataError):
 class Unauthenticated(StrataError):
     """A token is needed and was missing or wrong."""
 
-    code = "unauthenticated"
     http_status = HTTPStatus.UNAUTHORIZED
     grpc_status = "UNAUTHENTICATED"
     default_hint = "Set STRATA_TOKEN, or run where <data-dir>/token can be read."
@@ -239,7 +225,6 @@ class Unauthenticated(StrataError):
 class PermissionDenied(StrataError):
     """The caller is known but may not do this."""
 
-    code = "permission_denied"
     http_status = HTTPStatus.FORBIDDEN
     grpc_status = "PERMISSION_DENIED"
 
@@ -247,7 +232,6 @@ class PermissionDenied(StrataError):
 class Unavailable(StrataError):
     """The other side cannot be reached now; retrying later is right."""
 
-    code = "unavailable"
     http_status = HTTPStatus.SERVICE_UNAVAILABLE
     grpc_status = "UNAVAILABLE"
 
@@ -255,34 +239,28 @@ class Unavailable(StrataError):
 class CoordinatorUnavailable(Unavailable):
     """The coordinator does not answer."""
 
-    code = "coordinator_unavailable"
     default_hint = "Check COORDINATOR_ADDR and ensure the gRPC port (50051) is open."
 
 
 class PeerLost(Unavailable):
     """Another rank of the group is gone. All ranks start again from the last checkpoint; there is nothing to save."""
 
-    code = "peer_lost"
-
 
 class ObservatoryUnavailable(Unavailable):
     """The HTTP API does not answer."""
 
-    code = "observatory_unavailable"
     default_hint = "Ensure the Coordinator is running and the VITE_API_URL points to the correct address."
 
 
 class StoreUnavailable(Unavailable):
     """The metric store (ClickHouse, embedded or a server) does not answer. Points keep being accepted meanwhile."""
 
-    code = "store_unavailable"
     default_hint = "Check CH_HOST and CH_PORT, or the observatory's log; buffered points are stored when it is back."
 
 
 class StorageError(StrataError):
     """A checkpoint store failed in a way that has no class of its own."""
 
-    code = "storage_error"
     http_status = HTTPStatus.BAD_GATEWAY
     grpc_status = "UNAVAILABLE"
 
@@ -290,7 +268,6 @@ class StorageError(StrataError):
 class StorageAccessDenied(StorageError):
     """The store does not know us, or forbids this."""
 
-    code = "storage_access_denied"
     http_status = HTTPStatus.FORBIDDEN
     grpc_status = "PERMISSION_DENIED"
     default_hint = (
@@ -301,7 +278,6 @@ class StorageAccessDenied(StorageError):
 class StorageNotFound(StorageError):
     """No such bucket, folder or object."""
 
-    code = "storage_not_found"
     http_status = HTTPStatus.NOT_FOUND
     grpc_status = "NOT_FOUND"
 
@@ -309,7 +285,6 @@ class StorageNotFound(StorageError):
 class StorageConflict(StorageError):
     """A create-once write found the object already there: somebody else was first."""
 
-    code = "storage_conflict"
     http_status = HTTPStatus.CONFLICT
     grpc_status = "ALREADY_EXISTS"
 
@@ -317,7 +292,6 @@ class StorageConflict(StorageError):
 class StorageFull(StorageError):
     """No space is left where the bytes should go."""
 
-    code = "storage_full"
     http_status = HTTPStatus.INSUFFICIENT_STORAGE
     grpc_status = "RESOURCE_EXHAUSTED"
     default_hint = "Free space, lower keep_count, or point the checkpoint path to a larger store."
@@ -326,21 +300,18 @@ class StorageFull(StorageError):
 class CheckpointError(StrataError):
     """A checkpoint cannot be saved, or read back."""
 
-    code = "checkpoint_error"
     grpc_status = "INTERNAL"
 
 
 class CorruptCheckpoint(CheckpointError):
     """Bytes that do not match their hash, or a piece that is gone; the message names rank, tensor and chunk."""
 
-    code = "corrupt_checkpoint"
     grpc_status = "DATA_LOSS"
 
 
 class CheckpointAborted(CheckpointError):
     """A save was given up: `missing` names the ranks that did not vote in time or died."""
 
-    code = "checkpoint_aborted"
     http_status = HTTPStatus.CONFLICT
     grpc_status = "ABORTED"
 
@@ -352,7 +323,6 @@ class CheckpointAborted(CheckpointError):
 class UnsupportedState(CheckpointError):
     """A value that cannot be stored without pickle; the message names its key."""
 
-    code = "unsupported_state"
     http_status = HTTPStatus.BAD_REQUEST
     grpc_status = "INVALID_ARGUMENT"
 
@@ -360,7 +330,6 @@ class UnsupportedState(CheckpointError):
 class DataError(StrataError):
     """A data file cannot be read as it should: `file` and `row` say where."""
 
-    code = "data_error"
     http_status = HTTPStatus.UNPROCESSABLE_ENTITY
     grpc_status = "DATA_LOSS"
 
@@ -373,20 +342,16 @@ class DataError(StrataError):
 class TaskFailed(StrataError):
     """A task ended badly; the message carries its reason."""
 
-    code = "task_failed"
-
 
 class ProcessFailed(StrataError):
     """A process that `strata up` started ended before it was ready; the message is its own last line."""
 
-    code = "process_failed"
     grpc_status = "INTERNAL"
 
 
 class MissingExtra(StrataError):
     """An optional library is not installed; the hint is the command that installs it."""
 
-    code = "missing_extra"
     http_status = HTTPStatus.NOT_IMPLEMENTED
     grpc_status = "UNIMPLEMENTED"
 
@@ -397,6 +362,5 @@ class MissingExtra(StrataError):
 class Internal(StrataError):
     """A bug in Strata."""
 
-    code = "internal"
     grpc_status = "INTERNAL"
     default_hint = "This is a bug in Strata; please report it with the log."
