@@ -10,7 +10,7 @@ from benchmarks.harness import Benchmark, run_case
 from benchmarks.report import describe_run, to_markdown, write
 
 HERE = Path(__file__).resolve().parent
-INSTRUMENT = {"__init__", "__main__", "harness", "measure", "report", "results", "venvs"}
+INSTRUMENT = {"__init__", "__main__", "harness", "measure", "picture", "report", "results", "venvs"}
 
 
 def names(folder: Path = HERE) -> list[str]:
@@ -30,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="which ones; all when none is named")
     parser.add_argument("--list", action="store_true", help="list the benchmarks and their cases, run nothing")
     parser.add_argument("--repeats", type=int, help="rounds per case, instead of what each case asks for")
+    parser.add_argument("--variants", help="only these, by name, with commas between; others count as skipped")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the reports")
     options = parser.parse_args(argv)
     unknown = sorted(set(options.names) - set(names()))
@@ -39,7 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.list:
         _list(wanted)
         return 0
-    missed = [line for name in wanted for line in run_benchmark(load(name), options.repeats, options.results)]
+    only = tuple(options.variants.split(",")) if options.variants else ()
+    strange = sorted({*only} - _variants(wanted))
+    if strange:
+        parser.error(f"no variant called {', '.join(strange)}; there are: {', '.join(sorted(_variants(wanted)))}")
+    missed = [line for name in wanted for line in run_benchmark(load(name), options.repeats, options.results, only)]
     for line in missed:
         print(f"MISSED {line}", file=sys.stderr)
     return 1 if missed else 0
@@ -52,10 +57,17 @@ def _list(wanted: Sequence[str]) -> None:
             print(f"  {case.name}")
 
 
-def run_benchmark(benchmark: Benchmark, repeats: int | None, folder: Path) -> list[str]:
+def _variants(wanted: Sequence[str]) -> set[str]:
+    """Names that can be asked for. What a case starts for all its rounds is known only when it has started it."""
+    cases = [case for name in wanted for case in load(name).cases]
+    return {variant.name for case in cases if not callable(case.variants) for variant in case.variants}
+
+
+def run_benchmark(benchmark: Benchmark, repeats: int | None, folder: Path, only: Sequence[str] = ()) -> list[str]:
     """Run, write and print one benchmark; one line per target that was missed by more than the tolerance."""
-    cases = [run_case(case, repeats=repeats, progress=_show) for case in benchmark.cases]
-    report = describe_run(benchmark.name, cases, benchmark.packages)
+    cases = [run_case(case, repeats=repeats, only=only, progress=_show) for case in benchmark.cases]
+    picture = benchmark.picture(cases) if benchmark.picture else ""
+    report = describe_run(benchmark.name, cases, benchmark.packages, only=only, picture=picture)
     write(report, folder)
     print(to_markdown(report))
     return [

@@ -30,7 +30,8 @@ A benchmark module (benchmarks/<name>.py) defines `BENCHMARK` and nothing happen
     )
 
 A variant is a callable here, or a `Script` run as a process of its own: with `requires` in a virtualenv of its own
-(made on demand; the variant is skipped with the reason when that fails), without in this interpreter. A mapping that a
+(made on demand; the variant is skipped with the reason when that fails, or when the script says by
+`benchmarks.measure.give_up` that its peer does not run here), without in this interpreter. A mapping that a
 callable returns, or a script hands to `benchmarks.measure.report`, wins over the wall_s and cpu_s that are taken around
 the whole call (for a script that includes the interpreter's start). Metrics are named with their unit: `_s`,
 `_bytes`, `_per_s`.
@@ -47,12 +48,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measure import REPORT_FILE, stopwatch
+from benchmarks.measure import REPORT_FILE, UNAVAILABLE, stopwatch
 from benchmarks.results import CaseResult, Target, VariantResult, judge
 from benchmarks.venvs import PeerUnavailable, PeerVenv, ensure_venv
 
@@ -126,11 +127,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """The cases of one module; `packages` are the installed distributions whose versions the result must state."""
+    """The cases of one module; `packages` are the installed distributions whose versions the result must state;
+    `picture` makes an SVG of the results, where one says more than the table."""
 
     name: str
     cases: tuple[Case, ...]
     packages: tuple[str, ...] = ("numpy",)
+    picture: Callable[[Sequence[CaseResult]], str] | None = None
 
 
 class ScriptFailed(Exception):
@@ -154,21 +157,36 @@ class _Ready:
         return watch.values()
 
 
-def run_case(case: Case, *, repeats: int | None = None, progress: Progress = lambda line: None) -> CaseResult:
-    """Run every variant once per round and judge the targets. The order rotates, so nobody always goes first."""
+def run_case(
+    case: Case,
+    *,
+    repeats: int | None = None,
+    only: Collection[str] = (),
+    progress: Progress = lambda line: None,
+) -> CaseResult:
+    """Run every variant once per round and judge the targets. The order rotates, so nobody always goes first. With
+    `only`, variants of other names are left out."""
     rounds = repeats or case.repeats
     with ExitStack() as stack:
         variants = case.variants(stack) if callable(case.variants) else case.variants
         _check_names(case, variants)
-        ready, skipped = _prepare(variants, progress)
+        ready, skipped = _prepare(variants, only, progress)
         samples: dict[str, list[dict[str, float]]] = {entry.variant.name: [] for entry in ready}
         for number in range(-case.warmups, rounds):
             shift = number % max(len(ready), 1)
             for entry in ready[shift:] + ready[:shift]:
-                values = entry.measure()
-                _check_metrics(case.targets, entry.variant.name, values)
+                name = entry.variant.name
+                if name in skipped:
+                    continue
+                try:
+                    values = entry.measure()
+                except PeerUnavailable as error:
+                    skipped[name] = str(error)
+                    progress(f"{name}: given up, {error}")
+                    continue
+                _check_metrics(case.targets, name, values)
                 if number >= 0:
-                    samples[entry.variant.name].append(values)
+                    samples[name].append(values)
             progress(f"{case.name}: {'warm-up' if number < 0 else f'round {number + 1} of {rounds}'}")
     results = {
         variant.name: VariantResult(
@@ -201,10 +219,15 @@ def _check_metrics(targets: tuple[Target, ...], name: str, values: Mapping[str, 
             raise ValueError(f"{name} did not report {target.metric} (but {', '.join(values)})")
 
 
-def _prepare(variants: tuple[Variant, ...], progress: Progress) -> tuple[list[_Ready], dict[str, str]]:
+def _prepare(
+    variants: tuple[Variant, ...], only: Collection[str], progress: Progress
+) -> tuple[list[_Ready], dict[str, str]]:
     ready: list[_Ready] = []
     skipped: dict[str, str] = {}
     for variant in variants:
+        if only and variant.name not in only:
+            skipped[variant.name] = "not asked for"
+            continue
         requires = variant.run.requires if isinstance(variant.run, Script) else ()
         try:
             if requires:
@@ -252,6 +275,8 @@ def _run_script(script: Script, venv: PeerVenv | None) -> Mapping[str, object] |
         if not answer.exists():
             return None
         reported: Mapping[str, object] = json.loads(answer.read_text(encoding="utf-8"))
+        if UNAVAILABLE in reported:
+            raise PeerUnavailable(str(reported[UNAVAILABLE]))
         return reported
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["REPORT_FILE", "Stopwatch", "cpu_seconds", "folder_bytes", "report", "stopwatch"]
+__all__ = ["REPORT_FILE", "UNAVAILABLE", "Stopwatch", "cpu_seconds", "folder_bytes", "give_up", "report", "stopwatch"]
 
 REPORT_FILE = "STRATA_BENCH_REPORT"
 """Environment variable through which the harness names the file that a script reports into."""
+UNAVAILABLE = "unavailable"
 
 
 class Stopwatch:
@@ -53,7 +54,16 @@ def folder_bytes(folder: Path) -> int:
 
 def report(values: Mapping[str, float]) -> None:
     """Hand a script's figures to the harness; started by hand, the script prints them instead."""
-    text = json.dumps(dict(values))
+    _hand_over(dict(values))
+
+
+def give_up(reason: str) -> None:
+    """The peer of this script is installed and does not run here: its variant is skipped, and the report says why."""
+    _hand_over({UNAVAILABLE: reason})
+
+
+def _hand_over(values: Mapping[str, float | str]) -> None:
+    text = json.dumps(values)
     target = os.environ.get(REPORT_FILE)
     if target:
         Path(target).write_text(text, encoding="utf-8")

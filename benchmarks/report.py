@@ -30,20 +30,24 @@ class RunReport:
     machine: Mapping[str, str]
     versions: Mapping[str, str]
     cases: tuple[CaseResult, ...]
+    picture: str = ""  # SVG
 
     @property
     def missed(self) -> tuple[Outcome, ...]:
         return tuple(outcome for case in self.cases for outcome in case.missed)
 
 
-def describe_run(name: str, cases: Sequence[CaseResult], packages: Sequence[str]) -> RunReport:
+def describe_run(
+    name: str, cases: Sequence[CaseResult], packages: Sequence[str], *, only: Sequence[str] = (), picture: str = ""
+) -> RunReport:
     return RunReport(
         name=name,
-        command=f"python -m benchmarks {name}",
+        command=f"python -m benchmarks {name}" + (f" --variants {','.join(only)}" if only else ""),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         machine=_machine(),
         versions={"python": platform.python_version(), **{package: _version(package) for package in packages}},
         cases=tuple(cases),
+        picture=picture,
     )
 
 
@@ -51,6 +55,8 @@ def write(report: RunReport, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{report.name}.json").write_text(to_json(report), encoding="utf-8")
     (folder / f"{report.name}.md").write_text(to_markdown(report), encoding="utf-8")
+    if report.picture:
+        (folder / f"{report.name}.svg").write_text(report.picture, encoding="utf-8")
 
 
 def to_json(report: RunReport) -> str:
@@ -80,6 +86,8 @@ def to_markdown(report: RunReport) -> str:
         "",
         f"Machine: {_pairs(report.machine)}. Versions: {_pairs(report.versions)}.",
     ]
+    if report.picture:
+        lines += ["", f"![{report.name}]({report.name}.svg)"]
     for case in report.cases:
         lines += ["", f"## {case.name}", "", *_variant_table(case.variants)]
         if case.outcomes:

@@ -13,7 +13,6 @@ SERVER_MODULES = (
     "fastapi",
     "grpc_health",
     "grpc_reflection",
-    "hpack",
     "httptools",
     "orjson",
     "prometheus_client",

@@ -139,3 +139,27 @@ def test_variant_names_must_differ() -> None:
 def test_a_case_needs_at_least_one_round() -> None:
     with pytest.raises(ValueError, match="repeats=0"):
         Case(name="none", variants=(), repeats=0)
+
+
+def test_variants_that_were_not_asked_for_do_not_run() -> None:
+    calls: list[str] = []
+    case = Case(
+        name="part",
+        variants=(ours(lambda: calls.append("ours")), peer("them", lambda: calls.append("them"))),
+        targets=(Target(metric="wall_s", versus="them", at_most=1.0),),
+        repeats=1,
+        warmups=0,
+    )
+    result = run_case(case, only=("ours",))
+    assert calls == ["ours"]
+    assert result.variants[1].skipped == "not asked for"
+    assert result.outcomes[0].verdict is Verdict.SKIPPED
+
+
+def test_a_peer_that_does_not_run_here_is_skipped_with_its_own_reason(tmp_path: Path) -> None:
+    script = tmp_path / "peer.py"
+    script.write_text("from benchmarks.measure import give_up\ngive_up('no quorum')\n")
+    result = run_case(Case(name="gone", variants=(ours(lambda: None), peer("them", Script(script))), repeats=2))
+    assert len(result.variants[0].samples) == 2
+    assert result.variants[1].skipped == "no quorum"
+    assert result.variants[1].samples == ()

@@ -2,12 +2,15 @@
 
 import json
 import platform
+from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from benchmarks.__main__ import load, main, names, run_benchmark
 from benchmarks.harness import Benchmark, Case, Target, ours, peer, run_case
+from benchmarks.picture import curves
 from benchmarks.report import RunReport, describe_run, format_value, to_json, to_markdown, write
 from benchmarks.results import CaseResult, VariantResult, judge
 
@@ -82,6 +85,36 @@ def test_figures_carry_the_unit_of_their_name(metric: str, value: float, text: s
 def test_every_benchmark_module_can_be_loaded() -> None:
     assert [load(name).name for name in names()] == names()
     assert all(isinstance(load(name), Benchmark) for name in names())
+
+
+def test_an_unknown_variant_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["goodput", "--variants", "in_place,torchrum"])
+    assert stopped.value.code == 2
+    assert "no variant called torchrum; there are: gang, in_place, ray," in capsys.readouterr().err
+
+
+def test_a_picture_lies_beside_its_page_and_the_page_shows_it(tmp_path: Path) -> None:
+    case = Case(name="c", variants=(ours(lambda: {"share": 0.5}),), repeats=1, warmups=0)
+    benchmark = Benchmark(
+        name="drawn",
+        cases=(case,),
+        picture=lambda cases: curves("a < b", "x", "y", {"ours": [(0, 1), (9, 0.5)]}, x_ticks=(0, 9)),
+    )
+    run_benchmark(benchmark, None, tmp_path, ("ours",))
+    page, drawing = (tmp_path / "drawn.md").read_text(), ElementTree.parse(tmp_path / "drawn.svg")  # noqa: S314
+    assert "![drawn](drawn.svg)" in page
+    assert "`python -m benchmarks drawn --variants ours`" in page
+    assert "ours, 50.0%" in {text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text")}
+
+
+def test_labels_of_lines_that_end_together_do_not_cover_each_other() -> None:
+    lines = {name: [(0.0, 1.0), (9.0, 0.5)] for name in ("a", "b", "c")}
+    drawing = ElementTree.fromstring(curves("t", "x", "y", lines, x_ticks=(0, 9)))  # noqa: S314
+    texts = drawing.iter("{http://www.w3.org/2000/svg}text")
+    heights = sorted(float(text.attrib["y"]) for text in texts if str(text.text).endswith(", 50.0%"))
+    assert len(heights) == 3
+    assert min(after - before for before, after in pairwise(heights)) >= 12
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:

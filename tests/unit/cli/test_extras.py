@@ -1,5 +1,7 @@
 """Without the server's libraries the commands that need them say which command installs them."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -8,6 +10,14 @@ from tests.support.cluster import strata_each
 
 ROOT = Path(__file__).resolve().parents[3]
 _HIDE = "import sys\nfor name in {names!r}: sys.modules[name] = None\n"
+_IMPORT_ALL = """
+import importlib, pkgutil
+for part in ("agent", "client", "worker"):
+    package = importlib.import_module(f"strata.{part}")
+    for module in pkgutil.walk_packages(package.__path__, f"strata.{part}."):
+        if module.name != "strata.agent.becoming":  # a program, run by its path
+            print(importlib.import_module(module.name).__name__)
+"""
 
 
 def test_a_missing_extra_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
@@ -22,6 +32,14 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(tmp_path: Pa
         assert "chdb, fastapi, uvicorn is not installed" in done.stderr, done.args
         assert "pip install 'strata-runtime[server]'" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_rank_and_an_agent_need_nothing_of_it() -> None:
+    """The quickstart promises it: `pip install strata-runtime` is enough on the hosts that train."""
+    code = _HIDE.format(names=SERVER_MODULES) + _IMPORT_ALL
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"strata.worker.run", "strata.agent.server", "strata.client.tie"} <= set(done.stdout.split())
 
 
 def test_the_list_is_that_of_the_extra() -> None:
