@@ -87,11 +87,19 @@ _ADDRESS = re.compile(r"(?:https?://)?(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{
 _ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:]+\]|[a-z0-9._-]+)(?::\d{1,5})?\Z")
 
 
-def _check_address(value: str) -> str:
-    match = _ADDRESS.match(value)
-    if match is None or int(match[1]) > 65535:
-        raise ValueError("expected host:port, such as localhost:50051")
-    return value.removeprefix("http://").removeprefix("https://")
+def _check_addresses(value: str) -> str:
+    addresses = [part.strip() for part in value.split(",")]
+    for address in addresses:
+        match = _ADDRESS.match(address)
+        if match is None or int(match[1]) > 65535:
+            raise ValueError("expected host:port, such as localhost:50051, or several with commas between them")
+    return ",".join(address.removeprefix("http://").removeprefix("https://") for address in addresses)
+
+
+def _check_journal(value: SecretStr) -> SecretStr:
+    if not value.get_secret_value().startswith(("postgresql://", "postgres://")):
+        raise ValueError("expected postgresql://user@host/database; leave it out for the data folder")
+    return value
 
 
 def _split_origins(value: object) -> object:
@@ -113,7 +121,8 @@ def _read_hang_timeout(value: object) -> float | None:
 
 
 Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_origins), AfterValidator(_check_origins)]
-Address = Annotated[str, AfterValidator(_check_address)]
+Addresses = Annotated[str, AfterValidator(_check_addresses)]
+Journal = Annotated[SecretStr, AfterValidator(_check_journal)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 HangTimeout = Annotated[float | None, BeforeValidator(_read_hang_timeout)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -138,8 +147,10 @@ class Settings(BaseSettings):
         alias_generator=AliasGenerator(validation_alias=_names),
     )
 
-    coordinator_addr: Address = Field(
-        default="localhost:50051", description="where workers, agents and the observatory find the coordinator"
+    coordinator_addr: Addresses = Field(
+        default="localhost:50051",
+        description="where workers, agents and the observatory find the coordinator; with STRATA_JOURNAL all of them, "
+        "as a:50051,b:50051",
     )
     heartbeat_timeout: Seconds = Field(default=30.0, description="a worker silent for so many seconds is lost")
     storage_backend: Literal["local", "s3"] = Field(default="local", description="where tasks keep their checkpoints")
@@ -165,6 +176,11 @@ class Settings(BaseSettings):
     retention_days: int | None = Field(default=None, ge=1, description="metrics and logs go after so many days")
 
     data_dir: Path = Field(default=Path(".strata"), description="state, logs and embedded metrics; for its owner alone")
+    journal: Journal | None = Field(
+        default=None,
+        description="postgresql://user@host/database: where coordinators that stand in for each other keep what they "
+        "know; unset: in the data folder",
+    )
     host: str = Field(default="127.0.0.1", description="the address to listen on")
     grpc_port: Port = Field(default=50051, description="the coordinator's port; 0: any free one")
     http_port: Port = Field(default=3000, description="the port of dashboard and REST API; 0: any free one")
@@ -320,4 +336,4 @@ def _as_written(key: str) -> str:
 
 
 def _is_secret(key: str) -> bool:
-    return any(part in key.lower() for part in ("secret", "password", "token"))
+    return any(part in key.lower() for part in ("secret", "password", "token", "journal"))

@@ -21,6 +21,7 @@
     ├─ PermissionDenied           known, but not allowed to do this
     ├─ Unavailable                the other side cannot be reached now; retry later
     │   ├─ CoordinatorUnavailable
+    │   ├─ NotLeader              another coordinator of this cluster leads, or may do so
     │   ├─ PeerLost               another rank of the group is gone; all start anew from the last checkpoint
     │   ├─ ObservatoryUnavailable
     │   └─ StoreUnavailable       the metric store does not answer; what was acknowledged waits on disk
@@ -47,45 +48,14 @@ import re
 from http import HTTPStatus
 
 __all__ = [
-    "BarrierBroken",
-    "BarrierExpired",
-    "BarrierFailed",
-    "Busy",
-    "CheckpointAborted",
-    "CheckpointError",
-    "CheckpointNotFound",
-    "Conflict",
-    "CoordinatorUnavailable",
-    "CorruptCheckpoint",
-    "DataDirInUse",
-    "DataError",
-    "DeadlineExceeded",
-    "Fenced",
-    "Internal",
-    "InvalidArgument",
-    "InvalidConfig",
-    "MissingExtra",
-    "NotFound",
-    "ObservatoryUnavailable",
-    "PeerLost",
-    "PermissionDenied",
-    "ProcessFailed",
-    "Refused",
-    "StorageAccessDenied",
-    "StorageConflict",
-    "StorageError",
-    "StorageFull",
-    "StorageNotFound",
-    "StoreUnavailable",
-    "StrataError",
-    "TaskFailed",
-    "Unauthenticated",
-    "Unavailable",
-    "UnknownDataset",
-    "UnknownTask",
-    "UnknownWorker",
+    "BarrierBroken", "BarrierExpired", "BarrierFailed", "Busy", "CheckpointAborted", "CheckpointError",
+    "CheckpointNotFound", "Conflict", "CoordinatorUnavailable", "CorruptCheckpoint", "DataDirInUse", "DataError",
+    "DeadlineExceeded", "Fenced", "Internal", "InvalidArgument", "InvalidConfig", "MissingExtra", "NotFound",
+    "NotLeader", "ObservatoryUnavailable", "PeerLost", "PermissionDenied", "ProcessFailed", "Refused",
+    "StorageAccessDenied", "StorageConflict", "StorageError", "StorageFull", "StorageNotFound", "StoreUnavailable",
+    "StrataError", "TaskFailed", "Unauthenticated", "Unavailable", "UnknownDataset", "UnknownTask", "UnknownWorker",
     "UnsupportedState",
-]
+]  # fmt: skip
 
 
 class StrataError(Exception):
@@ -240,6 +210,13 @@ class CoordinatorUnavailable(Unavailable):
     """The coordinator does not answer."""
 
     default_hint = "Check COORDINATOR_ADDR and ensure the gRPC port (50051) is open."
+
+
+class NotLeader(Unavailable):
+    """Another coordinator of the cluster leads, or nobody can tell."""
+
+    code = "not_leader"
+    default_hint = "Name all coordinators in COORDINATOR_ADDR (a:50051,b:50051): who leads is found among them."
 
 
 class PeerLost(Unavailable):

@@ -65,6 +65,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("strata.observatory",),
     "pyarrow": ("strata.data", "strata.observatory"),
     "obstore": ("strata.storage",),
+    "asyncpg": ("strata.coordinator.journal",),
     "ray": ("strata.launchers.ray",),
     "typer": ("strata.cli",),
     "torch": ("strata.integrations",),

@@ -21,6 +21,7 @@ from strata.agent.ranks import Ranks, report
 from strata.agent.relay import Relay
 from strata.agent.stacks import is_stopped
 from strata.client.attach import Attachment
+from strata.client.leaders import Leaders
 from strata.errors import InvalidArgument, PermissionDenied, StrataError, Unauthenticated
 from strata.launchers.local import pid_of
 from strata.protocol.fields import to_message
@@ -75,6 +76,7 @@ class Agent:
         self._files = files
         self._relay = relay
         self._notices = notices
+        self._leaders = Leaders(config.coordinator)
         self._stream: Attachment | None = None
         self._leaving = asyncio.Event()
         self._keep_ranks = False
@@ -210,13 +212,14 @@ class Agent:
 
     async def _attach(self, on_message: Callable[[ag.CoordinatorMessage], None]) -> StrataError:
         """One stream to its end; returns what ended it."""
-        config = self._config
+        address = self._leaders.current
         try:
-            self._stream = await Attachment.open(config.coordinator, config.token, self._hello(), on_message)
-            return await self._stream.ended()
+            self._stream = await Attachment.open(address, self._config.token, self._hello(), on_message)
+            return await self._stream.ended(several=self._leaders.several)
         except StrataError as error:
             return error
         finally:
+            self._leaders.leave(address)
             self._stream = None
             self._welcome = False
             self._relay.detach()
@@ -252,8 +255,6 @@ class Agent:
                 spares=self._ranks.spares.standing(),
             )
             self._say(ag.AgentMessage(beat=beat))
-            if self._stream is not None:
-                self._stream.check_alive()
             self._keep_deadline()
             self._leave_when_idle()
             await asyncio.sleep(self._beat_s)

@@ -20,6 +20,7 @@ from strata.agent.rank_files import RankFiles
 from strata.agent.ranks import Ranks
 from strata.agent.relay import Relay
 from strata.client.channel import known_token
+from strata.client.leaders import split_addresses
 from strata.client.observatory import telemetry_address
 from strata.client.telemetry import Outbox, OutboxConfig
 from strata.config import Settings, check_storage, environment
@@ -112,7 +113,7 @@ def _write_ready(file: Path, config: AgentConfig) -> None:
 def _beside_coordinator(settings: Settings) -> str | None:
     """Where the observatory should listen when the cluster is another host's. That of our own data folder is looked up
     there by agent and ranks alike, again after every failure, for it may come back on another port."""
-    host = settings.coordinator_addr.rpartition(":")[0]
+    host = split_addresses(settings.coordinator_addr)[0].rpartition(":")[0]
     here = is_loopback(host) or (settings.data_dir / "coordinator.json").exists()
     return None if here else f"{host}:{settings.telemetry_port}"
 
@@ -124,7 +125,7 @@ def _config(settings: Settings, folder: Path, where: Whereabouts, token: str) ->
         agent_id=_agent_id(folder, hostname),
         incarnation=secrets.token_hex(8),
         hostname=hostname,
-        address=_reachable_address(coordinator),
+        address=_reachable_address(split_addresses(coordinator)[0]),
         slots=settings.slots or max(4, os.cpu_count() or 1),
         memory_bytes=psutil.virtual_memory().total,
         coordinator=coordinator,

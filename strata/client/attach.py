@@ -15,6 +15,9 @@ __all__ = ["Attachment"]
 
 _PATH = "/strata.agents.Agents/Attach"
 _SILENCE_S = 10.0  # every beat is answered: a stream that was silent so long leads nowhere
+_SILENCE_OF_SEVERAL_S = 2.5  # where another coordinator may lead by then
+_FIRST_SIGN_S = 1.0  # within which a server that is not stopped sends the first bytes of its protocol
+_LOOK_S = 0.5
 
 
 class Attachment:
@@ -23,6 +26,7 @@ class Attachment:
     def __init__(self, address: str, stream: ClientStream) -> None:
         self._address = address
         self._stream = stream
+        self._opened_at = stream.heard_at
 
     @classmethod
     async def open(
@@ -44,16 +48,20 @@ class Attachment:
         """At the end of this turn of the loop. What is sent on a stream that has ended is lost."""
         self._stream.send(message.SerializeToString())
 
-    def check_alive(self) -> None:
-        """Gives up a coordinator that has not answered for long."""
-        if time.monotonic() - self._stream.heard_at > _SILENCE_S:
-            self._stream.abort()
-
-    async def ended(self) -> StrataError:
-        """Returns the error with which the stream broke, when it has."""
-        end = await asyncio.shield(self._stream.ended)
+    async def ended(self, *, several: bool) -> StrataError:
+        """Returns the error with which the stream broke, when it has. A coordinator that has not answered for long is
+        given up; sooner where it is one of several."""
+        while not self._stream.ended.done():
+            await asyncio.wait([self._stream.ended], timeout=_LOOK_S)
+            limit_s = (_SILENCE_OF_SEVERAL_S if self._heard else _FIRST_SIGN_S) if several else _SILENCE_S
+            if time.monotonic() - self._stream.heard_at > limit_s:
+                self._stream.abort()
         self._stream.abort()
-        return from_rpc_error(end, address=self._address)
+        return from_rpc_error(self._stream.ended.result(), address=self._address)
+
+    @property
+    def _heard(self) -> bool:
+        return self._stream.heard_at > self._opened_at
 
     async def leave(self, timeout_s: float) -> None:
         """After the coordinator has taken everything that was said."""

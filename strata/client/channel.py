@@ -1,6 +1,7 @@
 """One connection to a Strata process: address, token, deadlines, retries with jitter, errors as StrataErrors.
 
-Every Strata call may be repeated without harm, so a call that found nobody is tried again until its patience ends.
+Every Strata call may be repeated without harm, so a call that found nobody is tried again until its patience ends, with
+the next coordinator where several are named.
 """
 
 import os
@@ -13,6 +14,7 @@ from typing import Any, Self, TypeVar
 
 import grpc
 
+from strata.client.leaders import Leaders, Roaming
 from strata.config import Settings
 from strata.errors import DeadlineExceeded, StrataError, Unavailable
 from strata.protocol.status import from_rpc_error
@@ -39,6 +41,8 @@ _OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.use_local_subchannel_pool", 1),
 )
+# One that stands still must be left for the next before its work is missed. Pings are sent only while a call waits.
+_SEVERAL = (("grpc.keepalive_time_ms", 1_500), ("grpc.keepalive_timeout_ms", 1_500))
 
 
 def dial(address: str) -> str:
@@ -60,14 +64,27 @@ class Channel:
     """A lazily connected channel. `patience_s` is how long a call goes on trying while nobody answers."""
 
     def __init__(self, address: str, *, token: str = "", patience_s: float = 10.0) -> None:
-        self.address = dial(address)
+        self._leaders = Leaders(address)
         self.patience_s = patience_s
         self._metadata = token_metadata(token)
-        self._channel = grpc.insecure_channel(self.address, options=_OPTIONS)
+        options = tuple((dict(_OPTIONS) | dict(_SEVERAL if self._leaders.several else ())).items())
+        self._channels = {name: grpc.insecure_channel(dial(name), options) for name in self._leaders.addresses}
         self._closed = threading.Event()
 
+    @property
+    def address(self) -> str:
+        """Where the next call goes."""
+        return dial(self._leaders.current)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """All of them, of which one leads."""
+        return tuple(map(dial, self._leaders.addresses))
+
     def stub(self, factory: Callable[[Any], _T]) -> _T:
-        return factory(self._channel)
+        if not self._leaders.several:
+            return factory(self._channels[self._leaders.current])
+        return factory(Roaming(lambda: self._channels[self._leaders.current]))
 
     def call(
         self, method: Any, request: Any, *, timeout_s: float = DEFAULT_TIMEOUT_S, patience_s: float | None = None
@@ -76,21 +93,27 @@ class Channel:
         patience = self.patience_s if patience_s is None else patience_s
         give_up_at = 0.0
         pause = _FIRST_PAUSE_S
+        unasked = len(self._channels)
         while True:
-            began = time.monotonic()
+            began, asked = time.monotonic(), self._leaders.current
             try:
                 return method(request, timeout=timeout_s, metadata=self._metadata)
             except grpc.RpcError as error:
                 if error.code() is grpc.StatusCode.CANCELLED and self._closed.is_set():
                     raise self._closed_error() from error
-                failure = from_rpc_error(error, address=self.address)
+                failure = from_rpc_error(error, address=dial(asked))
             except ValueError as error:  # gRPC's word for a channel that was closed before the call
                 raise self._closed_error() from error
             now = time.monotonic()
             if not give_up_at or now - began > _HELD_S:  # patience begins when an answer first fails to come
                 give_up_at, pause = now + patience, _FIRST_PAUSE_S
-            retryable = isinstance(failure, Unavailable | DeadlineExceeded)
-            if not retryable or now + pause > give_up_at or self._closed.is_set():
+            if not isinstance(failure, Unavailable | DeadlineExceeded) or self._closed.is_set():
+                raise failure
+            self._leaders.leave(asked)
+            unasked -= 1
+            if unasked > 0:  # each is asked once before anything else
+                continue
+            if now + pause > give_up_at:
                 raise failure
             self._closed.wait(pause * (0.5 + random.random()))  # noqa: S311  # jitter
             pause = min(pause * 2, _MAX_PAUSE_S)
@@ -100,7 +123,8 @@ class Channel:
 
     def close(self) -> None:
         self._closed.set()
-        self._channel.close()
+        for channel in self._channels.values():
+            channel.close()
 
     def __enter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 from strata.client.channel import known_token
+from strata.client.leaders import split_addresses
 from strata.config import Settings
 from strata.network import write_endpoint
 
@@ -36,7 +37,7 @@ def find_observatory(settings: Settings) -> Observatory | None:
     if here:
         return Observatory(telemetry=str(here["telemetry"]), http=str(here.get("http", "")), token=token)
     if settings.model_fields_set & {"coordinator_addr", "telemetry_port"}:
-        host = settings.coordinator_addr.rpartition(":")[0]
+        host = split_addresses(settings.coordinator_addr)[0].rpartition(":")[0]
         http = f"http://{host}:{settings.http_port}"
         return Observatory(telemetry=f"{host}:{settings.telemetry_port}", http=http, token=token)
     return _of_user(settings)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from strata.client.client_stream import ClientStream
-from strata.client.stream import open_stream
+from strata.client.stream import UNIX, open_stream
 from strata.error_codes import rebuild_error
 from strata.errors import (
     CoordinatorUnavailable,
@@ -32,6 +32,8 @@ __all__ = ["OnResult", "Rank", "Tie"]
 _PATH = "/strata.ranks.Ranks/Tie"
 _WELCOME_S = 5.0  # within which an agent or a coordinator that is there answers the hello
 _SILENCE_S = 10.0  # every beat is answered: a stream that was silent so long leads nowhere
+_SILENCE_OF_SEVERAL_S = 2.5  # where another coordinator may lead by then
+_FIRST_SIGN_S = 1.0  # within which one of several that is not stopped sends the first bytes of its protocol
 _AGENT_SILENCE_S = 3.0  # by an agent that stands still: the rank must be heard before its agent is lost, and it with it
 _BACK_S = 1.0  # how often a rank whose agent was away looks whether it is back
 _LEAVE_S = 1.0
@@ -53,8 +55,8 @@ class Rank(Protocol):
 
 
 class Tie:
-    """Lives on one event loop. `roads` are addresses, the preferred one first. `patience_s` is how long arrivals wait
-    while nobody answers on any of them."""
+    """Lives on one event loop. `roads` are addresses: the agent's socket, if there is one, is preferred to those of
+    coordinators. `patience_s` is how long arrivals wait while nobody answers on any of them."""
 
     def __init__(
         self,
@@ -68,6 +70,8 @@ class Tie:
     ) -> None:
         self._rank = rank
         self._roads = roads
+        self._home = roads[0] if roads[0].startswith(UNIX) and len(roads) > 1 else None
+        self._several = len(roads) - (self._home is not None) > 1
         self._token = token
         self._beat_s = beat_s
         self._patience_s = patience_s
@@ -177,7 +181,11 @@ class Tie:
         words.arrivals.extend(request for request, _ in self._arrivals.values())
         said = set(self._arrivals)
         stream.send(words.SerializeToString())
-        await asyncio.wait([welcome, stream.ended], timeout=_WELCOME_S, return_when=asyncio.FIRST_COMPLETED)
+        opened_at = stream.heard_at
+        if self._several and road != self._home:
+            await asyncio.wait([welcome, stream.ended], timeout=_FIRST_SIGN_S, return_when=asyncio.FIRST_COMPLETED)
+        if stream.heard_at > opened_at or not self._several or road == self._home:
+            await asyncio.wait([welcome, stream.ended], timeout=_WELCOME_S, return_when=asyncio.FIRST_COMPLETED)
         if welcome.done():
             later = [request for key, (request, _) in self._arrivals.items() if key not in said]
             if later:
@@ -193,10 +201,11 @@ class Tie:
 
     async def _stay(self, stream: ClientStream) -> ClientStream | None:
         """Returns when the stream has ended; or with a better one, when it does not lead by the preferred road."""
-        preferred = self._road == self._roads[0]
+        home = self._home
         while not stream.ended.done():
-            await asyncio.wait([stream.ended], timeout=None if preferred else _BACK_S)
-            if not stream.ended.done() and (better := await self._open(self._roads[0])) is not None:
+            away = home is not None and self._road != home
+            await asyncio.wait([stream.ended], timeout=_BACK_S if away else None)
+            if home is not None and not stream.ended.done() and (better := await self._open(home)) is not None:
                 await stream.leave(_LEAVE_S)
                 return better
         stream.abort()
@@ -237,11 +246,15 @@ class Tie:
             if stream is None:
                 continue
             stream.send(self._words().SerializeToString())
-            by_agent = self._road == self._roads[0] != self._roads[-1]
-            if time.monotonic() - stream.heard_at > (_AGENT_SILENCE_S if by_agent else _SILENCE_S):
+            if time.monotonic() - stream.heard_at > self._patience_with(self._road):
                 self._shunned = self._road
                 stream.abort()
             await asyncio.sleep(_MIN_BEAT_S)
+
+    def _patience_with(self, road: str) -> float:
+        if road == self._home:
+            return _AGENT_SILENCE_S
+        return _SILENCE_OF_SEVERAL_S if self._several else _SILENCE_S
 
     # --- what a rank hears
 

@@ -20,6 +20,8 @@ from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.lifecycle import LifecycleLog
 from strata.coordinator.engine.log_feed import LogFeed
 from strata.coordinator.engine.ticker import run_ticker
+from strata.coordinator.journal.base import Journal
+from strata.coordinator.journal.postgres import PostgresJournal
 from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
@@ -32,7 +34,7 @@ from strata.coordinator.scheduling.launch import BUILTIN_ENTRYPOINTS
 from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.datadir import open_data_dir
-from strata.errors import InvalidConfig
+from strata.errors import InvalidConfig, NotLeader
 from strata.gate import Gate
 from strata.grpcserver.server import Server
 from strata.network import check_exposure, check_free, write_endpoint
@@ -94,9 +96,9 @@ class CoordinatorServer:
         entrypoints = {**BUILTIN_ENTRYPOINTS, **settings.task_types}
         state = ClusterState(StateConfig(worker_lease_s=settings.heartbeat_timeout, task_types=tuple(entrypoints)))
         clock = SystemClock()
-        coordinator = Coordinator(state, SqliteJournal(settings.data_dir / "coordinator"), clock)
+        coordinator = Coordinator(state, _journal(settings, token), clock)
         await coordinator.open()
-        stack.callback(coordinator.close)
+        stack.push_async_callback(coordinator.close)
         self.coordinator = coordinator
         feed = LogFeed(settings)
         feed.start()
@@ -129,6 +131,12 @@ class CoordinatorServer:
         _log.info("coordinator at %s", self.address)
 
 
+def _journal(settings: Settings, token: str) -> Journal:
+    if settings.journal is None:
+        return SqliteJournal(settings.data_dir / "coordinator")
+    return PostgresJournal(settings.journal.get_secret_value(), token)
+
+
 async def _add_services(
     server: Server, workers: WorkersService, control: ControlService, agents: AgentsService, ties: StraightTies
 ) -> None:
@@ -153,17 +161,31 @@ def run(settings: Settings) -> None:
 
 
 async def _serve(settings: Settings) -> None:
+    """Who loses the lead stands by again, with nothing of what it knew."""
+    while True:
+        try:
+            await _serve_once(settings)
+        except NotLeader as error:
+            _log.warning("%s; standing by", error.message)
+        else:
+            return
+
+
+async def _serve_once(settings: Settings) -> None:
     server = CoordinatorServer(settings)
     await server.start()
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
     try:
         assert server.coordinator is not None
         coordinator = server.coordinator
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in signals:
             loop.add_signal_handler(number, coordinator.stop)
         await coordinator.stopped
     finally:
         await server.stop()
+        for number in signals:
+            loop.remove_signal_handler(number)
 
 
 async def _bind(server: Server, host: str, port: int) -> int:

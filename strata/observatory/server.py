@@ -13,6 +13,7 @@ from typing import Any
 import uvloop
 
 from strata import __version__
+from strata.client.leaders import Leaders
 from strata.clock import Clock, SystemClock
 from strata.config import Settings
 from strata.datadir import open_data_dir
@@ -80,6 +81,7 @@ class Observatory:
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self._settings = settings
+        self._leaders = Leaders(settings.coordinator_addr)
         self._clock = clock or SystemClock()
         self._started_at = self._clock.wall()
         self._teardown = Teardown()
@@ -150,7 +152,7 @@ class Observatory:
         teardown.callback(self._spool.close)
         await self._store.start()
         teardown.step("the metric store", self._store.stop, _STORE_S)
-        feed = CoordinatorFeed(settings.coordinator_addr, guard.token, self._published)
+        feed = CoordinatorFeed(self._leaders, guard.token, self._published)
         for part in (
             self._writer,
             self._intake,
@@ -183,7 +185,8 @@ class Observatory:
         self.telemetry = f"{shown}:{await server.start(host, self._settings.telemetry_port)}"
 
     async def _serve_http(self, teardown: Teardown, guard: Guard, sock: socket.socket) -> None:
-        commands = CoordinatorCommands(self._settings.coordinator_addr, guard.token, self._published.shown)
+        leaders = Leaders(self._settings.coordinator_addr)  # its own: what the feed follows is what is shown
+        commands = CoordinatorCommands(leaders, guard.token, self._published.shown)
         teardown.step("the channel to the coordinator", commands.stop)
         parts = Parts(
             guard=guard,
@@ -234,7 +237,7 @@ class Observatory:
         settings, damage = self._settings, self._spool.damage
         return Status(
             connected=False,
-            address=settings.coordinator_addr,
+            address=self._leaders.current if self._published.connected else settings.coordinator_addr,
             version=__version__,
             storage_backend=settings.storage_backend,
             metric_store="clickhouse" if settings.ch_host else "embedded",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from strata.client.channel import known_token
+from strata.client.leaders import split_addresses
 from strata.config import Settings, load_settings
 from strata.errors import InvalidConfig
 from strata.trust.proofs import SECRET_VARIABLE
@@ -50,9 +51,14 @@ class Place:
 
     @property
     def roads(self) -> tuple[str, ...]:
-        """Where this rank's tie may lead, the preferred one first: by its agent, and straight to the coordinator."""
+        """Where this rank's tie may lead, the preferred one first: by its agent, and straight to a coordinator."""
         agent = (f"unix:{self.agent_socket}",) if self.agent_socket else ()
-        return (*agent, self.settings.coordinator_addr)
+        return (*agent, *self.coordinators)
+
+    @property
+    def coordinators(self) -> tuple[str, ...]:
+        """One of them leads."""
+        return split_addresses(self.settings.coordinator_addr)
 
     @property
     def data_dir(self) -> Path:

@@ -53,7 +53,7 @@ class TrainingOrchestrator:
             self._tied[1].close()
         tie = TieThread(
             rank,
-            (self._channel.address,),
+            self._channel.addresses,
             token=self._token,
             beat_s=rank.member.beat_s,
             patience_s=self._channel.patience_s,

@@ -286,7 +286,7 @@ def _named(place: Place, project: str, name: str, run_id: str | None) -> Place:
 
 def _join(place: Place) -> Session | None:
     """A task's rank must join; ranks of another launcher do so when a coordinator answers; a lone script need not."""
-    if not place.task_id and not (place.group and _answers(place.settings.coordinator_addr)):
+    if not place.task_id and not (place.group and any(map(_answers, place.coordinators))):
         return None
     try:
         session = Session(place)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from strata.coordinator.journal.base import Journal, Record
+from strata.coordinator.journal.base import Journal, Record, Stored
 
 __all__ = ["Owner", "records"]
 
@@ -19,7 +19,13 @@ class Owner:
         self.durable = 0
         self.failure: BaseException | None = None
         self._changed = asyncio.Event()
-        self.stored = journal.open(self._on_durable, self._on_failure)
+        self.stored = Stored(None, [], [])
+
+    @classmethod
+    async def open(cls, journal: Journal) -> "Owner":
+        owner = cls(journal)
+        owner.stored = await journal.open(owner._on_durable, owner._on_failure)
+        return owner
 
     def _on_durable(self, seq: int) -> None:
         assert seq > self.durable, "numbers only grow"

@@ -20,8 +20,12 @@ class MemoryJournal:
         self._snapshot: Snapshot | None = None
         self._on_durable: Callable[[int], None] = lambda seq: None
 
-    def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored:
+    async def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored:
         del on_failure  # memory does not fail
+        return self.begin(on_durable)
+
+    def begin(self, on_durable: Callable[[int], None]) -> Stored:
+        """`open`, for a simulation that has no event loop."""
         self._on_durable = on_durable
         snapshot = self._snapshot
         if snapshot is None:
@@ -57,8 +61,11 @@ class MemoryJournal:
         if not self.hold:
             self.flush()
 
+    def leads(self) -> bool:
+        return True
+
     def take_commit_times(self) -> list[float]:
         return []
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self.flush()

@@ -65,7 +65,7 @@ class Node:
 
     def _open(self) -> None:
         now = read_clock(self._clock)
-        stored = self._journal.open(self._on_durable, lambda error: None)
+        stored = self._journal.begin(self._on_durable)
         self._snapshots.restore(stored, now)
         self.seq = self.durable = stored.last_seq
         self.state.renew_leases(now)

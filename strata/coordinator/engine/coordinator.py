@@ -16,14 +16,14 @@ from strata.coordinator.engine.meter import Meter
 from strata.coordinator.engine.snapshots import Snapshots
 from strata.coordinator.engine.vault import Vault
 from strata.coordinator.engine.waiters import Tell, Waiter, Waiters
-from strata.coordinator.journal.base import Journal, Record
+from strata.coordinator.journal.base import Journal, Record, Stored
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import SaveAttempt, Verdict
 from strata.coordinator.state.cluster import Applied, ClusterState
 from strata.coordinator.state.now import Now, read_clock
 from strata.coordinator.state.outcomes import Outcome
 from strata.coordinator.state.replies import BarrierReply
-from strata.errors import Unavailable
+from strata.errors import Busy, NotLeader, Unavailable
 from strata.types.barriers import BarrierArrival, BarrierKey
 
 __all__ = ["Coordinator"]
@@ -31,6 +31,7 @@ __all__ = ["Coordinator"]
 _log = logging.getLogger(__name__)
 
 _SNAPSHOT_EVERY = 5_000
+_STUCK_S = 2.0  # without progress although something waits for the disk
 
 
 class Coordinator:
@@ -48,6 +49,7 @@ class Coordinator:
         self._seq = 0
         self._durable = 0
         self._snapshot_seq = 0
+        self._progress_at = 0.0
         self._unpublished: deque[tuple[Record, e.Event]] = deque()
         self._waiting: deque[tuple[int, Callable[[BaseException | None], None]]] = deque()
         self._barriers = Waiters()
@@ -60,7 +62,14 @@ class Coordinator:
 
     async def open(self) -> None:
         """Replays the journal, gives every known lease a fresh term, and begins a new term of its own."""
-        stored = self._journal.open(self._on_durable, self._on_failure)
+        stored = await self._journal.open(self._on_durable, self._on_failure)
+        try:
+            await self._begin(stored)
+        except BaseException:
+            await self._journal.close()
+            raise
+
+    async def _begin(self, stored: Stored) -> None:
         now = self.now()
         self._snapshots.restore(stored, now)
         self.state.datasets.timer = self.meter.dealing  # set after the replay, whose dealings are not measured
@@ -84,11 +93,11 @@ class Coordinator:
         if not self.stopped.done():
             self.stopped.set_result(None)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Saves a snapshot, so that the next start is quick, and lets go of the journal."""
         if not (self.stopped.done() and self.stopped.exception()):
             self._save_snapshot()
-        self._journal.close()
+        await self._journal.close()
 
     def listen(self, listener: Callable[[e.Event], None]) -> None:
         """Calls `listener` with every event once it is durable. It must be quick and must not raise."""
@@ -96,6 +105,23 @@ class Coordinator:
 
     def now(self) -> Now:
         return read_clock(self._clock)
+
+    def check_leads(self) -> None:
+        """Raises NotLeader while another coordinator may lead: what this one knows may be old."""
+        if not self._journal.leads():
+            raise NotLeader("this coordinator does not hold the journal's lease now")
+
+    def is_steady(self) -> bool:
+        """Whether decisions become durable now: not while the journal's disk or database is away."""
+        stuck = self._unpublished and self._clock.monotonic() - self._progress_at > _STUCK_S
+        return self._journal.leads() and not stuck
+
+    def check_steady(self) -> None:
+        """Raises Busy where `is_steady` says no."""
+        if not self.is_steady():
+            raise Busy(
+                "the journal's disk or database does not answer", hint="Try again: what was acknowledged is not lost."
+            )
 
     @property
     def seq(self) -> int:
@@ -125,6 +151,8 @@ class Coordinator:
 
     def _record(self, events: list[e.Event], now: Now, private: Mapping[str, bytes]) -> None:
         records = []
+        if not self._unpublished:
+            self._progress_at = now.monotonic
         for event in events:
             self._seq += 1
             record = Record(self._seq, now.wall, type(event).__name__, e.encode_event(event))
@@ -163,6 +191,7 @@ class Coordinator:
 
     def _on_durable(self, seq: int) -> None:
         self._durable = seq
+        self._progress_at = self._clock.monotonic()
         published: list[Record] = []
         while self._unpublished and self._unpublished[0][0].seq <= seq:
             record, event = self._unpublished.popleft()
@@ -177,11 +206,15 @@ class Coordinator:
             self._save_snapshot()
 
     def _on_failure(self, error: BaseException) -> None:
-        _log.critical("the journal has failed, stopping: %s", error)
+        if isinstance(error, NotLeader):
+            _log.warning("stopping: %s", error)
+        else:
+            _log.critical("the journal has failed, stopping: %s", error)
+            error = Unavailable(f"the journal cannot be written: {error}")
         if not self.stopped.done():
-            self.stopped.set_exception(Unavailable(f"the journal cannot be written: {error}"))
+            self.stopped.set_exception(error)
         while self._waiting:
-            self._waiting.popleft()[1](Unavailable(f"the journal cannot be written: {error}"))
+            self._waiting.popleft()[1](error)
 
     def _save_snapshot(self) -> None:
         """Of everything decided so far: the journal keeps the order, so it cannot become durable before its records."""

@@ -1,5 +1,5 @@
 """The coordinator's pulse: a few times a second it lets the state look at the clock. It also notices when its own loop
-was stalled, and then gives everybody a fresh term instead of declaring them dead.
+was stalled, or its journal was away, and then gives everybody a fresh term instead of declaring them dead.
 """
 
 import asyncio
@@ -20,17 +20,20 @@ _STALL_S = 1.0
 
 async def run_ticker(coordinator: Coordinator, then: Callable[[], None]) -> None:
     """Runs until it is cancelled; `then` is called with every beat."""
-    busy_s = 0.0
+    busy_s, was_steady = 0.0, True
     while True:
         asleep_at = time.monotonic()
         await asyncio.sleep(_INTERVAL_S)
         lag = time.monotonic() - asleep_at - _INTERVAL_S + busy_s
         coordinator.meter.loop_lag_ms = lag * 1e3
+        steady = coordinator.is_steady()
         if lag > _STALL_S:
             _log.warning("the event loop stood still for %.1f s; every lease gets a fresh term", lag)
+        elif steady and not was_steady:
+            _log.warning("the journal is back; every lease gets a fresh term")
+        if lag > _STALL_S or steady != was_steady:
             coordinator.state.renew_leases(coordinator.now())
-        busy_s = tick(coordinator)
-        await coordinator.settled()
+        busy_s, was_steady = tick(coordinator) if steady else 0.0, steady
         then()
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-__all__ = ["OUTCOMES", "Journal", "Record", "Snapshot", "Stored"]
+__all__ = ["KEPT_RECORDS", "OUTCOMES", "Journal", "Record", "Snapshot", "Stored"]
 
 OUTCOMES = ("BarrierBroke", "BarrierReleased")  # kinds of records that a snapshot leaves out, see `Snapshot`
+KEPT_RECORDS = 20_000  # before the snapshot: what a follower that was away may still ask for
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,21 @@ class Journal(Protocol):
 
     A snapshot keeps its place in that order; `private` becomes durable with the records it came with.
 
-    `on_durable(seq)` is called in the thread that `open` was called in (its event loop, where there is one) whenever
-    everything up to `seq` is safe. `on_failure` means that nothing more will become durable: the owner must stop.
-    `take_commit_times` gives the seconds each commit took since it was last asked.
+    `open` returns when this process is the writer: where several share a journal, that may take for ever.
+    `on_durable(seq)` is called on the event loop that `open` was called on whenever everything up to `seq` is safe.
+    `on_failure` means that nothing more will become durable: the owner must stop. `leads` is False while another
+    process may have become the writer: what this one says then may be old. `take_commit_times` gives the seconds each
+    commit took since it was last asked.
     """
 
-    def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored: ...
+    async def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored: ...
 
     def append(self, records: list[Record], private: Mapping[str, bytes] | None = None) -> None: ...
 
     def save_snapshot(self, snapshot: Snapshot) -> None: ...
 
+    def leads(self) -> bool: ...
+
     def take_commit_times(self) -> list[float]: ...
 
-    def close(self) -> None: ...
+    async def close(self) -> None: ...

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
+from strata.coordinator.journal.base import KEPT_RECORDS, OUTCOMES, Record, Snapshot, Stored
 from strata.datadir import network_file_system
 from strata.errors import InvalidConfig
 from strata.lockfile import FolderLock
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _Batch = tuple[list[Record], Mapping[str, bytes] | None]
 
 _FOLD_BYTES = 4 << 20  # of records in the WAL before they are folded into the database
-_KEEP_RECORDS = 20_000  # before the snapshot: what a follower that was away may still ask for
+
 # Each entry lifts the schema by one version; never edit one that was released.
 _MIGRATIONS = (
     """
@@ -98,7 +98,7 @@ class SqliteJournal:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commit_times: deque[float] = deque(maxlen=10_000)
 
-    def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored:
+    async def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored:
         self._lock.acquire()
         _refuse_network_folder(self._folder)
         self._on_durable, self._on_failure = on_durable, on_failure
@@ -117,10 +117,14 @@ class SqliteJournal:
     def save_snapshot(self, snapshot: Snapshot) -> None:
         self._queue.put(snapshot)
 
+    def leads(self) -> bool:
+        """The folder's lock says so: there is no other."""
+        return True
+
     def take_commit_times(self) -> list[float]:
         return [self._commit_times.popleft() for _ in range(len(self._commit_times))]
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Writes what is queued, then lets go of the folder."""
         if self._thread is not None:
             self._queue.put(None)
@@ -220,7 +224,7 @@ def _replace_snapshot(connection: sqlite3.Connection, snapshot: Snapshot) -> Non
     connection.execute("INSERT INTO snapshots (seq, body, outcomes_from) VALUES (?, ?, ?)", row)
     connection.execute(
         "DELETE FROM records WHERE seq <= ? AND (seq < ? OR kind NOT IN (?, ?))",
-        (snapshot.seq - _KEEP_RECORDS, snapshot.outcomes_from, *OUTCOMES),
+        (snapshot.seq - KEPT_RECORDS, snapshot.outcomes_from, *OUTCOMES),
     )
 
 

@@ -69,6 +69,7 @@ class _Session:
         self._reports: asyncio.Queue[ag.AgentMessage] = asyncio.Queue(_UNHANDLED)
 
     async def run(self) -> None:
+        self._coordinator.check_leads()
         await self._coordinator.ask(c.AttachAgent(spec=convert.from_agent_hello(self._hello)))
         await self._on_notice(self._hello.notice)
         lease_ms = int(self._state.config.agent_lease_s * 1e3)
@@ -124,6 +125,7 @@ class _Session:
             self._reports.task_done()
 
     def _on_beat(self, beat: ag.AgentBeat) -> None:
+        self._coordinator.check_leads()
         now = self._coordinator.now()
         self._coordinator.meter.count("Attach.beat", 1 + len(beat.workers))
         self._state.agents.beat(self._hello.agent_id, beat, now)

@@ -25,13 +25,14 @@ Context = Call
 def answered(
     method: Callable[[Any, _Request, Context], Awaitable[_Reply]],
 ) -> Callable[[Any, _Request, Context], Awaitable[_Reply]]:
-    """For unary methods of a servicer that has a `meter` and the state's `tasks`."""
+    """For unary methods of a servicer that has a `meter`, the state's `tasks` and a `check` whether it may answer."""
 
     @functools.wraps(method)
     async def call(self: Any, request: _Request, context: Context) -> _Reply:
         meter: Meter = self.meter
         meter.count(method.__name__)
         try:
+            self.check()
             check_rank(context, request, self.tasks)
             return await method(self, request, context)
         except StrataError as error:

@@ -39,6 +39,7 @@ class ControlService(ct_grpc.ControlServicer):
         self._vitals = vitals
         self.meter = coordinator.meter
         self.tasks = coordinator.state.tasks
+        self.check = coordinator.check_steady
 
     # --- state
 
@@ -108,6 +109,7 @@ class ControlService(ct_grpc.ControlServicer):
 
     async def _watch(self, request: ct.WatchRequest) -> AsyncIterator[ct.StateUpdate]:
         feed = self._coordinator.feed
+        self._coordinator.check_leads()
         follower = feed.follow()  # no await between here and since(): nothing can fall between the two
         vitals = self._vitals.join()
         seen = request.from_seq
@@ -124,6 +126,7 @@ class ControlService(ct_grpc.ControlServicer):
             async for update in _merge(follower.next, vitals.next, seen):
                 if follower.cut:
                     raise Busy("this follower fell behind", hint="Come back with from_seq.")
+                self._coordinator.check_leads()
                 yield update
         finally:
             feed.leave(follower)

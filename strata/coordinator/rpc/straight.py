@@ -57,6 +57,7 @@ class StraightTies(rk_grpc.RanksServicer):
     def _hear(self, tie: RankTie, payload: bytes, context: Context) -> None:
         self._gathering.settle()  # nothing that a rank says overtakes its arrival
         self._meter.count("Tie")
+        self._ties.coordinator.check_leads()
         try:
             words = rk.RankWords.FromString(payload)
         except DecodeError:

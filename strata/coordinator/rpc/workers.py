@@ -44,6 +44,7 @@ class WorkersService(pb_grpc.CoordinatorServicer):
         self._state = coordinator.state
         self.meter = coordinator.meter
         self.tasks = coordinator.state.tasks
+        self.check = coordinator.check_leads
 
     # --- membership
 

@@ -1,6 +1,8 @@
 """A click on the page becomes a command to the coordinator. Nothing here changes state: it asks, waits until the
 followed records show the change, and reports."""
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -8,6 +10,8 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
+from strata.client.leaders import Leaders
+from strata.errors import DeadlineExceeded, Unavailable
 from strata.protocol import convert
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -20,21 +24,27 @@ from strata.types.tasks import TaskSpec
 __all__ = ["CoordinatorCommands"]
 
 _DEADLINE_S = 10.0
+_OF_SEVERAL_S = 3.0  # for each answer, where another coordinator may lead by then
+_RETRIED_S = 0.5  # after a coordinator was restarted the first call may find its old connection
+_PAUSE_S = 0.1
+# One that comes back is found at once, not after gRPC's two minutes.
+_OPTIONS = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 300))
 
 
 class CoordinatorCommands:
-    """Typed calls with one channel that is opened on first use. Who may call is decided before, by the HTTP guard.
+    """Typed calls. Who may call is decided before, by the HTTP guard. All may be repeated without harm, and are when
+    nobody answers or somebody else leads.
     `shown` returns when the pages show an event of the coordinator: who has our answer finds the change there."""
 
-    def __init__(self, address: str, token: str | None, shown: Callable[[int], Awaitable[None]]) -> None:
-        self._address = address
+    def __init__(self, leaders: Leaders, token: str | None, shown: Callable[[int], Awaitable[None]]) -> None:
+        self._leaders = leaders
         self._shown = shown
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
-        self._channel: grpc.aio.Channel | None = None
+        self._channels: dict[str, grpc.aio.Channel] = {}
 
     async def stop(self) -> None:
-        if self._channel is not None:
-            await self._channel.close()
+        for channel in self._channels.values():
+            await channel.close()
 
     async def submit_task(self, spec: TaskSpec, request_id: str) -> str:
         """The new task's id; the same for every retry with one request id."""
@@ -79,10 +89,21 @@ class CoordinatorCommands:
         return ack
 
     async def _ask(self, stub: type[Any], method: str, request: Message) -> Any:
-        if self._channel is None:
-            self._channel = grpc.aio.insecure_channel(self._address)
-        call = getattr(stub(self._channel), method)
-        try:
-            return await call(request, timeout=_DEADLINE_S, metadata=self._metadata)
-        except grpc.RpcError as error:
-            raise from_rpc_error(error, address=self._address) from None
+        several = self._leaders.several
+        give_up_at = time.monotonic() + (_DEADLINE_S if several else _RETRIED_S)
+        while True:
+            address = self._leaders.current
+            call = getattr(stub(self._channel(address)), method)
+            try:
+                return await call(request, timeout=_OF_SEVERAL_S if several else _DEADLINE_S, metadata=self._metadata)
+            except grpc.RpcError as error:
+                failure = from_rpc_error(error, address=address)
+            if not isinstance(failure, Unavailable | DeadlineExceeded) or time.monotonic() > give_up_at:
+                raise failure
+            self._leaders.leave(address)
+            await asyncio.sleep(_PAUSE_S)
+
+    def _channel(self, address: str) -> grpc.aio.Channel:
+        if address not in self._channels:
+            self._channels[address] = grpc.aio.insecure_channel(address, options=_OPTIONS)
+        return self._channels[address]

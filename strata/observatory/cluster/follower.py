@@ -1,4 +1,6 @@
-"""Follows the coordinator: one WatchState stream, taken up again where it broke. It writes PublishedCluster alone."""
+"""Follows the coordinator: one WatchState stream, taken up again where it broke, at the next coordinator where there
+are several. It writes PublishedCluster alone.
+"""
 
 import asyncio
 import json
@@ -8,6 +10,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from strata.client.leaders import Leaders
 from strata.errors import CoordinatorUnavailable
 from strata.observatory.background.part import Part
 from strata.observatory.cluster.published import PublishedCluster
@@ -20,22 +23,28 @@ __all__ = ["CoordinatorFeed"]
 
 _log = logging.getLogger(__name__)
 _BACKOFF_S = (0.2, 0.5, 1.0, 2.0)
+_BACKOFF_OF_SEVERAL_S = (0.1, 0.2)
 _MAX_MESSAGE = 256 << 20
 # Vitals come twice a second; this long without any, and the connection is dead even if TCP has not noticed.
 _SILENCE_S = 10.0
+_SILENCE_OF_SEVERAL_S = 2.5  # where another coordinator may lead by then
 
 
 class CoordinatorFeed(Part):
     """One task; while the coordinator is away it tries again about every two seconds, for ever."""
 
-    def __init__(self, address: str, token: str | None, published: PublishedCluster) -> None:
-        self._address = address
+    def __init__(self, leaders: Leaders, token: str | None, published: PublishedCluster) -> None:
+        self._leaders = leaders
+        self._address = leaders.current
+        self._silence_s = _SILENCE_OF_SEVERAL_S if leaders.several else _SILENCE_S
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._published = published
 
     async def _run(self) -> None:
         failures = 0
+        pauses = _BACKOFF_OF_SEVERAL_S if self._leaders.several else _BACKOFF_S
         while True:
+            self._address = self._leaders.current
             try:
                 async with grpc.aio.insecure_channel(
                     self._address, options=[("grpc.max_receive_message_length", _MAX_MESSAGE)]
@@ -46,7 +55,8 @@ class CoordinatorFeed(Part):
                 self._lost(from_rpc_error(error, address=self._address).message)
             except TimeoutError:
                 self._lost(f"the coordinator at {self._address} went silent")
-            await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+            self._leaders.leave(self._address)
+            await asyncio.sleep(pauses[min(failures, len(pauses) - 1)])
 
     async def _follow(self, channel: grpc.aio.Channel) -> bool:
         """One life of the stream; whether anything came."""
@@ -56,7 +66,7 @@ class CoordinatorFeed(Part):
         call: Any = ControlStub(channel).WatchState(request, metadata=self._metadata)
         came = False
         while True:
-            async with asyncio.timeout(_SILENCE_S):
+            async with asyncio.timeout(self._silence_s):
                 update = await call.read()
             if update is grpc.aio.EOF:
                 self._lost(CoordinatorUnavailable(f"the coordinator at {self._address} ended the stream").message)

@@ -212,7 +212,7 @@ async def test_a_snapshot_is_taken_under_constant_load(coordinator: Coordinator,
         journal.flush()
         coordinator.apply(register("a"))
     journal.crash()
-    stored = journal.open(lambda seq: None, lambda error: None)
+    stored = journal.begin(lambda seq: None)
     assert stored.snapshot is not None
     assert len(stored.records) < 6_000
 
@@ -224,8 +224,8 @@ async def test_close_saves_a_snapshot_that_the_next_start_uses(
     coordinator.stop()
     with pytest.raises(Unavailable, match="shutting down"):
         await coordinator.ask(register("b"))
-    coordinator.close()
-    assert journal.open(lambda seq: None, lambda error: None).records == []
+    await coordinator.close()
+    assert journal.begin(lambda seq: None).records == []
     again = await opened(journal)
     assert again.state.membership.workers["a"].alive
     assert again.seq == coordinator.seq + 1
@@ -239,8 +239,8 @@ async def test_a_late_retry_is_answered_after_a_start_from_a_snapshot(
         await coordinator.ask(register(name))
     first = [waiter(coordinator, name, request_id=f"{name}-1") for name in "ab"]
     outcomes = [await call for call in first]
-    coordinator.close()
-    assert journal.open(lambda seq: None, lambda error: None).records == []
+    await coordinator.close()
+    assert journal.begin(lambda seq: None).records == []
     again = await opened(journal)
     assert await waiter(again, "a", request_id="a-1") == outcomes[0]
     assert again.state.cluster.barriers == coordinator.state.cluster.barriers
@@ -257,8 +257,8 @@ async def test_a_snapshot_holds_on_to_no_outcome_that_is_forgotten(journal: Memo
             await call
         clock.advance(400)
         await coordinator.ask(c.Tick())
-    coordinator.close()
-    (record,) = journal.open(lambda seq: None, lambda error: None).outcomes
+    await coordinator.close()
+    (record,) = journal.begin(lambda seq: None).outcomes
     event = e.decode_event(record.kind, record.body)
     assert isinstance(event, e.BarrierReleased)
     assert event.step == 2

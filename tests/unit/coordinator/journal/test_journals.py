@@ -16,20 +16,20 @@ from tests.support.memory_journal import MemoryJournal
 
 async def test_memory_crashes_on_purpose() -> None:
     journal = MemoryJournal()
-    owner = Owner(journal)
+    owner = await Owner.open(journal)
     journal.append(records(1, 2))
     journal.hold = True
     journal.append(records(3, 3))
     journal.save_snapshot(Snapshot(3, b"ahead of what is durable", 4))
     assert owner.durable == 2
     journal.crash()
-    again = Owner(journal)
+    again = await Owner.open(journal)
     assert again.stored.records == records(1, 2)
     assert again.stored.snapshot is None
 
 
 async def test_many_appends_share_commits(tmp_path: Path) -> None:
-    owner = Owner(SqliteJournal(tmp_path))
+    owner = await Owner.open(SqliteJournal(tmp_path))
     for seq in range(1, 2_001):
         owner.journal.append(records(seq, seq))
     await owner.reach(2_000)
@@ -37,43 +37,43 @@ async def test_many_appends_share_commits(tmp_path: Path) -> None:
     assert 0 < len(commits) < 2_000
     assert all(seconds > 0 for seconds in commits)
     assert owner.journal.take_commit_times() == []
-    owner.journal.close()
+    await owner.journal.close()
 
 
 async def test_the_disk_is_really_asked(tmp_path: Path) -> None:
-    owner = Owner(SqliteJournal(tmp_path))
+    owner = await Owner.open(SqliteJournal(tmp_path))
     owner.journal.append(records(1, 1))
     await owner.reach(1)
     with sqlite3.connect(tmp_path / "journal.db") as other:
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert other.execute("SELECT count(*) FROM records").fetchone() == (1,)
     other.close()
-    owner.journal.close()
+    await owner.journal.close()
 
 
 async def test_a_second_owner_is_refused_with_the_pid_of_the_first(tmp_path: Path) -> None:
-    owner = Owner(SqliteJournal(tmp_path))
+    owner = await Owner.open(SqliteJournal(tmp_path))
     with pytest.raises(DataDirInUse, match=f"pid {os.getpid()}"):
-        Owner(SqliteJournal(tmp_path))
-    owner.journal.close()
-    Owner(SqliteJournal(tmp_path)).journal.close()
+        await Owner.open(SqliteJournal(tmp_path))
+    await owner.journal.close()
+    await (await Owner.open(SqliteJournal(tmp_path))).journal.close()
 
 
 async def test_a_journal_of_a_newer_release_is_refused(tmp_path: Path) -> None:
-    Owner(SqliteJournal(tmp_path)).journal.close()
+    await (await Owner.open(SqliteJournal(tmp_path))).journal.close()
     with sqlite3.connect(tmp_path / "journal.db") as other:
         other.execute("PRAGMA user_version = 99")
     other.close()
     with pytest.raises(InvalidConfig, match="schema version 99"):
-        Owner(SqliteJournal(tmp_path))
+        await Owner.open(SqliteJournal(tmp_path))
 
 
 async def test_old_records_go_with_the_snapshot(tmp_path: Path) -> None:
-    owner = Owner(SqliteJournal(tmp_path))
+    owner = await Owner.open(SqliteJournal(tmp_path))
     forgotten, remembered = (Record(seq, 1.5, "BarrierReleased", b"{}") for seq in (3, 5))
     owner.journal.append([*records(1, 2), forgotten, *records(4, 4), remembered, *records(6, 20_010)])
     owner.journal.save_snapshot(Snapshot(20_010, b"s", 5))
-    owner.journal.close()
+    await owner.journal.close()
     with sqlite3.connect(tmp_path / "journal.db") as other:
         kept = other.execute("SELECT count(*), max(seq) FROM records WHERE seq > 10").fetchone()
         older = other.execute("SELECT seq FROM records WHERE seq <= 10").fetchall()
@@ -97,7 +97,7 @@ async def test_a_journal_of_the_first_version_is_lifted(tmp_path: Path) -> None:
         submitted = json.dumps({"task_id": "b", "env": {"KEY": "in a record"}}).encode()
         first.execute("INSERT INTO records VALUES (3, 1.5, 'TaskSubmitted', ?)", (submitted,))
     first.close()
-    owner = Owner(SqliteJournal(tmp_path))
+    owner = await Owner.open(SqliteJournal(tmp_path))
     assert owner.stored.snapshot is not None
     assert owner.stored.outcomes == [], "its snapshots held them"
     plain, submitted_record = owner.stored.records
@@ -105,7 +105,7 @@ async def test_a_journal_of_the_first_version_is_lifted(tmp_path: Path) -> None:
     assert json.loads(submitted_record.body) == {"task_id": "b", "env": {"KEY": "***"}}
     private = {name: json.loads(body) for name, body in owner.stored.private.items()}
     assert private == {"a": {"KEY": "in a snapshot"}, "b": {"KEY": "in a record"}}
-    owner.journal.close()
+    await owner.journal.close()
 
 
 def _snapshot_with_env(task_id: str, env: dict[str, str]) -> bytes:
@@ -116,13 +116,13 @@ def _snapshot_with_env(task_id: str, env: dict[str, str]) -> bytes:
 async def test_a_write_that_fails_is_reported_and_nothing_after_it_is_promised(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    owner = Owner(SqliteJournal(tmp_path))
+    owner = await Owner.open(SqliteJournal(tmp_path))
     owner.journal.append(records(1, 1))
     await owner.reach(1)
     owner.journal.append(records(1, 1))  # the number exists: the database refuses it
     await owner.reach(2)
     assert isinstance(owner.failure, sqlite3.IntegrityError)
     owner.journal.append(records(2, 2))
-    owner.journal.close()
+    await owner.journal.close()
     assert owner.durable == 1
     assert "the journal cannot be written" in caplog.text
