@@ -13,7 +13,7 @@ import numpy as np
 from strata.checkpoint import tensors
 from strata.errors import InvalidArgument, MissingExtra, UnsupportedState
 
-__all__ = ["Arena", "ArraySource", "Sharded", "array_source", "itemsize", "restore", "writable_bytes"]
+__all__ = ["Arena", "ArraySource", "Sharded", "array_source", "itemsize", "restore", "type_name", "writable_bytes"]
 
 # Names that numpy (with ml_dtypes) and torch share → the safetensors names of the same types.
 _TOKENS = {
@@ -45,6 +45,11 @@ _SIZES = {"BOOL": 1, "BF16": 2, "C64": 8, "C128": 16, "F8_E4M3": 1, "F8_E5M2": 1
 def itemsize(token: str) -> int:
     known = _SIZES.get(token)
     return int(token[1:]) // 8 if known is None else known
+
+
+def type_name(token: str) -> str:
+    """The name that numpy and torch have for an element type."""
+    return _NAMES[token]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

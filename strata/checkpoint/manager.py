@@ -21,7 +21,7 @@ from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.options import CheckpointOptions, CheckpointSettings
 from strata.checkpoint.owner import Owner, find_owner
 from strata.checkpoint.pipeline import SavePipeline
-from strata.checkpoint.reader import LoadRequest, Progress
+from strata.checkpoint.reader import CheckpointReader, LoadRequest, Progress
 from strata.checkpoint.restorer import Agree, Restorer
 from strata.checkpoint.retention import RetentionPolicy
 from strata.checkpoint.saver import SaveJob, info_of
@@ -273,6 +273,10 @@ class CheckpointManager(Generic[Saved]):
         if found is None:
             raise CheckpointNotFound(f"no checkpoint in {self._store.uri}", hint="Nothing was saved there yet.")
         return found.state
+
+    def open(self, step: int) -> CheckpointReader:
+        """The committed checkpoint of `step` itself, for loads that `load` has no words for."""
+        return CheckpointReader(self._store, self._catalog.commit_of(step))
 
     def recover(self, agree: Agree | None = None, *, progress: Progress | None = None) -> Recovery | None:
         """latest → load → data cursor in one call; None when nothing was ever saved.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import xxhash
 
 from strata.checkpoint.arrays import Arena, Sharded, array_source, itemsize, restore, writable_bytes
@@ -19,9 +20,11 @@ from strata.checkpoint.slices import Block, Piece, even_block, plan_pieces
 from strata.errors import CheckpointNotFound, CorruptCheckpoint, InvalidArgument, StorageNotFound
 from strata.storage.base import ObjectStore
 
-__all__ = ["CheckpointReader", "LoadRequest", "Progress"]
+__all__ = ["CheckpointReader", "LoadRequest", "Progress", "Run"]
 
 Progress = Callable[[int, int], None]
+Run = tuple[memoryview, Sequence[Piece]]
+"""Memory to be filled, and the bytes that it consists of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,7 @@ class CheckpointReader:
         wanted = [self._plan(name, request, own, arena) for name in own.tensors if request.wants(name)]
         if request.names is not None and not wanted:
             raise CheckpointNotFound(f"step {self._commit.step} has no array named {list(request.names)}")
-        self._read(wanted, request)
+        self.fill([(each.memory, each.pieces) for each in wanted], verify=request.verify, progress=request.progress)
         kind = kinds(own.tree)
         arrays = {
             each.name: (request.into or {}).get(each.name)
@@ -99,6 +102,30 @@ class CheckpointReader:
                 raise CorruptCheckpoint(f"{what} does not match the hash in COMMIT.json ({file})")
             self._manifests[rank] = RankManifest.from_bytes(data, what)
         return self._manifests[rank]
+
+    def manifests(self) -> list[RankManifest]:
+        """Every rank's, in their order, fetched side by side."""
+        with ThreadPoolExecutor(self._store.parallel_reads, thread_name_prefix="checkpoint-read") as readers:
+            return list(readers.map(self.manifest, (entry.rank for entry in self._commit.ranks)))
+
+    def plan_value(self, rank: int, node: Any, wanted: list[Run]) -> Callable[[], Any]:
+        """Plans a value out of a rank's tree: what `fill` has to read for it goes into `wanted`; the result gives the
+        value when that is done."""
+        records = self.manifest(rank).tensors
+        kind = kinds(node)
+        data = {name: np.empty(records[name].nbytes, dtype=np.uint8) for name in kind}
+        for name, memory in data.items():
+            source = Piece(rank=rank, source=records[name].offset, target=0, nbytes=records[name].nbytes)
+            wanted.append((memory.data, [source]))
+
+        def value() -> Any:
+            arrays = {
+                name: restore(kind[name], records[name].dtype, records[name].shape, memory)
+                for name, memory in data.items()
+            }
+            return decode(node, arrays)
+
+        return value
 
     def check_sizes(self) -> None:
         """The shallow check: everything COMMIT.json names is there with its size. One listing, no data read."""
@@ -137,7 +164,7 @@ class CheckpointReader:
             pieces: tuple[Piece, ...] = (Piece(rank=own.rank, source=record.offset, target=0, nbytes=record.nbytes),)
         else:
             shape = block.shape
-            pieces = tuple(plan_pieces(name, block, self._parts(name, own)))
+            pieces = tuple(plan_pieces(name, block, self._parts(name, own).items()))
         if given is not None:
             memory = writable_bytes(name, target)
             assert target is not None  # else it would not be writable
@@ -161,26 +188,32 @@ class CheckpointReader:
                 found[entry.rank] = part
         return found
 
-    def _read(self, wanted: Iterable[_Wanted], request: LoadRequest) -> None:
-        """All runs of all arrays, by rank and chunk, so that no chunk is fetched or hashed twice."""
+    def fill(
+        self,
+        wanted: Iterable[Run],
+        *,
+        verify: bool = True,
+        progress: Progress | None = None,
+    ) -> None:
+        """Fills each memory with its runs of bytes, by rank and chunk, so that no chunk is fetched or hashed twice."""
         by_chunk: dict[tuple[int, int], list[tuple[int, memoryview]]] = {}
         total = 0
-        for each in wanted:
-            for piece in each.pieces:
+        for memory, pieces in wanted:
+            for piece in pieces:
                 total += piece.nbytes
                 size = self.manifest(piece.rank).chunk_bytes
                 at, end = piece.source, piece.source + piece.nbytes
                 while at < end:
                     stop = min(end, (at // size + 1) * size)
                     start = piece.target + at - piece.source
-                    target = each.memory[start : start + stop - at]
+                    target = memory[start : start + stop - at]
                     by_chunk.setdefault((piece.rank, at // size), []).append((at, target))
                     at = stop
 
         def fetch(item: tuple[tuple[int, int], list[tuple[int, memoryview]]]) -> int:
             (rank, index), targets = item
             manifest = self.manifest(rank)
-            if request.verify:
+            if verify:
                 self._read_chunk(manifest, index, sorted(targets, key=lambda target: target[0]))
             else:
                 for at, target in targets:
@@ -191,8 +224,8 @@ class CheckpointReader:
         with ThreadPoolExecutor(self._store.parallel_reads, thread_name_prefix="checkpoint-read") as readers:
             for size in readers.map(fetch, sorted(by_chunk.items(), key=lambda item: item[0])):
                 done += size
-                if request.progress is not None:
-                    request.progress(done, total)
+                if progress is not None:
+                    progress(done, total)
 
     def _read_chunk(self, manifest: RankManifest, index: int, targets: Sequence[tuple[int, memoryview]]) -> int:
         """One chunk: wanted bytes go straight to their arrays, the rest to scratch; all of it is hashed."""

@@ -80,6 +80,15 @@ class Saver:
 
     def run(self, job: SaveJob, on_begin: Callable[[CheckpointInfo], None]) -> tuple[CheckpointInfo, bool]:
         """The completed checkpoint's record, and whether this rank was the committer (and so does the housekeeping)."""
+        attempt, _ = self.prepare(job, on_begin)
+        if attempt.committer != self._settings.rank:
+            return self._follow(job, attempt)
+        return self.commit(job, attempt, self._coordinator.wait_votes(attempt)), True
+
+    def prepare(
+        self, job: SaveJob, on_begin: Callable[[CheckpointInfo], None] = lambda _: None
+    ) -> tuple[SaveAttempt, Vote]:
+        """The first phase: this rank's bytes are durable, and it has voted for them."""
         attempt = self._begin(job)
         on_begin(self._unfinished(job, attempt, CheckpointStatus.IN_PROGRESS))
         try:
@@ -92,10 +101,7 @@ class Saver:
             self._settings.before_vote(job.step)
         self._coordinator.vote(attempt, vote)
         faults.reach("voted")
-        if attempt.committer != self._settings.rank:
-            return self._follow(job, attempt)
-        job.phase = "committing"
-        return self._commit(job, attempt, self._coordinator.wait_votes(attempt)), True
+        return attempt, vote
 
     def failed(self, job: SaveJob, error: BaseException) -> CheckpointInfo | None:
         """The record of a save that ended badly, for the catalog; None when it had not even begun."""
@@ -154,7 +160,9 @@ class Saver:
             )
         self._last_digest = (step, digest)
 
-    def _commit(self, job: SaveJob, attempt: SaveAttempt, votes: tuple[Vote, ...]) -> CheckpointInfo:
+    def commit(self, job: SaveJob, attempt: SaveAttempt, votes: tuple[Vote, ...]) -> CheckpointInfo:
+        """The second phase, for one rank: with every rank's vote, COMMIT.json makes the checkpoint exist."""
+        job.phase = "committing"
         faults.reach("votes_in")
         now = self._clock.wall()
         commit = CommitManifest(
@@ -230,8 +238,7 @@ class Saver:
         decision = self._coordinator.wait_outcome(attempt)
         if decision.votes:
             _log.warning("step %d: this rank commits for rank %d: %s", job.step, attempt.committer, decision.reason)
-            job.phase = "committing"
-            return self._commit(job, attempt, decision.votes), True
+            return self.commit(job, attempt, decision.votes), True
         raise_if_given_up(job.step, decision)
         commit = _read_commit(self._store, job.step)
         if commit is None or commit.attempt != attempt.attempt:

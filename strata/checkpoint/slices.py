@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from strata.checkpoint.arrays import itemsize
@@ -51,14 +51,15 @@ def even_block(record: TensorRecord, rank: int, world_size: int) -> Block:
     return Block(offset=offset, shape=tuple(count if at == axis else full for at, full in enumerate(whole)))
 
 
-def plan_pieces(name: str, wanted: Block, saved: Mapping[int, TensorRecord]) -> Iterator[Piece]:
-    """The runs of bytes that fill `wanted`, taken from the ranks' blocks; replicated bytes are taken once.
+def plan_pieces(name: str, wanted: Block, saved: Iterable[tuple[int, TensorRecord]]) -> Iterator[Piece]:
+    """The runs of bytes that fill `wanted`, taken from the ranks' blocks (`saved`: rank and block, in the order to look
+    at them); replicated bytes are taken once.
 
     Raises CorruptCheckpoint when the saved blocks leave a hole.
     """
     covered = 0
     taken: list[Block] = []
-    for rank, record in sorted(saved.items()):
+    for rank, record in saved:
         assert record.global_offset is not None
         part = Block(offset=record.global_offset, shape=record.shape)
         common = wanted.meet(part)

@@ -43,7 +43,7 @@ def test_any_cut_loads_as_any_other_box(data: st.DataObject) -> None:
     start = tuple(data.draw(st.integers(0, size - 1)) for size in shape)
     extent = tuple(data.draw(st.integers(1, size - at)) for size, at in zip(shape, start, strict=True))
     target = bytearray(math.prod(extent) * 2)
-    for piece in plan_pieces("w", Block(offset=start, shape=extent), saved):
+    for piece in plan_pieces("w", Block(offset=start, shape=extent), saved.items()):
         target[piece.target : piece.target + piece.nbytes] = objects[piece.rank][piece.source :][: piece.nbytes]
     assert np.array_equal(np.frombuffer(target, np.int16).reshape(extent), whole[_slices(start, extent)])
 
@@ -55,7 +55,7 @@ def test_rows_that_follow_each_other_are_one_run() -> None:
         )
         for rank in range(2)
     }
-    pieces = list(plan_pieces("w", Block(offset=(25, 0), shape=(50, 100)), saved))
+    pieces = list(plan_pieces("w", Block(offset=(25, 0), shape=(50, 100)), saved.items()))
     assert [(piece.rank, piece.source, piece.target, piece.nbytes) for piece in pieces] == [
         (0, 10000, 0, 10000),
         (1, 0, 10000, 10000),
@@ -65,7 +65,7 @@ def test_rows_that_follow_each_other_are_one_run() -> None:
 def test_a_hole_between_the_parts_is_noticed() -> None:
     record = TensorRecord(dtype="F32", shape=(2,), offset=0, nbytes=8, global_shape=(6,), global_offset=(0,))
     with pytest.raises(CorruptCheckpoint, match="w: the saved parts cover 2 of the 6"):
-        list(plan_pieces("w", Block(offset=(0,), shape=(6,)), {0: record}))
+        list(plan_pieces("w", Block(offset=(0,), shape=(6,)), [(0, record)]))
 
 
 @given(st.integers(0, 40), st.integers(1, 9))
