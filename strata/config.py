@@ -193,6 +193,12 @@ class Settings(BaseSettings):
         description="a rank that makes no step for so many seconds is ended and its task goes on; off: never; unset: "
         "learned from its steps, at least 600. `strata run --hang-timeout` and a task's own value go before",
     )
+    straggler_factor: float = Field(
+        default=1.5, ge=1.1, le=1000, description="a rank is a straggler beyond so many times the median of its task"
+    )
+    straggler_after: Seconds = Field(
+        default=300.0, description="for so many seconds a rank must be one before it is named, or its host left"
+    )
     notice_file: Path | None = Field(
         default=None, description="an agent's host goes away when this file appears; it may hold the deadline"
     )

@@ -27,8 +27,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--schedules", type=int, default=200, help="random schedules of the simulated cluster")
-    parser.addoption("--kills", type=int, default=5, help="kill -9 of the coordinator under load")
     parser.addoption("--failovers", type=int, default=2, help="coordinators that are killed, and cut off, under load")
+    parser.addoption("--kills", type=int, default=5, help="kill -9 of the coordinator, or under an elastic job")
+    parser.addoption("--notices", type=int, default=20, help="hosts that go away under a job; 200 is the full measure")
     parser.addoption("--commits", type=int, default=2, help="commits that are followed by a kill -9 of a rank")
     parser.addoption("--odd-values", type=int, default=12, help="odd values through every door; 1000 for all of them")
     parser.addoption("--points", type=int, default=30_000, help="points of the run whose observatory is killed")

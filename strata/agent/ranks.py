@@ -18,7 +18,7 @@ from pathlib import Path
 
 from strata.agent.rank_files import RankFiles, RankKey, RankRecord
 from strata.agent.spares import Spares
-from strata.agent.stacks import is_stopped, take_stacks
+from strata.agent.stacks import is_stopped, print_all_stacks, take_stack
 from strata.errors import InvalidArgument
 from strata.launchers.base import Exit, LaunchSpec
 from strata.launchers.local import LocalLauncher, pid_of
@@ -257,7 +257,7 @@ class Ranks:
             task.add_done_callback(self._jobs.discard)
 
     async def _look(self, record: RankRecord, look: str) -> None:
-        standing = await take_stacks(pid_of(record.handle), self.log_file(record, "stderr"), wake=False)
+        standing = await take_stack(pid_of(record.handle), self.log_file(record, "stderr"), wake=False)
         if not record.ended:
             record.look, record.where, record.waiting = look, standing.where, standing.waiting
             self._files.note(record, sync=False)
@@ -265,14 +265,16 @@ class Ranks:
 
     async def _end_hang(self, record: RankRecord, why: str) -> None:
         """Kills it once its stacks are in its log. One that ended meanwhile has an end of its own."""
-        pid = pid_of(record.handle)
+        pid, stderr = pid_of(record.handle), self.log_file(record, "stderr")
         if not record.where or is_stopped(pid):
-            record.where = (await take_stacks(pid, self.log_file(record, "stderr"), wake=True)).where
-        if not record.ended:
-            record.hung = True
-            record.message = f"{why}; it stood in {record.where}" if record.where else why
-            self._files.note(record)
-            self._launcher.signal(record.handle, signal.SIGKILL)
+            record.where = (await take_stack(pid, stderr, wake=True)).where
+        if record.ended:
+            return
+        record.hung = True
+        record.message = f"{why}; it stood in {record.where}" if record.where else why
+        self._files.note(record)
+        await print_all_stacks(pid, stderr)
+        self._launcher.signal(record.handle, signal.SIGKILL)
 
     # --- stopping
 

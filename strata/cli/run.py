@@ -40,6 +40,10 @@ _HANG_HELP = (
     "last checkpoint; `off`: never. Default: learned from its steps, at least 600. `run.section` is no hang."
 )
 
+_STRAGGLERS_HELP = (
+    "Leave the host of a rank whose own part of a step takes far longer than the others', for minutes, at an agreed "
+    "step; where the other hosts alone are quicker. Without it such a rank is only named."
+)
 _SPARES_HELP = (
     "Warm interpreters that each host keeps for the script: they have done its imports, and take the place of ranks "
     "that are started again. As many as a host has ranks makes every restart faster; each holds memory."
@@ -74,6 +78,7 @@ def run(
     max_restarts: Annotated[int, typer.Option("--max-restarts", help=_RESTARTS_HELP)] = 3,
     spares: Annotated[int, typer.Option("--spares", help=_SPARES_HELP)] = 0,
     hang_timeout: Annotated[str | None, typer.Option("--hang-timeout", help=_HANG_HELP)] = None,
+    exclude_stragglers: Annotated[bool, typer.Option("--exclude-stragglers", help=_STRAGGLERS_HELP)] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Submit and return; print the task's id.")] = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -92,6 +97,7 @@ def run(
         working_dir=str(Path.cwd()),
         spares=spares,
         hang_timeout_s=settings.hang_timeout,
+        exclude_stragglers=exclude_stragglers,
     )
     if size.elastic:
         check_saves(script)

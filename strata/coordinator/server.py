@@ -32,6 +32,7 @@ from strata.coordinator.rpc.vitals import VitalsFeed
 from strata.coordinator.rpc.workers import WorkersService
 from strata.coordinator.scheduling.launch import BUILTIN_ENTRYPOINTS
 from strata.coordinator.scheduling.scheduler import Scheduler
+from strata.coordinator.scheduling.stragglers import StragglerRule
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.datadir import open_data_dir
 from strata.errors import InvalidConfig, NotLeader
@@ -107,7 +108,8 @@ class CoordinatorServer:
         coordinator.listen(lifecycle.on_event)
         stack.callback(lifecycle.flush)
         vitals = VitalsFeed(coordinator)
-        scheduler = Scheduler(coordinator, entrypoints, proofs, settings.hang_timeout)
+        straggler = StragglerRule(factor=settings.straggler_factor, after_s=settings.straggler_after)
+        scheduler = Scheduler(coordinator, entrypoints, proofs, settings.hang_timeout, straggler)
         ties = Ties(coordinator, proofs)
         gathering = Gathering(ties)
         agents = AgentsService(coordinator, scheduler, ties, gathering)

@@ -8,6 +8,9 @@ import datetime
 import os
 import socket
 import stat
+import time
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,8 @@ from strata.worker.elastic.worlds import Meeting
 
 __all__ = ["TorchRandom", "TorchWorld"]
 
+_CLOCKED_STEPS = 10  # every tenth step is timed
+_LOOK_S = 1.0
 _STORE_S = datetime.timedelta(seconds=60)  # all ranks have met before they look for the store
 
 
@@ -33,6 +38,8 @@ class TorchWorld:
         self._ended: Any = None
         self._before: dict[int, int] = {}
         self._own: dict[int, int] | None = {}
+        self._wrapped: Callable[[], DistributedDataParallel | None] = lambda: None
+        self._looked_at = self._waited_s = 0.0
         self.stepped = False
         register_optimizer_step_pre_hook(self._on_step)
 
@@ -87,7 +94,20 @@ class TorchWorld:
         """restore() has made the models of all ranks alike: they are not sent around again."""
         device = next(model.parameters()).device
         given = {"device_ids": [device.index]} if device.type == "cuda" else {}
-        return DistributedDataParallel(model, **{"init_sync": False, **given, **options})
+        wrapped = DistributedDataParallel(model, **{"init_sync": False, **given, **options})
+        wrapped._set_ddp_runtime_logging_sample_rate(_CLOCKED_STEPS)
+        self._wrapped = weakref.ref(wrapped)
+        return wrapped
+
+    def waited_s(self) -> float:
+        """By DDP's own clocks: so much longer than this rank's backward pass took the sum over all ranks. Looked up
+        once a second; in between it is taken to be the same."""
+        model, now = self._wrapped(), time.monotonic()
+        if model is not None and now - self._looked_at > _LOOK_S:
+            clocks = model._get_ddp_logging_data()
+            beside_ns = clocks.get("backward_comm_time", 0) - clocks.get("backward_compute_comm_overlap_time", 0)
+            self._looked_at, self._waited_s = now, max(0.0, beside_ns / 1e9)
+        return self._waited_s if model is not None else 0.0
 
     # --- the state
 

@@ -114,6 +114,7 @@ class TaskSpec:
     grow_after_s: float = GROW_AFTER_S
     spares: int = 0
     hang_timeout_s: float | None = None  # without a step for so long, a rank is ended; 0: never; None: it is learned
+    exclude_stragglers: bool = False  # the host of a rank that holds up the others is left, where that is quicker
 
     @property
     def least_workers(self) -> int:
@@ -159,7 +160,8 @@ class TaskCourse:
     is the rank that makes no step now, `stuck_step` where it stands, and `hung_s` for how long, once it is to be ended
     (None: it is only named). `leaving` says why the ranks of a running task leave for the next attempt, `stop_at` at
     which step they leave together, which is also a stopping task's (-1: not known), and `stop_agreed` that all have
-    heard of it in time; `hurry` when a stopping task no longer waits for a save.
+    heard of it in time; `hurry` when a stopping task no longer waits for a save. `slow_rank` is the straggler that is
+    named now, `excluded` are the agents that were left because of one.
 
     `in_place` once every rank of the attempt has said that it goes on in its own process when another is replaced;
     `lives` counts per rank how often that was done in this attempt (empty: never)."""
@@ -184,6 +186,8 @@ class TaskCourse:
     hurry: bool = False
     in_place: bool = False
     lives: tuple[int, ...] = ()
+    slow_rank: int | None = None
+    excluded: tuple[str, ...] = ()
 
     def life(self, rank: int) -> int:
         """How often this rank was replaced in the current attempt."""

@@ -8,10 +8,20 @@ from enum import StrEnum
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 
-__all__ = ["STACK_SIGNAL", "AgentSpec", "MemberState", "WorkerSpec", "check_count", "check_metadata"]
+__all__ = [
+    "ALL_STACKS_SIGNAL",
+    "STACK_SIGNAL",
+    "AgentSpec",
+    "MemberState",
+    "WorkerSpec",
+    "check_count",
+    "check_metadata",
+]
 
-# An agent sends it to have a rank print its stacks. One of those that neither systems nor frameworks use.
+# An agent sends them to have a rank print the stack of its main thread, or those of all threads. Of those that neither
+# systems nor frameworks use. The second may crash a rank whose other threads run: it is for one that is killed next.
 STACK_SIGNAL = signal.SIGRTMIN + 5
+ALL_STACKS_SIGNAL = signal.SIGRTMIN + 6
 
 _MAX_METADATA_BYTES = 64 * 1024
 

@@ -150,6 +150,21 @@ class Run:
         with self.session.section(name, timeout or 0.0):
             yield
 
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """`with run.waiting(): dist.all_reduce(…)`: what this rank waits for others is not its own work, so that a
+        straggler can be told from those that wait for it. The gang, barriers and `world.wrap` do this themselves."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.note_wait(time.monotonic() - began)
+
+    def note_wait(self, seconds: float) -> None:
+        """The same, for who has measured it."""
+        if self.session is not None:
+            self.session.note_wait(seconds)
+
     def checkpoints(self, path: str | None = None, **options: Unpack[CheckpointOptions]) -> CheckpointManager:
         """CheckpointManager(path), by default in the task's own folder or bucket."""
         return CheckpointManager(path or checkpoint_path(self.place), **options)
@@ -157,7 +172,8 @@ class Run:
     @cached_property
     def gang(self) -> Gang:
         """Sums over all ranks, for scripts without a framework of their own. Collective: all ranks ask for it."""
-        return Gang(self.rank, self.world_size, gang_address(), gang_secret(self.place, self.place.world_number))
+        secret = gang_secret(self.place, self.place.world_number)
+        return Gang(self.rank, self.world_size, gang_address(), secret, note_wait=self.note_wait)
 
     def finish(self, exit_code: int = 0, *, reason: str = "", timeout_s: float = 10.0) -> bool:
         """Says how the run ended and delivers what is left; says whether all was delivered. May be called again."""

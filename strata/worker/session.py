@@ -33,6 +33,7 @@ FENCED_EXIT = 75
 _PATIENCE_S = 600.0
 _AGREE_S = 10.0  # for the coordinator to name a step
 _AGREED_S = 30.0  # for all ranks to hear of it
+_NEWEST = 0.2  # the share of the newest beat in the mean over beats
 
 State = pb.WorkerStatus
 # Sections of a name that the cluster has a state for.
@@ -64,7 +65,8 @@ class Session:
         self._stop_agreed = False
         self._gone_on_at = -1  # the last step at which the script was told to go on
         self._closing = threading.Event()
-        self._counted = (time.monotonic(), 0)
+        self._apart_s = 0.0  # seconds in sections, or waiting for other ranks
+        self._reached = self._counted = (time.monotonic(), 0, 0.0)  # when, which step, seconds apart until then
         self._imports = Imports(place)
         self.tie = TieThread(
             self,
@@ -79,6 +81,8 @@ class Session:
     def step(self, step: int, *, epoch: int | None = None, progress: float | None = None) -> None:
         """The loop got this far."""
         status = self.status
+        if step != self._reached[1]:
+            self._reached = (time.monotonic(), step, self._apart_s)
         if not self._sections:
             self._show(State.TRAINING)
         status.current_step = step
@@ -91,7 +95,7 @@ class Session:
     def section(self, name: str, timeout_s: float = 0.0, *, at_barrier: bool = False) -> Iterator[None]:
         """A named slow part, in which no step is expected: nobody takes it for a hang before its own timeout (0: it has
         none) is over."""
-        before = self.status.state
+        before, began, apart_s = self.status.state, time.monotonic(), self._apart_s
         self._sections.append((name, timeout_s, at_barrier))
         self._tell_section()
         self._show(_STATES.get(name, before))
@@ -99,6 +103,7 @@ class Session:
             yield
         finally:
             self._sections.pop()
+            self._apart_s = apart_s + time.monotonic() - began
             self._tell_section()
             self._show(before)
 
@@ -106,6 +111,10 @@ class Session:
         status = self.status
         name, timeout_s, at_barrier = self._sections[-1] if self._sections else ("", 0.0, False)
         status.section, status.section_timeout_s, status.at_barrier = name, timeout_s, at_barrier
+
+    def note_wait(self, seconds: float) -> None:
+        """For so long it has waited for other ranks: that is no work of its own."""
+        self._apart_s += seconds
 
     def _show(self, state: "State.State.ValueType") -> None:
         """A new state is told at once: it may be over before the next beat is due."""
@@ -248,13 +257,14 @@ class Session:
             _log.warning("the coordinator refuses this worker's connection: %s", error)
 
     def _measure(self) -> None:
-        """Seconds per step since the last beat, for scripts that do not say it themselves."""
-        now, step = time.monotonic(), self.status.current_step
-        then, before = self._counted
+        """Seconds per step since the last beat, and how many of them were this rank's own, of the last few beats."""
+        self._counted, (then, before, had_s) = self._reached, self._counted
+        now, step, apart_s = self._counted
         if step > before > 0:
-            self.status.step_time_s = (now - then) / (step - before)
-        if step != before:
-            self._counted = (now, step)
+            status, took_s = self.status, (now - then) / (step - before)
+            own_s = max(0.0, took_s - (apart_s - had_s) / (step - before))
+            status.step_time_s = took_s
+            status.own_time_s += (own_s - status.own_time_s) * (_NEWEST if status.own_time_s else 1.0)
 
     def _resources(self) -> pb.ResourceUsage:
         with self._process.oneshot():

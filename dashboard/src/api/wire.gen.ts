@@ -140,7 +140,7 @@ export interface ClusterState {
   coordinator?: Status;
 }
 
-/** A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. With `min_workers` it is elastic: it runs with as many ranks as there are slots for, up to `worker_count`, and takes more when they were free for `grow_after_s`. A rank that makes no step for `hang_timeout_s` is ended (0: none is; null: the limit is learned from its steps). */
+/** A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. With `min_workers` it is elastic: it runs with as many ranks as there are slots for, up to `worker_count`, and takes more when they were free for `grow_after_s`. A rank that makes no step for `hang_timeout_s` is ended (0: none is; null: the limit is learned from its steps). With `exclude_stragglers` a host whose ranks hold up the others is left. */
 export interface CreateTask {
   name: string;
   type?: string;
@@ -156,6 +156,7 @@ export interface CreateTask {
   grow_after_s?: number;
   spares?: number;
   hang_timeout_s?: number | null;
+  exclude_stragglers?: boolean;
 }
 
 /** Every collection, and the newest log lines. */
@@ -645,7 +646,7 @@ export interface SystemMetrics {
   window_s: number | null;
 }
 
-/** A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`; before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none has any. `stuck_rank` is the rank that makes no step now, at `stuck_step`; `hang_timeout_s` says after how long such a rank is ended (0: never; null: learned from its steps). */
+/** A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`; before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none has any. `stuck_rank` is the rank that makes no step now, at `stuck_step`; `hang_timeout_s` says after how long such a rank is ended (0: never; null: learned from its steps). `slow_rank` is the straggler that is named now; `excluded_hosts` were left because of one, as `exclude_stragglers` asks. */
 export interface Task {
   id: string;
   name: string;
@@ -672,6 +673,9 @@ export interface Task {
   hang_timeout_s: number | null;
   stuck_rank: number | null;
   stuck_step: number | null;
+  exclude_stragglers: boolean;
+  slow_rank: number | null;
+  excluded_hosts: string[];
   budget: Budget;
   spares: number;
   warm_spares: WarmSpares | null;

@@ -29,6 +29,7 @@ class TaskSubmitted(Event):
     grow_after_s: float = GROW_AFTER_S
     spares: int = 0
     hang_timeout_s: float | None = None
+    exclude_stragglers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ agents. Driven by events and a slow tick; everything it keeps itself is rebuilt 
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,7 @@ from strata.coordinator.scheduling.hangs import Hangs
 from strata.coordinator.scheduling.launch import desired_process, pick_ports
 from strata.coordinator.scheduling.parting import any_left, plan_parting
 from strata.coordinator.scheduling.progress import takes_part
+from strata.coordinator.scheduling.stragglers import StragglerRule, Stragglers
 from strata.coordinator.state import commands as c
 from strata.coordinator.state import endings as d
 from strata.coordinator.state import placement as p
@@ -60,6 +62,7 @@ class Scheduler:
         entrypoints: Mapping[str, Sequence[str]],
         proofs: Proofs,
         hang_timeout_s: float | None = None,
+        straggler: StragglerRule = StragglerRule(),  # noqa: B008  # frozen
     ) -> None:
         self._coordinator = coordinator
         self._state = coordinator.state
@@ -73,6 +76,7 @@ class Scheduler:
         self._processes: dict[tuple[str, int, int, int], _Process] = {}  # task, attempt, rank, life
         self._growth = Growth(coordinator.now().monotonic)
         self.hangs = Hangs(coordinator.state, hang_timeout_s)
+        self._stragglers = Stragglers(coordinator.state.membership.pulses, straggler)
         self._wake = asyncio.Event()
         coordinator.listen(self._on_event)
 
@@ -193,13 +197,13 @@ class Scheduler:
                 ends = self._ends(task)
                 change = d.plan_end(task, ends, step, now, chance, left=left)
                 if change is not None:
-                    return r.plan_replace(task, ends, change, self._hosts(without=task.task_id), step) or change
+                    return r.plan_replace(task, ends, change, self._hosts(task), step) or change
                 saved = self._state.checkpoints.latest(task.task_id)
                 return plan_departure(task, self._state.agents.agents, members, pulses, saved, now)
             case TaskStatus.STOPPING:
                 return d.plan_stopped(task, self._ends(task))
             case TaskStatus.RECOVERING if len(self._ends(task)) == task.size:
-                change = d.plan_restart(task, self._hosts(without=task.task_id), step, now)
+                change = d.plan_restart(task, self._hosts(task), step, now)
                 away = [name for name in self._state.agents.alive() if name not in self._agents]
                 return None if self._growth.waits(task, change, away, now.monotonic) else change
             case _:
@@ -217,16 +221,19 @@ class Scheduler:
             self._say(task, task.reason, course)
 
     def _watch(self, task: Task) -> None:
-        """A task that stands still says so."""
+        """A task that stands still says so, and one that a slow rank holds up."""
         members = self._state.membership.alive_in(task.task_id)
         part = r.plan_part(task, takes_part(members, self._state.membership.pulses))
         if part is not None:
             task = self._carry_out(part)
         if task.status is TaskStatus.RUNNING and len(members) == task.size:
-            verdict = self.hangs.judge(task, members, self._ends(task), self._coordinator.now().monotonic)
+            now = self._coordinator.now().monotonic
+            verdict = self.hangs.judge(task, members, self._ends(task), now)
             self._stale = self._stale or self.hangs.asks(task)
             if verdict is not None:
                 self._say(task, *verdict)
+            elif (change := self._stragglers.plan(task, members, lambda: self._hosts(task), now)) is not None:
+                self._carry_out(change)
 
     def _say(self, task: Task, reason: str, course: TaskCourse) -> Task:
         """The task stays as it is; only its reason or its course changes."""
@@ -234,8 +241,7 @@ class Scheduler:
 
     def _grow(self, task: Task) -> None:
         if task.size < task.spec.worker_count:
-            hosts = self._hosts(without=task.task_id)
-            change = self._growth.plan(task, hosts, self._queued(), self._coordinator.now().monotonic)
+            change = self._growth.plan(task, self._hosts(task), self._queued(), self._coordinator.now().monotonic)
             if change is not None:
                 self._carry_out(change)
 
@@ -289,6 +295,7 @@ class Scheduler:
         """The members of a task that is over leave; its processes' reports are only needed for the slots they hold."""
         self.hangs.forget(task)
         self._growth.forget(task.task_id)
+        self._stragglers.forget(task.task_id)
         self._let_go(task)
         for key in [key for key, known in self._processes.items() if key[0] == task.task_id and not known.running]:
             del self._processes[key]
@@ -326,30 +333,20 @@ class Scheduler:
                 ends[rank] = d.RankEnd(rank=rank, exit_code=None, message=f"agent {agent_id} is lost", preempted=True)
         return ends
 
-    def _hosts(self, without: str = "") -> list[p.Host]:
-        """Agents that are attached now, with the slots that other tasks hold."""
-        held: dict[str, int] = {}
+    def _hosts(self, of: Task | None = None) -> list[p.Host]:
+        """Agents that are attached now, as a task finds them: with the slots that others hold."""
+        mine, excluded = (of.task_id, of.course.excluded) if of is not None else ("", ())
+        held = Counter[str]()
         for task in self._state.tasks.tasks.values():
-            if task.task_id != without and not task.status.final:
-                for agent_id in task.course.placement:
-                    held[agent_id] = held.get(agent_id, 0) + 1
+            if task.task_id != mine and not task.status.final:
+                held.update(task.course.placement)
         for key, known in self._processes.items():
             owner = self._state.tasks.tasks.get(key[0])
             leftover = owner is None or owner.status.final or not _is_current(owner, key)
-            if known.running and leftover and key[0] != without:
-                held[known.agent_id] = held.get(known.agent_id, 0) + 1
-        return [
-            p.Host(
-                agent_id=agent.agent_id,
-                address=agent.address,
-                slots=agent.slots,
-                held=held.get(agent.agent_id, 0),
-                launcher=agent.launcher,
-                draining=bool(agent.draining),
-            )
-            for agent in self._state.agents.agents.values()
-            if agent.alive and agent.agent_id in self._agents
-        ]
+            if known.running and leftover and key[0] != mine:
+                held[known.agent_id] += 1
+        attached = [agent for name, agent in self._state.agents.agents.items() if agent.alive and name in self._agents]
+        return [p.host_of(agent, held[agent.agent_id], agent.agent_id in excluded) for agent in attached]
 
     # --- telling
 

@@ -200,7 +200,12 @@ def plan_restart(task: Task, hosts: Sequence[Host], step: int, now: Now) -> Chan
     if now.wall < task.course.retry_at:
         return None
     spec = task.spec
-    plan = plan_gang(spec.worker_count, spec.launcher, hosts, task.course.placement, least=spec.least_workers)
+    before, least = task.course.placement, spec.least_workers
+    plan = plan_gang(spec.worker_count, spec.launcher, hosts, before, least=least)
+    if isinstance(plan, Lacking) and task.course.excluded:  # slow is better than not at all
+        task = replace(task, course=replace(task.course, excluded=()))
+        all_hosts = [replace(host, excluded=False) for host in hosts]
+        plan = plan_gang(spec.worker_count, spec.launcher, all_hosts, before, least=least)
     if isinstance(plan, Lacking):
         return plan_change(task, TaskStatus.RECOVERING, plan.reason)
     return plan_start(task, plan, step)
@@ -213,7 +218,7 @@ def plan_start(task: Task, agents: tuple[str, ...], step: int) -> ChangeTask:
     resume = f", resumes from step {step}" if step >= 0 else ""
     course = replace(task.course, placement=agents, step=step, stuck_rank=None, stuck_step=None, leaving="")
     course = replace(course, stop_at=-1, stop_agreed=False)
-    course = replace(course, in_place=False, lives=(), hung_s=None)
+    course = replace(course, in_place=False, lives=(), hung_s=None, slow_rank=None)
     started = plan_change(task, TaskStatus.RUNNING, f"attempt {attempt}{size}{resume}", course)
     return replace(started, attempt=attempt)
 

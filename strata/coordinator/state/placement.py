@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from strata.cluster.members import Agent
 from strata.cluster.tasks import Task
 
-__all__ = ["Host", "Lacking", "num_spare", "plan_gang", "plan_queue"]
+__all__ = ["Host", "Lacking", "host_of", "num_spare", "plan_gang", "plan_queue"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """An agent that takes ranks: how many slots it offers, and how many of them are held now. One that is
-    draining takes none."""
+    draining takes none, nor does one that the task to be placed has left because it was slow."""
 
     agent_id: str
     address: str
@@ -19,10 +20,23 @@ class Host:
     held: int = 0
     launcher: str = "local"
     draining: bool = False
+    excluded: bool = False
 
     @property
     def free(self) -> int:
-        return 0 if self.draining else max(0, self.slots - self.held)
+        return 0 if self.draining or self.excluded else max(0, self.slots - self.held)
+
+
+def host_of(agent: Agent, held: int, excluded: bool) -> Host:
+    return Host(
+        agent_id=agent.agent_id,
+        address=agent.address,
+        slots=agent.slots,
+        held=held,
+        launcher=agent.launcher,
+        draining=bool(agent.draining),
+        excluded=excluded,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def plan_replace(
     lives = tuple(course.life(rank) + (rank in ends) for rank in range(len(placement)))
     # No pause: the losses in a row are bounded as those of a gang are. They count from the newest checkpoint on.
     course = replace(recovery.course, placement=placement, lives=lives, step=max(step, course.step), retry_at=0.0)
-    course = replace(course, stuck_rank=None, stuck_step=None, hung_s=None)
+    course = replace(course, stuck_rank=None, stuck_step=None, hung_s=None, slow_rank=None)
     names = ", ".join(f"rank {rank} on {placement[rank]}" for rank in sorted(ends))
     died = "; ".join(str(ends[rank]) for rank in sorted(ends))
     reason = f"{died}; replaced in place: {names}, the others go on"

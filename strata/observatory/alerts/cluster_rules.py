@@ -1,7 +1,6 @@
 """Watches the cluster: what its events say, and what its vitals and the silence of runs mean. Time is an argument."""
 
 from collections.abc import Mapping
-from statistics import median
 
 from strata.cluster import events as e
 from strata.cluster.barriers import barrier_key
@@ -10,11 +9,8 @@ from strata.observatory.answers.workers import Worker
 from strata.observatory.records.finding import Finding
 from strata.types.tasks import TaskStatus
 
-__all__ = ["ClusterDetector", "find_stalled", "from_event"]
+__all__ = ["find_late", "find_stalled", "from_event"]
 
-_STRAGGLER = 1.5
-_STRAGGLER_CHECKS = 5
-_MIN_RANKS = 3
 _MIN_SILENCE_S = 60.0
 _MAX_SILENCE_S = 3600.0
 
@@ -51,61 +47,31 @@ def from_event(event: e.Event) -> list[Finding]:
             text, about = f"task {event.task_id} hangs: {event.reason}", f"{event.task_id}/{event.attempt}"
             told = {"kind": "hang", "severity": "critical", "subject": about, "rank": event.stuck_rank}
             told["step"] = event.stuck_step
+        case e.TaskChanged(status=TaskStatus.RUNNING) if event.slow_rank is not None:
+            text, about = f"task {event.task_id} is slow: {event.reason}", f"{event.task_id}/{event.attempt}"
+            told = {"kind": "straggler", "severity": "warning", "subject": f"{about}/{event.slow_rank}"}
+            told["rank"] = event.slow_rank
         case _:
             return []
     return [Finding.of_task(event.task_id, message=text, **told)]
 
 
-class ClusterDetector:
-    """Late heartbeats and stragglers, from the workers list as REST shows it."""
-
-    def __init__(self) -> None:
-        self._slow: dict[str, int] = {}
-
-    def check(self, workers: list[Worker]) -> list[Finding]:
-        """Called every few seconds."""
-        return [*self._late(workers), *self._stragglers(workers)]
-
-    def _late(self, workers: list[Worker]) -> list[Finding]:
-        late = [worker for worker in workers if worker.member_state == "suspect"]
-        return [
-            _about(one, "late_heartbeat", f"worker {one.id} (rank {one.rank}) has not been heard of lately")
-            for one in late
-        ]
-
-    def _stragglers(self, workers: list[Worker]) -> list[Finding]:
-        by_task: dict[str, list[tuple[float, Worker]]] = {}
-        for worker in workers:
-            if worker.step_time_s and worker.status == "active" and not worker.section:
-                by_task.setdefault(worker.current_task or "", []).append((worker.step_time_s, worker))
-        found, slow_now = [], set()
-        for group in by_task.values():
-            if len(group) < _MIN_RANKS:
-                continue
-            usual = median(step_time for step_time, _ in group)
-            for step_time, worker in group:
-                if step_time > _STRAGGLER * usual:
-                    slow_now.add(worker.id)
-                    self._slow[worker.id] = self._slow.get(worker.id, 0) + 1
-                    if self._slow[worker.id] == _STRAGGLER_CHECKS:
-                        times = f"{step_time / usual:.1f} times as long per step as the median"
-                        found.append(_about(worker, "straggler", f"rank {worker.rank} ({worker.id}) takes {times}"))
-        for worker_id in [known for known in self._slow if known not in slow_now]:
-            del self._slow[worker_id]
-        return found
-
-
-def _about(worker: Worker, kind: str, message: str) -> Finding:
-    return Finding.of_task(
-        worker.current_task,
-        kind=kind,
-        severity="warning",
-        message=message,
-        subject=f"{worker.id}/{worker.incarnation}",
-        worker_id=worker.id,
-        rank=worker.rank,
-        step=worker.current_step,
-    )
+def find_late(workers: list[Worker]) -> list[Finding]:
+    """Workers that should have been heard of, from the list as REST shows it."""
+    return [
+        Finding.of_task(
+            worker.current_task,
+            kind="late_heartbeat",
+            severity="warning",
+            message=f"worker {worker.id} (rank {worker.rank}) has not been heard of lately",
+            subject=f"{worker.id}/{worker.incarnation}",
+            worker_id=worker.id,
+            rank=worker.rank,
+            step=worker.current_step,
+        )
+        for worker in workers
+        if worker.member_state == "suspect"
+    ]
 
 
 def find_stalled(runs: list[RunInfo], tasks: Mapping[str, str], now_ms: int) -> list[Finding]:

@@ -9,7 +9,7 @@ import psutil
 from strata.clock import Clock
 from strata.cluster.events import Event
 from strata.observatory.alerts.book import AlertBook
-from strata.observatory.alerts.cluster_rules import ClusterDetector, find_stalled, from_event
+from strata.observatory.alerts.cluster_rules import find_late, find_stalled, from_event
 from strata.observatory.alerts.point_rules import PointDetector
 from strata.observatory.background.part import Part
 from strata.observatory.cluster import views
@@ -36,7 +36,6 @@ class AlertWatcher(Part):
         self._clock = clock
         self._data_dir = data_dir
         self._points = PointDetector(live.series)
-        self._cluster = ClusterDetector()
         live.observers.append(self._on_points)
         published.listeners.append(self._on_event)
 
@@ -48,7 +47,7 @@ class AlertWatcher(Part):
         if self._published.connected:
             workers = views.workers(self._published.followed)
             over = {task_id for task_id, status in tasks.items() if status.final}
-            found += self._cluster.check([one for one in workers if one.current_task not in over])
+            found += find_late([one for one in workers if one.current_task not in over])
         return found + self._check_disk()
 
     async def _run(self) -> None:

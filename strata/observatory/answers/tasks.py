@@ -36,7 +36,8 @@ class Task:
     """A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`;
     before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none
     has any. `stuck_rank` is the rank that makes no step now, at `stuck_step`; `hang_timeout_s` says after how long such
-    a rank is ended (0: never; null: learned from its steps)."""
+    a rank is ended (0: never; null: learned from its steps). `slow_rank` is the straggler that is named now;
+    `excluded_hosts` were left because of one, as `exclude_stragglers` asks."""
 
     id: str
     name: str
@@ -63,6 +64,9 @@ class Task:
     hang_timeout_s: float | None
     stuck_rank: int | None
     stuck_step: int | None
+    exclude_stragglers: bool
+    slow_rank: int | None
+    excluded_hosts: list[str]
     budget: Budget
     spares: int
     warm_spares: WarmSpares | None

@@ -134,6 +134,7 @@ def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Wo
         min_workers=task.spec.least_workers,
         size=len(task.course.placement) or None,
         warm_spares=_warm_spares(cluster, task.task_id),
+        excluded_hosts=list(task.course.excluded),
     )
 
 

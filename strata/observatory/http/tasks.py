@@ -23,7 +23,7 @@ class CreateTask(Body):
     """A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. With
     `min_workers` it is elastic: it runs with as many ranks as there are slots for, up to `worker_count`, and takes more
     when they were free for `grow_after_s`. A rank that makes no step for `hang_timeout_s` is ended (0: none is; null:
-    the limit is learned from its steps)."""
+    the limit is learned from its steps). With `exclude_stragglers` a host whose ranks hold up the others is left."""
 
     name: str
     type: str = "training"
@@ -39,6 +39,7 @@ class CreateTask(Body):
     grow_after_s: float = GROW_AFTER_S
     spares: Int32 = 0
     hang_timeout_s: float | None = None
+    exclude_stragglers: bool = False
 
 
 def tasks_router(parts: Parts) -> APIRouter:

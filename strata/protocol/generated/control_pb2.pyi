@@ -735,6 +735,7 @@ class TaskSpec(_message.Message):
     GROW_AFTER_S_FIELD_NUMBER: _builtins.int
     SPARES_FIELD_NUMBER: _builtins.int
     HANG_TIMEOUT_S_FIELD_NUMBER: _builtins.int
+    EXCLUDE_STRAGGLERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     type: _builtins.str
     dataset_id: _builtins.str
@@ -753,6 +754,8 @@ class TaskSpec(_message.Message):
     """warm interpreters per host"""
     hang_timeout_s: _builtins.float
     """without a step for so long, a rank is ended; 0: never; unset: learned"""
+    exclude_stragglers: _builtins.bool
+    """a host whose ranks hold up the others is left"""
     @_builtins.property
     def entrypoint(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -775,10 +778,11 @@ class TaskSpec(_message.Message):
         grow_after_s: _builtins.float | None = ...,
         spares: _builtins.int = ...,
         hang_timeout_s: _builtins.float | None = ...,
+        exclude_stragglers: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "spares", b"spares", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "exclude_stragglers", b"exclude_stragglers", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "spares", b"spares", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__grow_after_s: _TypeAlias = _typing.Literal["grow_after_s"]  # noqa: Y015
     _WhichOneofArgType__grow_after_s: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s"]  # noqa: Y015

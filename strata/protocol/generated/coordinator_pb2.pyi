@@ -217,6 +217,7 @@ class WorkerStatus(_message.Message):
     STOP_PASSED_FIELD_NUMBER: _builtins.int
     ASKED_TO_STOP_FIELD_NUMBER: _builtins.int
     AT_BARRIER_FIELD_NUMBER: _builtins.int
+    OWN_TIME_S_FIELD_NUMBER: _builtins.int
     SECTION_TIMEOUT_S_FIELD_NUMBER: _builtins.int
     state: Global___WorkerStatus.State.ValueType
     current_step: _builtins.int
@@ -242,6 +243,8 @@ class WorkerStatus(_message.Message):
     """somebody sent it SIGTERM"""
     at_barrier: _builtins.bool
     """its section is the wait for the others at a barrier"""
+    own_time_s: _builtins.float
+    """of its last steps, without sections and without what it waited for other ranks"""
     section_timeout_s: _builtins.float
     """how long the section may take before it is a hang; 0: as long as it likes"""
     def __init__(
@@ -262,11 +265,12 @@ class WorkerStatus(_message.Message):
         stop_passed: _builtins.bool = ...,
         asked_to_stop: _builtins.bool = ...,
         at_barrier: _builtins.bool = ...,
+        own_time_s: _builtins.float = ...,
         section_timeout_s: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_stop_heard", b"_stop_heard", "stop_heard", b"stop_heard"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_stop_heard", b"_stop_heard", "asked_to_stop", b"asked_to_stop", "at_barrier", b"at_barrier", "current_epoch", b"current_epoch", "current_step", b"current_step", "current_task", b"current_task", "dataset_id", b"dataset_id", "in_place", b"in_place", "left", b"left", "progress", b"progress", "samples_done", b"samples_done", "section", b"section", "section_timeout_s", b"section_timeout_s", "state", b"state", "step_time_s", b"step_time_s", "stop_heard", b"stop_heard", "stop_passed", b"stop_passed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_stop_heard", b"_stop_heard", "asked_to_stop", b"asked_to_stop", "at_barrier", b"at_barrier", "current_epoch", b"current_epoch", "current_step", b"current_step", "current_task", b"current_task", "dataset_id", b"dataset_id", "in_place", b"in_place", "left", b"left", "own_time_s", b"own_time_s", "progress", b"progress", "samples_done", b"samples_done", "section", b"section", "section_timeout_s", b"section_timeout_s", "state", b"state", "step_time_s", b"step_time_s", "stop_heard", b"stop_heard", "stop_passed", b"stop_passed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__stop_heard: _TypeAlias = _typing.Literal["stop_heard"]  # noqa: Y015
     _WhichOneofArgType__stop_heard: _TypeAlias = _typing.Literal["_stop_heard", b"_stop_heard"]  # noqa: Y015

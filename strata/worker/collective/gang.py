@@ -6,6 +6,7 @@ Only raw bytes cross the wire, never pickles. A peer that dies is noticed at onc
 import contextlib
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
@@ -30,10 +31,13 @@ class Gang:
         address: Address,
         secret: bytes,
         given_up: Callable[[], bool] = lambda: False,
+        note_wait: Callable[[float], None] = lambda seconds: None,
     ) -> None:
-        """Meets the others; raises PeerLost when `given_up` says that nobody will come any more."""
+        """Meets the others; raises PeerLost when `given_up` says that nobody will come any more. `note_wait` hears how
+        long this rank has waited for others."""
         self.rank = rank
         self.world_size = world_size
+        self._note_wait = note_wait
         self._peers: dict[int, Connection[Any, Any]] = {}
         if world_size > 1:
             if rank:
@@ -134,10 +138,13 @@ class Gang:
         return received
 
     def _guarded(self, rank: int, action: "Callable[[Connection[Any, Any]], Any]") -> Any:
+        began = time.monotonic()
         try:
             return action(self._peers[rank])
         except (EOFError, OSError) as error:
             raise PeerLost(f"rank {rank} is gone ({type(error).__name__})") from None
+        finally:
+            self._note_wait(time.monotonic() - began)
 
 
 def _write(data: memoryview, peer: "Connection[Any, Any]") -> int:

@@ -88,6 +88,8 @@ class World:
         if type(step) is not int or not 0 <= step < MAX_STEP:
             raise InvalidArgument(f"step is {step!r}, it must be a whole number from 0 on")
         self._memory.commit(step)
+        if self._framework is not None:
+            self.run.note_wait(self._framework.waited_s())
         self.run.progress(step)
         self._worlds.check()
         self._saves.save_if_due()

@@ -59,6 +59,10 @@ class Framework(Protocol):
     def leave(self) -> None: ...
     def wrap(self, model: Any, **options: Any) -> Any: ...
 
+    def waited_s(self) -> float:
+        """How long this rank has waited for others in the step that it has just done."""
+        ...
+
 
 class Worlds:
     """One per process."""
@@ -139,7 +143,7 @@ class Worlds:
             framework.host(meeting, run.rank)
         secret = gang_secret(run.place, meeting.number)
         address = (meeting.master_addr, meeting.gang_port)
-        gang = Gang(run.rank, meeting.size, address, secret, given_up=lambda: self.changed)
+        gang = Gang(run.rank, meeting.size, address, secret, given_up=lambda: self.changed, note_wait=run.note_wait)
         self._gang = run.gang = gang
         if framework is not None:
             framework.enter(meeting, run.rank)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from strata.types.tasks import TaskStatus
@@ -49,6 +50,17 @@ def _steps(nodes: Nodes, task_id: str, rank: int) -> list[int]:
 
 def _has_passed(nodes: Nodes, task_id: str, step: int) -> bool:
     return max(_steps(nodes, task_id, 2), default=0) > step
+
+
+def _kill(nodes: Nodes, task_id: str, rank: int) -> bool:
+    """False while there is none: the last one was killed, and its agent has not seen that yet, or just has."""
+    try:
+        process = psutil.Process(nodes.rank_pids(task_id)[rank])
+        alive = process.status() != psutil.STATUS_ZOMBIE
+        process.kill()
+    except (KeyError, psutil.NoSuchProcess):
+        return False
+    return alive
 
 
 def _wait_until_all_take_part(nodes: Nodes, task_id: str, step: int) -> None:
@@ -109,11 +121,10 @@ def test_twenty_kills_of_any_rank_and_of_newcomers(nodes: Nodes) -> None:
     _wait_until_all_take_part(nodes, task_id, 3)
     spared = None  # keeps the state in memory while newcomers die before they have it
     for number in range(20):
-        pids = wait_for(lambda: (found := nodes.rank_pids(task_id)) and len(found) == _RANKS and found, 60, "all ranks")
         mortal = [rank for rank in range(_RANKS) if rank != spared]
         victims = [0] if number % 5 == 0 and 0 in mortal else chance.sample(mortal, 2 if number % 7 == 3 else 1)
         for rank in victims:
-            os.kill(pids[rank], signal.SIGKILL)
+            wait_for(partial(_kill, nodes, task_id, rank), 60, f"a process of rank {rank}")
         if number % 3:  # else the next one dies while this one is still being replaced
             reached = max(_steps(nodes, task_id, 2), default=0)
             wait_for(partial(_has_passed, nodes, task_id, reached + 6), 120, "more steps")

@@ -153,16 +153,17 @@ def test_a_script_that_never_asks_is_ended_before_the_deadline(hosts: Hosts, tmp
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_two_hundred_notices_at_random_moments_cost_no_step(hosts: Hosts) -> None:
+def test_notices_at_random_moments_cost_no_step(hosts: Hosts, pytestconfig: pytest.Config) -> None:
     """The two hosts go away by turns, with 30 s each, whatever the job does just then: train, save, leave or start.
-    Every tenth notice is a SIGTERM to a rank, and every fortieth finds no coordinator."""
+    Every tenth notice is a SIGTERM to a rank, and every twentieth finds no coordinator. `--notices 200` is the full
+    measure."""
     going, staying = hosts.start_host("first"), hosts.start_host("second")
     task_id = hosts.submit_steps(pause_s=0.01)
     wait_steps(hosts, 20)
     chance = random.Random(1)
-    for number in range(1, 201):
+    for number in range(1, 1 + int(pytestconfig.getoption("--notices"))):
         time.sleep(chance.uniform(0.0, 3.0))  # the random moment is the test
-        if number % 40 == 0:
+        if number % 20 == 0:
             hosts.kill("coordinator")
             hosts.start("coordinator")
         if number % 10 == 0:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.agent.stacks import Standing, is_stopped, take_stacks
+from strata.agent.stacks import Standing, is_stopped, print_all_stacks, take_stack
 from tests.support.waiting import eventually
 
 _PREPARED = """
@@ -61,7 +61,7 @@ class _Program:
         eventually("it is stopped", lambda: is_stopped(self.process.pid))
 
     def look(self, *, wake: bool = False) -> Standing:
-        return asyncio.run(take_stacks(self.process.pid, self.stderr, wake=wake))
+        return asyncio.run(take_stack(self.process.pid, self.stderr, wake=wake))
 
 
 @contextlib.contextmanager
@@ -75,9 +75,13 @@ def _running(folder: Path, text: str) -> Iterator[_Program]:
 
 
 def test_a_line_of_python_and_every_thread(tmp_path: Path) -> None:
+    """A look prints one stack. Those of threads that run are not read before the end: that crashes one in some thousand
+    times (seen: SIGSEGV)."""
     with _running(tmp_path, _PREPARED + _SLEEPS) as program:
         assert program.look() == Standing(program.line("time.sleep(1e9)"))
-        assert program.stderr.read_text().count("most recent call first") == 2
+        assert program.stderr.read_text().count("most recent call first") == 1
+        asyncio.run(print_all_stacks(program.process.pid, program.stderr))
+        assert program.stderr.read_text().count("most recent call first") == 3
         assert program.process.poll() is None
 
 

@@ -94,6 +94,14 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
             )}
           </Field>
         </div>
+        <label className="flex items-center gap-2 text-xs text-muted">
+          <input
+            type="checkbox"
+            checked={form.excludeStragglers}
+            onChange={(event) => change({ excludeStragglers: event.target.checked })}
+          />
+          Leave hosts that are far slower than the others
+        </label>
         <Field label="Config" hint="JSON, handed to the training script" error={errors.config}>
           {(props) => (
             <textarea

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Budget, Task } from "@/api/wire";
-import { budgetFacts, canResume, canStop, hangFact, sizeFacts, spareFacts } from "./task-facts";
+import { budgetFacts, canResume, canStop, excludedFacts, hangFact, sizeFacts, spareFacts } from "./task-facts";
 
 const fresh: Budget = {
   failures: 0,
@@ -39,6 +39,12 @@ test("spares in words", () => {
   const some = { wanted: 4, warm: 3, memory_bytes: 96_000_000 };
   expect(words({ spares: 2, warm_spares: some })[0]?.[1]).toMatch(/^3 of 4 warm, [\d.]+ M.?B held$/);
   expect(words({ spares: 2, warm_spares: { ...some, warm: 0 } })).toEqual([["Spares", "0 of 4 warm"]]);
+});
+
+test("slow hosts that were left", () => {
+  expect(excludedFacts({} as Task)).toEqual([]);
+  expect(excludedFacts({ excluded_hosts: [] as string[] } as Task)).toEqual([]);
+  expect(excludedFacts({ excluded_hosts: ["a", "b"] } as Task)).toEqual([["Slow hosts left", "a, b"]]);
 });
 
 test.each(["queued", "running", "recovering", "stopping", "completed", "failed", "stopped"] as const)(

@@ -55,6 +55,11 @@ export function spareFacts({ spares, warm_spares }: Task): [name: string, value:
   return [["Spares", `${formatCount(warm)} of ${formatCount(wanted)} warm${held}`]];
 }
 
+/** The hosts that it has left because they were slow; nothing while there are none. */
+export function excludedFacts({ excluded_hosts }: Task): [name: string, value: string][] {
+  return excluded_hosts?.length ? [["Slow hosts left", excluded_hosts.join(", ")]] : [];
+}
+
 /** Seconds from start to end, or to now. */
 export function elapsed(task: Task, now: number): number | null {
   const start = task.started_at_ms;

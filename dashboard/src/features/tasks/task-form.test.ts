@@ -59,3 +59,8 @@ test("a hang timeout is seconds, or off", () => {
 test("spares are asked for only when there are to be some", () => {
   expect(readForm({ ...GOOD, spares: " 4 " })).toMatchObject({ request: { spares: 4 } });
 });
+
+test("slow hosts are left only when that is asked for", () => {
+  expect(readForm({ ...GOOD, excludeStragglers: true })).toMatchObject({ request: { exclude_stragglers: true } });
+  expect(readForm(GOOD)).not.toHaveProperty("request.exclude_stragglers");
+});

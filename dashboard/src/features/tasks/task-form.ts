@@ -8,6 +8,7 @@ export interface TaskForm {
   workers: string;
   hangTimeout: string;
   spares: string;
+  excludeStragglers: boolean;
   config: string;
 }
 
@@ -20,6 +21,7 @@ export const EMPTY_FORM: TaskForm = {
   workers: "2",
   hangTimeout: "",
   spares: "0",
+  excludeStragglers: false,
   config: '{\n  "learning_rate": 0.001,\n  "batch_size": 32\n}',
 };
 
@@ -52,6 +54,7 @@ export function readForm(form: TaskForm): { request: CreateTask } | { errors: Fo
       ...workers,
       hang_timeout_s: hangTimeout,
       ...(spares > 0 && { spares }),
+      ...(form.excludeStragglers && { exclude_stragglers: true }),
       config,
     },
   };

@@ -18,7 +18,7 @@ import { useCluster } from "@/stores/cluster";
 import { CoursePanel } from "./course-panel";
 import { ResumeDialog } from "./resume-dialog";
 import { StopDialog } from "./stop-dialog";
-import { budgetFacts, canResume, canStop, elapsed, hangFact, sizeFacts, spareFacts } from "./task-facts";
+import { budgetFacts, canResume, canStop, elapsed, excludedFacts, hangFact, sizeFacts, spareFacts } from "./task-facts";
 
 const LINK = "text-xs font-medium text-accent hover:underline";
 
@@ -79,6 +79,7 @@ export function TaskPage({ id }: { id: string }) {
               ...budgetFacts(task),
               ["Ranks that hang", hangFact(task)],
               ...spareFacts(task),
+              ...excludedFacts(task),
               ["Type", task.type],
               [
                 "Dataset",

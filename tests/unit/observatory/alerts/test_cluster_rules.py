@@ -1,38 +1,18 @@
 """Detectors over events, vitals and silence."""
 
 from dataclasses import replace
-from typing import Any
 
 from strata.cluster import events as e
-from strata.observatory.alerts.cluster_rules import ClusterDetector, find_stalled, from_event
+from strata.observatory.alerts.cluster_rules import find_late, find_stalled, from_event
 from strata.observatory.answers.runs import RunInfo
 from strata.observatory.answers.workers import Worker
 from tests.support.answers import partly
 
 
-def worker(name: str, rank: int, step_time_s: float, **more: Any) -> Worker:
-    base = {"status": "active", "incarnation": "i", "current_task": "t1", "current_step": 5, "member_state": "ready"}
-    return partly(Worker, id=name, rank=rank, step_time_s=step_time_s, **{**base, **more})
-
-
-def test_a_straggler_is_told_after_several_checks() -> None:
-    detector = ClusterDetector()
-    group = [worker("w0", 0, 1.0), worker("w1", 1, 1.1), worker("w2", 2, 2.5)]
-    found = [finding for _ in range(10) for finding in detector.check(group)]
-    assert [(finding.kind, finding.rank) for finding in found] == [("straggler", 2)]
-    assert "2.3 times" in found[0].message
-
-
-def test_a_slow_section_or_a_small_group_is_no_straggler() -> None:
-    detector = ClusterDetector()
-    in_eval = [worker("w0", 0, 1.0), worker("w1", 1, 1.0), worker("w2", 2, 9.0, section="eval")]
-    assert [finding for _ in range(10) for finding in detector.check(in_eval)] == []
-    assert [finding for _ in range(10) for finding in detector.check(in_eval[:2])] == []
-
-
 def test_late_heartbeats() -> None:
-    found = ClusterDetector().check([worker("w0", 0, 1.0, member_state="suspect")])
-    assert [finding.kind for finding in found] == ["late_heartbeat"]
+    known = {"rank": 0, "incarnation": "i", "current_task": "t1", "current_step": 5}
+    late, well = (partly(Worker, id=state, member_state=state, **known) for state in ("suspect", "ready"))
+    assert [(finding.kind, finding.worker_id) for finding in find_late([late, well])] == [("late_heartbeat", "suspect")]
 
 
 def test_events_that_people_want_to_know() -> None:
@@ -77,3 +57,12 @@ def test_a_rank_that_makes_no_step_is_a_hang() -> None:
     assert (finding.kind, finding.severity, finding.rank, finding.step) == ("hang", "critical", 2, 41)
     (later,) = from_event(replace(changed, reason=reason.replace("60 s", "1 min")))
     assert later.subject == finding.subject
+
+
+def test_a_rank_that_holds_up_the_others_is_a_straggler() -> None:
+    changed = e.TaskChanged(task_id="t1", status="running", attempt=1, reason="rank 2 is slow", slow_rank=2, at=1.0)
+    (finding,) = from_event(changed)
+    assert (finding.kind, finding.severity, finding.rank) == ("straggler", "warning", 2)
+    assert from_event(replace(changed, status="recovering")) == []
+    (other,) = from_event(replace(changed, slow_rank=3))
+    assert other.subject != finding.subject
