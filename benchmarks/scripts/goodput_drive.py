@@ -21,7 +21,7 @@ from benchmarks.scripts.goodput_ledger import Ledger, read, share
 from benchmarks.scripts.goodput_systems import SYSTEMS, System, SystemFailed
 
 _LOOK_S = 0.05
-_PATIENCE_S = 120.0
+_PATIENCE_S = 180.0
 _WARM_STEPS = 60
 
 
@@ -71,7 +71,7 @@ class _Driver:
         while not condition():
             self._system.check()
             if time.monotonic() > deadline:
-                raise SystemFailed(f"not within {_PATIENCE_S:g} s: {what}\n{self._system.said()}")
+                raise SystemFailed(f"not within {_PATIENCE_S:g} s: {what}; last words: {self._system.last_words()}")
             time.sleep(_LOOK_S)
 
 
@@ -148,7 +148,7 @@ def main() -> None:
         except SystemFailed as error:
             if system.ours:
                 raise
-            give_up(" ".join(str(error).split()))
+            give_up(str(error))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from benchmarks.scripts.goodput_job import RANKS
 __all__ = ["SYSTEMS", "System", "SystemFailed"]
 
 _HERE = Path(__file__).resolve().parent
-_TAIL = 2_000
 _PATIENCE_S = 180.0  # on a busy machine a spare takes its time to import torch
 
 
@@ -60,13 +59,15 @@ class System:
         """Raises when one of its processes has ended: none of them is killed here."""
         for number, part in enumerate(self.parts):
             if part.poll() is not None:
-                raise SystemFailed(f"{part.args!r} ended with code {part.returncode}\n{self._tail(number)}")
+                raise SystemFailed(f"{self.script}: ended with code {part.returncode}: {self._said(number)}")
 
-    def said(self) -> str:
-        return "\n".join(self._tail(number) for number in range(len(self.parts)))
+    def last_words(self) -> str:
+        return "; ".join(filter(None, map(self._said, range(len(self.parts)))))
 
-    def _tail(self, number: int) -> str:
-        return (self.folder / f"{number}.log").read_text(errors="replace")[-_TAIL:]
+    def _said(self, number: int) -> str:
+        """The last line that names an error, else the last line at all."""
+        lines = (self.folder / f"{number}.log").read_text(errors="replace").split("\n")
+        return ([line for line in lines if "Error" in line] or [line for line in lines if line] or [""])[-1].strip()
 
     def close(self) -> None:
         """Ends all of it: ranks may have sessions of their own, or be nobody's children."""
@@ -144,14 +145,21 @@ class _Gang(_Strata):
 
 
 class _Torchrun(System):
+    """Restarted ranks find the addresses of dead ones in the store that torchrun shares with them (pytorch issue
+    135712, seen here: no restart ever ends). With the variable that is advised there they do not."""
+
     script = "goodput_torchrun.py"
 
     def start(self) -> None:
-        launch = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts", "1000")
-        self.run(*launch, "--nproc-per-node", str(RANKS), *self.command)
+        self.launch(RANKS, {})
+
+    def launch(self, ranks: int, env: Mapping[str, str]) -> None:
+        torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts", "1000")
+        own_store = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+        self.run(*torchrun, "--nproc-per-node", str(ranks), *self.command, env={**own_store, **env})
 
 
-class _Torchft(System):
+class _Torchft(_Torchrun):
     """A lighthouse, and a torchrun for each replica group, as torchft's own example starts them."""
 
     script = "goodput_torchft.py"
@@ -162,9 +170,8 @@ class _Torchft(System):
         waits = ("--min_replicas", "1", "--quorum_tick_ms", "100", "--join_timeout_ms", "10000")
         self.run(lighthouse, *waits, "--bind", f"[::]:{port}")
         where = {"TORCHFT_LIGHTHOUSE": f"http://localhost:{port}", "NUM_REPLICA_GROUPS": str(RANKS)}
-        launch = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts", "1000")
         for group in range(RANKS):
-            self.run(*launch, "--nproc-per-node", "1", *self.command, env={**where, "REPLICA_GROUP_ID": str(group)})
+            self.launch(1, {**where, "REPLICA_GROUP_ID": str(group)})
 
 
 class _Ray(System):

@@ -136,7 +136,7 @@ def wait_for_page(process: subprocess.Popen[bytes], endpoints: Path, log: Path) 
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
         if endpoints.exists():
-            return httpx.get(json.loads(endpoints.read_text())["http"]).content
+            return httpx.get(json.loads(endpoints.read_text())["http"], timeout=60).content
         time.sleep(0.05)
     pytest.fail(f"no endpoints within 60 s: {log.read_text()}")
 
