@@ -69,7 +69,9 @@ class Recorder:
 
     def _ask(self) -> None:
         paths = {**dict.fromkeys(("/status", "/dashboard", "/runs", "/alerts"), ""), "/logs": "?limit=1000"}
+        paths["/runs/table"] = "?sort=started&column=loss.last&column=loss.min"
         for job in self._jobs:
+            paths[f"/runs/{job.task_id}/summary"] = ""
             paths |= {f"/tasks/{job.task_id}/course": "", f"/checkpoints/{job.task_id}": ""}
             paths |= {f"/datasets/{job.dataset_id}/shards": "", f"/datasets/{job.dataset_id}/preview": "?n=16"}
         for path, query in paths.items():

@@ -16,6 +16,8 @@ _PURPOSE = {
     "runs": "What runs say about themselves when they start, change and end.",
     "series_rollup": "One row per series once merged, kept by a materialized view; lists and last values read it.",
     "run_edits": "What people changed about a run by hand; it wins over what the run says.",
+    "summaries": "Values of a run as a whole, set by its script; the newest per name counts, an empty one is removed.",
+    "texts": "What was logged and is no number: texts, lists, references to files.",
     "attempts": "Where attempts of a run began: what earlier ones measured from that step on is superseded. The lowest "
     "step of an attempt counts; an empty metric stands for the whole run.",
 }

@@ -7,7 +7,7 @@ from strata.protocol.generated import telemetry_pb2 as tm
 
 __all__ = ["halves", "new_batch", "num_lines", "num_points", "what_is_in"]
 
-_ROWS = ("logs", "runs", "samples", "events", "checkpoints")
+_ROWS = ("logs", "runs", "samples", "events", "checkpoints", "summaries", "texts")
 
 
 def new_batch() -> tm.Batch:

@@ -1,17 +1,29 @@
-"""What a training script hands to `run.log`, read as points: nested names joined, values as floats, a step as a whole
-number. What cannot be read so is refused with a reason; nothing else is ever raised.
+"""What a training script hands to `run.log`, read as points: nested names joined, values as floats, texts and lists as
+text, a step as a whole number. What cannot be read so is refused with a reason; nothing else is ever raised.
 """
 
+import json
 import math
 import operator
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from strata.types.metrics import MAX_STEP
 
-__all__ = ["Unfit", "flat", "number_of", "shown", "whole_step"]
+__all__ = ["MAX_TEXT", "Text", "Unfit", "flat", "number_of", "shown", "text_of", "value_json", "whole_step"]
 
+MAX_TEXT = 64 * 1024
 _MAX_DEPTH = 8
+_MAX_ITEMS = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A value that is no number, as it is kept; `kind` says how it is to be read."""
+
+    kind: str
+    text: str
 
 
 class Unfit(ValueError):  # never leaves the SDK
@@ -49,13 +61,49 @@ def number_of(value: Any) -> float:
     if isinstance(value, str | bytes | bytearray | None):
         raise Unfit(f"{shown(value)} is not a number")
     try:
-        if not isinstance(value, int | float) and hasattr(value, "item"):
-            value = value.item()  # arrays and tensors of one element; others say themselves that they have more
+        if not isinstance(value, int | float):
+            if not hasattr(value, "item") and hasattr(value, "numpy"):
+                value = value.numpy()  # TensorFlow's
+            if hasattr(value, "item"):
+                value = value.item()  # arrays and tensors of one element; others say themselves that they have more
         return float(value)
     except OverflowError:
         raise Unfit(f"{shown(value)} is too large for a float") from None
     except Exception as error:
         raise Unfit(f"{shown(value)} is not one number ({type(error).__name__})") from None
+
+
+def text_of(value: Any) -> Text | None:
+    """A text, a list or an array of several numbers as it is kept; None for what is neither. Raises Unfit for one that
+    is too large."""
+    if isinstance(value, Text):
+        return value
+    if isinstance(value, str):
+        return Text(kind="text", text=value)
+    if not isinstance(value, list | tuple) and hasattr(value, "tolist"):
+        if int(getattr(value, "size", 0) if not callable(getattr(value, "size", 0)) else value.numel()) > _MAX_ITEMS:
+            raise Unfit(f"is an array of more than {_MAX_ITEMS} elements")
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        return None
+    if len(value) > _MAX_ITEMS:
+        raise Unfit(f"is a list of {len(value)} elements, at most {_MAX_ITEMS} are kept")
+    return Text(kind="json", text=value_json(value))
+
+
+def value_json(value: Any) -> str:
+    """A value as JSON: a number of any library as a number, what JSON cannot say as text. Raises Unfit."""
+    try:
+        return json.dumps(value, default=_plain)
+    except Exception as error:  # it contains itself, or its __str__ fails
+        raise Unfit(f"{shown(value)} cannot be kept ({type(error).__name__})") from None
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return number_of(value)
+    except Unfit:
+        return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def flat(values: Mapping[Any, Any], prefix: str = "", depth: int = 1) -> Iterator[tuple[Any, Any]]:

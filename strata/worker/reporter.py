@@ -23,8 +23,9 @@ from strata.client.telemetry import Outbox, OutboxConfig
 from strata.protocol.generated import telemetry_pb2 as tm
 from strata.types.metrics import NO_DEVICE, attempt_tags
 from strata.types.names import check_metric
+from strata.worker.description import Description
 from strata.worker.environment import Place
-from strata.worker.points import Unfit, flat, number_of, shown
+from strata.worker.points import MAX_TEXT, Text, Unfit, flat, number_of, shown, text_of, value_json
 
 __all__ = ["Reporter"]
 
@@ -96,16 +97,20 @@ class Reporter:
         if many:
             _log.warning("more than %d names are not reported; further ones are only counted", _MAX_TOLD)
 
-    def describe(self, *, project: str, name: str, config: Mapping[str, Any], status: str, reason: str = "") -> None:
-        """Tells what this run is, or how it ended."""
+    def describe(self, said: Description, status: str = "", reason: str = "") -> None:
+        """Tells what this run is, or how it ended; without a status it goes on as it was."""
         now_ms = time.time_ns() // 1_000_000
         with self._lock:
             self._extras.runs.add(
                 run_id=self._run_id,
-                project=_printable(project)[:255],
-                name=_printable(name)[:255],
+                project=_printable(said.project)[:255],
+                name=_printable(said.name)[:255],
+                tags=said.tags,
+                group=said.group,
+                job_type=said.job_type,
+                notes=said.notes,
                 task_id=self._place.task_id,
-                config_json=_config_json(config),
+                config_json=_config_json(said.config),
                 started_at_ms=now_ms if status == "running" else 0,
                 status=status,
                 reason=_printable(reason)[:1000],
@@ -113,6 +118,23 @@ class Reporter:
                 pid=os.getpid(),
                 process_started_ms=round(psutil.Process().create_time() * 1000),
                 updated_at_ms=now_ms,
+            )
+
+    def summarize(self, name: str, value: Any) -> None:
+        """Tells a value of the run as a whole; None takes it back."""
+        try:
+            told = "" if value is None else value_json(value)
+            if not 0 < len(name) <= _MAX_NAME or len(told) > MAX_TEXT:
+                raise Unfit(f"a name has up to {_MAX_NAME} characters, a value up to {MAX_TEXT}")
+        except Unfit as error:
+            self.refuse(f"summary {shown(name)}", str(error))
+            return
+        with self._lock:
+            self._extras.summaries.add(
+                run_id=self._run_id,
+                name=_printable(name),
+                value_json=told,
+                event_time_ms=time.time_ns() // 1_000_000,
             )
 
     def add_line(self, level: str, message: str) -> None:
@@ -175,7 +197,7 @@ class Reporter:
             with self._lock:
                 extras, self._extras = self._extras, new_batch()
             extras.dropped_points = self._untold()
-            if extras.runs or extras.logs or extras.samples or extras.dropped_points:
+            if extras.runs or extras.logs or extras.samples or extras.summaries or extras.dropped_points:
                 self._put(extras)
 
     def _put(self, batch: tm.Batch) -> None:
@@ -208,6 +230,7 @@ class Reporter:
                     self._add(columns, name, value, step, time_ms)
         batch = new_batch()
         batch.dropped_points = self._untold()
+        batch.texts.extend(columns.texts)
         head = {"run_id": self._run_id, "host": self._host, "rank": self._place.rank, "tags_json": self._tags}
         for name, index in columns.known.items():
             batch.series.add(index=index, metric=name, device=NO_DEVICE, **head)
@@ -221,11 +244,33 @@ class Reporter:
         try:
             if name not in columns.known:
                 check_metric(name)
-            columns.add(name, number_of(value), step, time_ms)
+            try:
+                columns.add(name, number_of(value), step, time_ms)
+            except Unfit:
+                text = text_of(value)
+                if text is None:
+                    raise
+                columns.texts.append(self._text_point(name, text, step, time_ms))
+                columns.letters += len(text.text)
         except Unfit as error:
             self.refuse(f"metric {shown(name)}", f"its value {error}")
         except Exception as error:  # a name that breaks the rules, or is no text at all
             self.refuse(f"metric {shown(name)}", str(error))
+
+    def _text_point(self, name: str, text: Text, step: int, time_ms: int) -> tm.TextPoint:
+        if len(text.text) > MAX_TEXT:
+            self.refuse(f"the rest of {shown(name)}", f"it has {len(text.text)} characters, {MAX_TEXT} are kept")
+        return tm.TextPoint(
+            run_id=self._run_id,
+            metric=name,
+            host=self._host,
+            rank=self._place.rank,
+            attempt=self._place.attempt if self._place.task_id else 0,
+            step=step,
+            event_time_ms=time_ms,
+            kind=text.kind,
+            text=_printable(text.text[:MAX_TEXT]),
+        )
 
 
 class _Columns:
@@ -237,18 +282,19 @@ class _Columns:
         self.steps: list[int] = []
         self.times: list[int] = []
         self.values: list[float] = []
-        self._letters = 0
+        self.texts: list[tm.TextPoint] = []
+        self.letters = 0
 
     @property
     def room(self) -> int:
         """How many points may be added, were each of a new and long name."""
-        return min(_MAX_BATCH_POINTS - len(self.values), (_MAX_BATCH_NAMES - self._letters) // _MAX_NAME)
+        return min(_MAX_BATCH_POINTS - len(self.values), (_MAX_BATCH_NAMES - self.letters) // _MAX_NAME)
 
     def add(self, name: str, value: float, step: int, time_ms: int) -> None:
         index = self.known.get(name)
         if index is None:
             index = self.known[name] = len(self.known)
-            self._letters += len(name)
+            self.letters += len(name)
         self.series.append(index)
         self.steps.append(step)
         self.times.append(time_ms)

@@ -7,12 +7,10 @@ import contextlib
 import os
 import re
 import secrets
-import shlex
 import socket
-import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
@@ -21,7 +19,9 @@ from typing import Any, Self, Unpack
 from strata.checkpoint.manager import CheckpointManager
 from strata.checkpoint.options import CheckpointOptions
 from strata.checkpoint.owner import set_owner_source
+from strata.client.observatory import find_observatory
 from strata.client.queues import QueuesClient
+from strata.client.spill import offline_folder
 from strata.data.plan import set_plan_source
 from strata.data.queue import set_queue_source
 from strata.data.watch import set_read_watcher
@@ -32,19 +32,25 @@ from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 from strata.types.tasks import MAX_HANG_S, MIN_HANG_S
 from strata.worker.collective.gang import Gang
+from strata.worker.description import Description, check_arguments, config_of, tags_of
 from strata.worker.ending import Ending
 from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret, leave_note
 from strata.worker.excepthook import watch_for_dead_peers
+from strata.worker.greeting import greet, how_to_send, whisper
 from strata.worker.owner import RunOwner
 from strata.worker.plan import WorkerPlan
 from strata.worker.points import Unfit, shown, whole_step
 from strata.worker.reporter import Reporter
+from strata.worker.resume import Earlier, Resume, check_resume, find_earlier
 from strata.worker.session import Session
 from strata.worker.stacks import print_stacks_on_signal
+from strata.worker.summary import Summary
 from strata.worker.watcher import Watcher
 
 __all__ = ["Run", "barrier", "current_run", "finish", "init", "log", "section", "should_stop"]
 
+_ARGUMENTS = ("project", "name", "config", "tags", "group", "job_type", "notes", "run_id", "resume")
+_SAID = ("name", "config", "tags", "group", "job_type", "notes")
 _current: "Run | None" = None
 _starting = threading.Lock()
 _ending = Ending()
@@ -55,19 +61,18 @@ _of_parents: list[Reporter] = []  # in a forked child: never closed here, becaus
 class Run:
     """One run as one process sees it. `log` never blocks and never raises; everything else says what is wrong."""
 
-    def __init__(
-        self, place: Place, session: Session | None, *, project: str, name: str, config: dict[str, Any]
-    ) -> None:
+    def __init__(self, place: Place, session: Session | None, about: Description, earlier: Earlier | None) -> None:
         self.place = place
         self.id = place.run_id
-        self.project = project
-        self.name = name
-        self.config = config
+        self.about = about
+        self.config = about.config
         self.session = session
-        self._step = 0
+        self.resumed = earlier is not None
+        self._step = (earlier.step if earlier is not None else None) or 0
         self._finished = False
         self._pid = os.getpid()
         self._reporter: Reporter | None = Reporter(place, place.run_id)
+        self.summary = Summary(self)
         self._tell("running")
 
     @property
@@ -76,6 +81,19 @@ class Run:
         if self._reporter is None:
             self._reporter = Reporter(self.place, self.id, forked=True)
         return self._reporter
+
+    @property
+    def project(self) -> str:
+        return self.about.project
+
+    @property
+    def name(self) -> str:
+        return self.about.name
+
+    @property
+    def step(self) -> int:
+        """Of the last call of `log` or `progress`."""
+        return self._step
 
     @property
     def rank(self) -> int:
@@ -108,6 +126,20 @@ class Run:
             reporter.refuse("run.log", str(error), _size_of(values))
         except Exception as error:  # a metric must never end a training
             reporter.refuse("run.log", f"{shown(values)} holds no names and numbers ({type(error).__name__})")
+
+    def update(self, **changes: Any) -> None:
+        """Says anew what the run is: name, config (added to what it has), tags, group, job_type, notes."""
+        check_arguments("run.update", {name: 0 for name in changes if name not in _SAID}, _SAID)
+        if "config" in changes:
+            self.config.update(config_of(changes["config"]))
+        if "tags" in changes:
+            changes["tags"] = tags_of(changes["tags"])
+        self.about = replace(self.about, **{**changes, "config": self.config})
+        self.reporter.describe(self.about)
+
+    def summarize(self, name: str, value: Any) -> None:
+        """What `run.summary[name] = value` does."""
+        self.reporter.summarize(name, value)
 
     def progress(self, step: int, *, epoch: int | None = None, percent: float | None = None) -> None:
         """How far the task is: shown on the dashboard, and what tells a hang from work."""
@@ -191,7 +223,7 @@ class Run:
             self._tell(status, reason)
         delivered = self.reporter.close(timeout_s)
         if not delivered and self.reporter.observatory is not None:  # else it was said at the start
-            _whisper(self, f"not everything of {self.id} was sent; {_how_to_send(self)}")
+            whisper(self.place, f"not everything of {self.id} was sent; {how_to_send(self.place)}")
         if status == "finished" and self.place.task_id:
             leave_note(self.place)
         if self.session is not None:
@@ -199,7 +231,7 @@ class Run:
         return delivered
 
     def _tell(self, status: str, reason: str = "") -> None:
-        self.reporter.describe(project=self.project, name=self.name, config=self.config, status=status, reason=reason)
+        self.reporter.describe(self.about, status, reason)
 
     def _after_fork(self) -> None:
         if self._reporter is not None:
@@ -220,24 +252,47 @@ class Run:
 
 
 def init(
-    project: str = "", name: str = "", config: Mapping[str, Any] | None = None, *, run_id: str | None = None
+    project: str = "",
+    name: str = "",
+    config: Any = None,
+    *,
+    tags: Iterable[str] = (),
+    group: str = "",
+    job_type: str = "",
+    notes: str = "",
+    run_id: str | None = None,
+    resume: bool | str | None = None,
+    **unknown: object,
 ) -> Run:
     """Joins the task this process was launched by, or the ranks of torchrun or Slurm, or starts a run of its own.
 
-    A second call gives the same run. The task's config comes first, `config` overrides it.
+    A second call gives the same run. The task's config comes first, `config` overrides it. With `resume` a run of this
+    id that was there before goes on after its last step: True or "allow" begins it where there is none, "must" and
+    "never" raise. A task goes on by itself.
     """
+    check_arguments("strata.init", unknown, _ARGUMENTS)
+    wanted = check_resume(resume, run_id)
     global _current  # one process, one run
     with _starting:
         if _current is not None and not _current._finished:
             return _current
         place = _named(find_place(), project, name, run_id)
+        about = Description(
+            project=project,
+            name=name or place.run_id,
+            config={**place.config, **config_of(config)},
+            tags=tags_of(tags),
+            group=group,
+            job_type=job_type,
+            notes=notes,
+        )
+        earlier = _earlier(place, wanted)
         if place.task_id:
             set_up_rank_logging(place.settings.log)
             print_stacks_on_signal()
         session = _join(place)
-        merged = {**place.config, **(config or {})}
         first = _current is None
-        _current = Run(place, session, project=project, name=name or place.run_id, config=merged)
+        _current = Run(place, session, about, earlier)
         own_checkpoints()
         set_plan_source(WorkerPlan(place))
         gang = bool(place.task_id)
@@ -250,7 +305,7 @@ def init(
         if place.task_id:
             watch_for_dead_peers(partial(_finish_at_exit, _current))
         else:
-            _greet(_current)
+            greet(place, _current.reporter.observatory)
         return _current
 
 
@@ -269,28 +324,6 @@ def _size_of(values: Any) -> int:
     return len(values) if isinstance(values, Mapping) else 1
 
 
-def _greet(run: Run) -> None:
-    """One line: the run's id and its page, or where it is kept and how it is sent."""
-    observatory = run.reporter.observatory
-    if observatory is None:
-        _whisper(run, f"run {run.id}: no observatory is known here; {_how_to_send(run)}")
-    else:
-        page = f"{observatory.http}/ui/runs/{run.id}" if observatory.http else f"sent to {observatory.telemetry}"
-        _whisper(run, f"run {run.id}: {page}")
-
-
-def _how_to_send(run: Run) -> str:
-    folder = run.place.data_dir
-    command = shlex.join(["strata", "sync", run.id, "--data-dir", str(folder)])
-    return f"its points are kept in {folder / 'offline' / run.id} until `{command}` sends them"
-
-
-def _whisper(run: Run, line: str) -> None:
-    if run.rank == 0 and not run.place.settings.quiet and sys.stderr is not None:
-        sys.stderr.write(f"strata: {line}\n")
-        sys.stderr.flush()
-
-
 def _named(place: Place, project: str, name: str, run_id: str | None) -> Place:
     chosen = run_id or place.run_id
     if not chosen:
@@ -298,6 +331,13 @@ def _named(place: Place, project: str, name: str, run_id: str | None) -> Place:
         suffix = place.group or f"{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         chosen = f"{stem[:60]}-{suffix}"[:128]
     return replace(place, run_id=check_name("run_id", chosen))
+
+
+def _earlier(place: Place, resume: Resume | None) -> Earlier | None:
+    if resume is None or place.task_id:
+        return None
+    observatory = find_observatory(place.settings)
+    return find_earlier(place.run_id, resume, observatory, offline_folder(place.data_dir, place.run_id))
 
 
 def _join(place: Place) -> Session | None:

@@ -23,7 +23,9 @@ export const streamUrl: string = `${apiBase.replace(/\/api$/, "")}/stream`;
 export function toQuery(params: object): string {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(params)) {
-    if (value !== undefined && value !== null && value !== "") query.set(key, String(value));
+    for (const item of Array.isArray(value) ? value : [value]) {
+      if (item !== undefined && item !== null && item !== "") query.append(key, String(item));
+    }
   }
   const text = query.toString();
   return text ? `?${text}` : "";

@@ -1,6 +1,6 @@
 /** What pages ask for beside the stream, typed by the server's own description of its routes. */
 import { toQuery } from "./client";
-import type { Answers, Bodies, ChangeRun, CreateTask, RegisterDataset } from "./wire";
+import type { Answers, Bodies, ChangeRun, ChangeRuns, CreateTask, RegisterDataset } from "./wire";
 
 /** Carries one request; the path lies below /api. */
 export type Send = (method: string, path: string, body?: unknown, signal?: AbortSignal) => Promise<unknown>;
@@ -27,6 +27,15 @@ export interface SeriesQuery {
   attempts?: "newest" | "superseded" | "all";
 }
 
+export interface RunTableQuery {
+  /** In the server's query language: docs/runs.md. */
+  filter: string;
+  sort: string;
+  descending: boolean;
+  column: readonly string[];
+  limit: number;
+}
+
 interface Details<R> {
   /** Takes the place of the route's {name}. */
   id?: string;
@@ -51,6 +60,8 @@ export function makeRequests(send: Send) {
     status: (signal?: AbortSignal) => ask("GET /status", { signal }),
     dashboard: (signal?: AbortSignal) => ask("GET /dashboard", { signal }),
     runs: (signal?: AbortSignal) => ask("GET /runs", { signal }),
+    runTable: (query: RunTableQuery, signal?: AbortSignal) => ask("GET /runs/table", { query, signal }),
+    runSummary: (id: string, signal?: AbortSignal) => ask("GET /runs/{run_id}/summary", { id, signal }),
     alerts: (signal?: AbortSignal) => ask("GET /alerts", { signal }),
     logs: (query: LogQuery, signal?: AbortSignal) => ask("GET /logs", { query, signal }),
     shards: (id: string, epoch: number | null, signal?: AbortSignal) =>
@@ -74,6 +85,7 @@ export function makeRequests(send: Send) {
     resumeTask: (id: string) => ask("POST /tasks/{task_id}/resume", { id }),
     registerDataset: (body: RegisterDataset) => ask("POST /datasets", { body }),
     editRun: (id: string, body: ChangeRun) => ask("PATCH /runs/{run_id}", { id, body }),
+    editRuns: (body: ChangeRuns) => ask("PATCH /runs", { body }),
     deleteRun: (id: string) => ask("DELETE /runs/{run_id}", { id }),
     pinCheckpoint: (id: string, pinned: boolean) =>
       ask("POST /checkpoints/{checkpoint_id}/pin", { id, body: { pinned } }),

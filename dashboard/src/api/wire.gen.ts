@@ -89,6 +89,18 @@ export interface BytesCell {
 export interface ChangeRun {
   name?: string | null;
   notes?: string | null;
+  group?: string | null;
+  tags?: string[] | null;
+  archived?: boolean | null;
+}
+
+/** The same change for many runs: tags come and go one by one, what is left out stays as it is. */
+export interface ChangeRuns {
+  run_ids: string[];
+  add_tags?: string[];
+  remove_tags?: string[];
+  group?: string | null;
+  archived?: boolean | null;
 }
 
 /** A checkpoint; `throughput` is in MB/s, `verified` null until somebody has read every byte (`reason`: damage), `pinned` null while its store cannot be read. */
@@ -310,6 +322,13 @@ export interface LogNews {
   logs: LogEntry[];
 }
 
+/** `last` is the mean over ranks; null when there is no finite value. */
+export interface MetricSummary {
+  last: number | null;
+  min: number | null;
+  max: number | null;
+}
+
 /** A series that the stream speaks of for the first time; `total_points` is how many it had before. */
 export interface NewSeries {
   id: number;
@@ -440,7 +459,7 @@ export interface RunDeleted {
   rows_removed: boolean;
 }
 
-/** A run; what nobody said is null. `attempts` are those after its first one; `superseded_points` are of steps that a later attempt did again, and not among its `num_points`. `state` is decided by the observatory, `reason` says why, and `status` is the last word of the run's owner. */
+/** A run; what nobody said is null. `attempts` are those after its first one; `superseded_points` are of steps that a later attempt did again, and not among its `num_points`. `state` is decided by the observatory, `reason` says why, and `status` is the last word of the run's owner. Tags, group and notes are what people wrote, else what its script said; runs that are `archived` are kept and left out of lists. */
 export interface RunInfo {
   run_id: string;
   start_time: number | null;
@@ -460,6 +479,10 @@ export interface RunInfo {
   state: RunState;
   reason: string | null;
   notes: string | null;
+  tags: string[];
+  group: string | null;
+  job_type: string | null;
+  archived: boolean;
   config: Record<string, unknown>;
 }
 
@@ -489,6 +512,27 @@ export interface RunSeries {
 
 /** How a run stands. LOST may become RUNNING again: it means silence, and nobody knows why. */
 export type RunState = "running" | "finished" | "failed" | "killed" | "lost";
+
+/** A run as a whole: figures of each metric, and the values that its script has set. */
+export interface RunSummary {
+  run_id: string;
+  metrics: Record<string, MetricSummary>;
+  values: Record<string, unknown>;
+}
+
+/** Runs that a filter lets through, in order: `ids` are the first of them, `columns` their values in the same order, null where a run has none. `names` are the columns that could be asked for. */
+export interface RunTable {
+  total: number;
+  matched: number;
+  ids: string[];
+  columns: Record<string, unknown[]>;
+  names: string[];
+}
+
+/** How many runs were changed. */
+export interface RunsChanged {
+  changed: number;
+}
 
 /** Every run, and those that were just deleted. */
 export interface RunsMeta {
@@ -710,6 +754,18 @@ export interface TextCell {
   size: number;
 }
 
+/** Something that a run logged and that is no number. */
+export interface TextEntry {
+  metric: string;
+  host: string;
+  rank: number;
+  attempt: number;
+  step: number;
+  event_time_ms: number;
+  kind: string;
+  text: string;
+}
+
 /** Seconds of wall time by what they went into; they add up to `wall_s`. Null is what nobody measured. */
 export interface TimeShares {
   wall_s: number;
@@ -760,6 +816,10 @@ export interface Answers {
   "GET /health": Health;
   "GET /status": Status;
   "GET /runs": RunInfo[];
+  "PATCH /runs": RunsChanged;
+  "GET /runs/table": RunTable;
+  "GET /runs/{run_id}/summary": RunSummary;
+  "GET /runs/{run_id}/texts": TextEntry[];
   "PATCH /runs/{run_id}": RunInfo;
   "DELETE /runs/{run_id}": RunDeleted;
   "GET /metrics/{run_id}": RunMetrics;
@@ -795,6 +855,7 @@ export interface Answers {
 }
 
 export interface Bodies {
+  "PATCH /runs": ChangeRuns;
   "PATCH /runs/{run_id}": ChangeRun;
   "POST /runs/{run_id}/points": Record<string, unknown>;
   "POST /checkpoints/{checkpoint_id}/pin": Pin | null;

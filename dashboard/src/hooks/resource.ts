@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { type keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { Requests } from "@/api/requests";
 import { requests, sourceKind } from "@/data/source";
 
@@ -6,18 +6,21 @@ interface Options {
   /** Repeats the request; off when undefined. */
   everyMs?: number;
   enabled?: boolean;
+  /** What to show while a new key is asked for. */
+  placeholder?: typeof keepPreviousData;
 }
 
 /** A request to the source in use, cached under its key and the kind of source. */
 export function useResource<T>(
   key: readonly (string | number | null)[],
   ask: (requests: Requests, signal: AbortSignal) => Promise<T>,
-  { everyMs, enabled = true }: Options = {},
+  { everyMs, enabled = true, placeholder }: Options = {},
 ) {
   return useQuery({
     queryKey: [sourceKind(), ...key],
     queryFn: ({ signal }) => ask(requests(), signal),
     enabled,
+    ...(placeholder && { placeholderData: placeholder }),
     ...(everyMs !== undefined && { refetchInterval: everyMs }),
   });
 }

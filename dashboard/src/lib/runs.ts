@@ -16,3 +16,7 @@ export function leadOf(runs: readonly RunInfo[], tasks: readonly Task[]): RunInf
   const working = going.find((run) => tasks.some((task) => task.id === run.task_id && task.status !== "queued"));
   return working ?? going[0] ?? runs[0] ?? null;
 }
+
+export function displayName(run: Pick<RunInfo, "run_id" | "name">): string {
+  return run.name || run.run_id;
+}

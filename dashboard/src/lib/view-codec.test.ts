@@ -25,6 +25,9 @@ const views: fc.Arbitrary<View> = fc.record({
   worker: fc.constant(""),
   logSearch: fc.constant(""),
   at: fc.constant(""),
+  runFilter: fc.constant(""),
+  runSort: fc.constant("-started"),
+  runColumns: fc.constant(null),
 });
 
 test("any view of the metrics page survives the address bar", () => {
@@ -44,6 +47,17 @@ test("an empty choice of runs is not the default choice", () => {
   expect(none).toBe("?runs=");
   expect(decodeView(none, "runs").runs).toEqual([]);
   expect(decodeView("", "runs").runs).toBeNull();
+});
+
+test("the run table's filter, order and columns survive the address bar", () => {
+  const view: View = {
+    ...DEFAULT_VIEW,
+    runFilter: 'lr > 1e-4 and tag:"a b"',
+    runSort: "loss.min",
+    runColumns: ["a,b", "c"],
+  };
+  expect(decodeView(encodeView(view, "runs"), "runs")).toEqual(view);
+  expect(decodeView(encodeView({ ...view, runColumns: [] }, "runs"), "runs").runColumns).toEqual([]);
 });
 
 test("a page shows its own fields only, and keeps the others from before", () => {

@@ -38,6 +38,11 @@ export interface View {
   worker: string;
   logSearch: string;
   at: string;
+  runFilter: string;
+  /** What runs are sorted by; a minus in front turns it round. */
+  runSort: string;
+  /** Chosen columns of the run table; null = the loss. */
+  runColumns: readonly string[] | null;
 }
 
 export const DEFAULT_VIEW: View = {
@@ -60,6 +65,9 @@ export const DEFAULT_VIEW: View = {
   worker: "",
   logSearch: "",
   at: "",
+  runFilter: "",
+  runSort: "-started",
+  runColumns: null,
 };
 
 interface Field<T> {
@@ -72,6 +80,7 @@ interface Field<T> {
 
 const METRICS = ["metrics"] as const;
 const LOGS = ["logs"] as const;
+const RUNS = ["runs"] as const;
 
 function word<T extends string>(key: string, allowed: readonly T[], pages: Field<T>["pages"]): Field<T> {
   return { key, pages, encode: (v) => v, decode: (text) => allowed.find((item) => item === text) };
@@ -129,6 +138,14 @@ const FIELDS: { [K in keyof View]: Field<View[K]> } = {
   worker: text("worker", LOGS),
   logSearch: text("q", LOGS),
   at: text("at", LOGS),
+  runFilter: text("q", RUNS),
+  runSort: text("sort", RUNS),
+  runColumns: {
+    key: "cols",
+    pages: RUNS,
+    encode: (v) => (v ?? []).map(encodeURIComponent).join(","),
+    decode: (t) => (t === "" ? [] : t.split(",").map(decodeSafe)),
+  },
 };
 
 const NAMES = Object.keys(FIELDS) as (keyof View)[];

@@ -20,6 +20,8 @@ export const DEFAULT_SHOWN = 50;
 
 export const NO_RUNS_KNOWN: Catalog = { runs: [], loaded: false, reduced: false, omitted: new Set() };
 
+export { displayName } from "@/lib/runs";
+
 export const useCatalog = create<Catalog>(() => NO_RUNS_KNOWN);
 
 export function setRuns(runs: readonly RunInfo[]): void {
@@ -32,9 +34,9 @@ function startOf(run: RunInfo): number {
   return run.start_time_ms ?? 0;
 }
 
-/** All runs, as far as a page can draw them: live ones first, then the newest. */
+/** All runs that are not archived, as far as a page can draw them: live ones first, then the newest. */
 export function defaultRuns(runs: readonly RunInfo[]): string[] {
-  const ordered = [...runs].sort((a, b) => Number(b.is_active) - Number(a.is_active));
+  const ordered = runs.filter((run) => !run.archived).sort((a, b) => Number(b.is_active) - Number(a.is_active));
   return ordered.slice(0, DEFAULT_SHOWN).map((run) => run.run_id);
 }
 
@@ -48,8 +50,4 @@ export function toggleRun(id: string): void {
   const shown = shownRuns(useCatalog.getState().runs, useView.getState().runs);
   const runs = shown.includes(id) ? shown.filter((other) => other !== id) : [...shown, id];
   useView.getState().set({ runs });
-}
-
-export function displayName(run: Pick<RunInfo, "run_id" | "name">): string {
-  return run.name || run.run_id;
 }

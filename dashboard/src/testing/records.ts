@@ -20,6 +20,10 @@ export const RUN: RunInfo = {
   state: "running",
   reason: null,
   notes: null,
+  tags: [],
+  group: null,
+  job_type: null,
+  archived: false,
   config: {},
 };
 

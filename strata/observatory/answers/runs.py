@@ -6,7 +6,18 @@ from typing import Any
 from strata.observatory.answers.series import RunSeries
 from strata.types.metrics import RunState
 
-__all__ = ["AttemptBegan", "PointsAccepted", "RunDeleted", "RunInfo", "RunMetrics"]
+__all__ = [
+    "AttemptBegan",
+    "MetricSummary",
+    "PointsAccepted",
+    "RunDeleted",
+    "RunInfo",
+    "RunMetrics",
+    "RunSummary",
+    "RunTable",
+    "RunsChanged",
+    "TextEntry",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +34,8 @@ class AttemptBegan:
 class RunInfo:
     """A run; what nobody said is null. `attempts` are those after its first one; `superseded_points` are of steps that
     a later attempt did again, and not among its `num_points`. `state` is decided by the observatory, `reason` says why,
-    and `status` is the last word of the run's owner."""
+    and `status` is the last word of the run's owner. Tags, group and notes are what people wrote, else what
+    its script said; runs that are `archived` are kept and left out of lists."""
 
     run_id: str
     start_time: int | None
@@ -43,7 +55,55 @@ class RunInfo:
     state: RunState
     reason: str | None
     notes: str | None
+    tags: list[str]
+    group: str | None
+    job_type: str | None
+    archived: bool
     config: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSummary:
+    """`last` is the mean over ranks; null when there is no finite value."""
+
+    last: float | None
+    min: float | None
+    max: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """A run as a whole: figures of each metric, and the values that its script has set."""
+
+    run_id: str
+    metrics: dict[str, MetricSummary]
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTable:
+    """Runs that a filter lets through, in order: `ids` are the first of them, `columns` their values in the same order,
+    null where a run has none. `names` are the columns that could be asked for."""
+
+    total: int
+    matched: int
+    ids: list[str]
+    columns: dict[str, list[Any]]
+    names: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextEntry:
+    """Something that a run logged and that is no number."""
+
+    metric: str
+    host: str
+    rank: int
+    attempt: int
+    step: int
+    event_time_ms: int
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +112,13 @@ class RunDeleted:
 
     success: bool
     rows_removed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsChanged:
+    """How many runs were changed."""
+
+    changed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ NaN and Inf are data and stay; absurd names, steps and times are mistakes and ar
 import zlib
 from collections.abc import Set
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,16 @@ from strata.errors import InvalidArgument
 from strata.observatory.answers.logs import LogEntry
 from strata.observatory.batch.door import LATEST_MS
 from strata.observatory.batch.heads import HeadMemory, SeriesHead
-from strata.protocol.generated.telemetry_pb2 import AttemptStart, Batch, CheckpointRow, EventRow, LogLine, Sample
+from strata.protocol.generated.telemetry_pb2 import (
+    AttemptStart,
+    Batch,
+    CheckpointRow,
+    EventRow,
+    LogLine,
+    Sample,
+    SummaryValue,
+    TextPoint,
+)
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
 from strata.types.logs import LogLevel
 from strata.types.metrics import MAX_STEP
@@ -51,6 +61,8 @@ class Columns:
     events: list[EventRow]
     checkpoints: list[CheckpointRow]
     attempts: list[AttemptStart]
+    summaries: list[SummaryValue]
+    texts: list[TextPoint]
     dropped_points: int
     dropped_logs: int
     alive: tuple[str, ...] = ()
@@ -61,15 +73,18 @@ class Columns:
 
     def is_of(self, runs: Set[str]) -> bool:
         """Whether it holds points or a description of any of these runs."""
-        return any(head.key.run_id in runs for head in self.heads) or any(run.run_id in runs for run in self.runs)
+        rows: tuple[Any, ...] = (*self.runs, *self.summaries, *self.texts)
+        return any(head.key.run_id in runs for head in self.heads) or any(row.run_id in runs for row in rows)
 
     def without(self, runs: Set[str]) -> "Columns":
         """Its points but those of these runs."""
         if not self.is_of(runs):
             return self
         kept = np.array([head.key.run_id not in runs for head in self.heads], bool)[self.series]
-        columns = {name: getattr(self, name)[kept] for name in ("series", "steps", "times", "values")}
-        return replace(self, runs=[run for run in self.runs if run.run_id not in runs], **columns)
+        columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in ("series", "steps", "times", "values")}
+        for name in ("runs", "summaries", "texts"):
+            columns[name] = [row for row in getattr(self, name) if row.run_id not in runs]
+        return replace(self, **columns)
 
 
 def decode(raw: bytes) -> Columns:
@@ -110,6 +125,8 @@ def to_columns(message: Batch, raw: bytes | None = None) -> Columns:
         events=list(message.events),
         checkpoints=list(message.checkpoints),
         attempts=list(message.attempts),
+        summaries=list(message.summaries),
+        texts=list(message.texts),
         dropped_points=max(0, message.dropped_points),
         dropped_logs=max(0, message.dropped_logs),
         alive=tuple(message.alive),

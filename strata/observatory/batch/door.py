@@ -3,8 +3,10 @@ by this release or an earlier one, and is not asked again.
 """
 
 from strata.errors import InvalidArgument
-from strata.protocol.generated.telemetry_pb2 import Batch
-from strata.types.metrics import MAX_STEP, NO_DEVICE, WORLDS
+from strata.protocol.generated.telemetry_pb2 import Batch, RunInfo
+from strata.types.labels import MAX_NOTES, MAX_TAGS, check_tag
+from strata.types.metrics import MAX_STEP, NO_DEVICE, WORLDS, SeriesKey, check_series
+from strata.types.names import check_name
 from strata.types.shown import check_path, check_text
 
 __all__ = ["LATEST_MS", "check_extras"]
@@ -24,6 +26,7 @@ def check_extras(message: Batch) -> None:
             check_text(f"{name} of run {run.run_id[:80]!r}", getattr(run, name), _MAX_WORD)
         _check_time(f"started_at_ms of run {run.run_id[:80]!r}", run.started_at_ms)
         _check_time(f"updated_at_ms of run {run.run_id[:80]!r}", run.updated_at_ms)
+        _check_labels(run)
     for event in message.events:
         for name in ("id", "kind", "severity", "run_id", "task_id", "worker_id"):
             check_text(f"{name} of an event", getattr(event, name), _MAX_WORD)
@@ -41,9 +44,32 @@ def check_extras(message: Batch) -> None:
         if start.device > NO_DEVICE or start.step > MAX_STEP or start.world >= WORLDS:
             raise InvalidArgument(f"an attempt of run {start.run_id[:80]!r} has a step, device or world beyond limits")
         _check_time("event_time_ms of an attempt", start.event_time_ms)
+    for value in message.summaries:
+        check_name("run_id", value.run_id)
+        check_text(f"a summary name of run {value.run_id!r}", value.name, _MAX_WORD)
+        check_text(f"summary {value.name!r} of run {value.run_id!r}", value.value_json, _MAX_TEXT)
+        _check_time(f"event_time_ms of summary {value.name!r}", value.event_time_ms)
+    for text in message.texts:
+        check_series(SeriesKey(text.run_id, text.metric, text.host, text.rank))
+        check_text(f"kind of {text.metric!r}", text.kind, _MAX_WORD)
+        check_text(f"text of {text.metric!r}", text.text, _MAX_TEXT)
+        if text.step > MAX_STEP:
+            raise InvalidArgument(f"step {text.step} of {text.metric!r} is beyond 2^53")
+        _check_time(f"event_time_ms of {text.metric!r}", text.event_time_ms)
     for sample in message.samples:
         for name in ("dataset_id", "worker_id"):
             check_text(f"{name} of a sample", getattr(sample, name), _MAX_WORD)
+
+
+def _check_labels(run: RunInfo) -> None:
+    what = f"of run {run.run_id[:80]!r}"
+    if len(run.tags) > MAX_TAGS:
+        raise InvalidArgument(f"tags {what} are {len(run.tags)}, at most {MAX_TAGS} are kept")
+    for tag in run.tags:
+        check_tag(tag)
+    for name in ("group", "job_type"):
+        check_text(f"{name} {what}", getattr(run, name), _MAX_WORD)
+    check_text(f"notes {what}", run.notes, MAX_NOTES)
 
 
 def _check_time(what: str, milliseconds: int) -> None:

@@ -3,6 +3,7 @@ stored.
 """
 
 from collections.abc import Set
+from typing import Any
 
 from strata.protocol.generated.telemetry_pb2 import Batch, Points
 
@@ -16,10 +17,13 @@ def strip_runs(message: Batch, runs: Set[str]) -> int:
     removed = [at for at, series in enumerate(points.series) if series in gone]
     strip_points(message, set(removed))
     series = [one for one in message.series if one.run_id not in runs]
-    described = [one for one in message.runs if one.run_id not in runs]
-    del message.series[:], message.runs[:]
+    del message.series[:]
     message.series.extend(series)
-    message.runs.extend(described)
+    rows: Any
+    for rows in (message.runs, message.summaries, message.texts):
+        kept = [row for row in rows if row.run_id not in runs]
+        del rows[:]
+        rows.extend(kept)
     return len(removed)
 
 

@@ -1,13 +1,17 @@
-"""What people do to runs: give them a name and notes, or delete them. Kept in the store, so that a restart and every
-other observatory on the same store know it; it never touches a run that is still being written.
+"""What people do to runs: give them a name, tags, a group and notes, archive or delete them. Kept in the
+store, so that a restart and every other observatory on the same store know it; a run that is still written is never
+deleted.
 """
 
 import asyncio
 import contextlib
+import json
 import logging
 import uuid
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,14 +22,21 @@ from strata.observatory.live.view import LiveView
 from strata.observatory.store.base import Store, own_rows
 from strata.observatory.store.sql import RUN_EDITS
 from strata.observatory.store.writer import StoreWriter
+from strata.types.labels import check_label, check_notes, check_tags
 
 __all__ = ["RunEditor", "why_not_deletable"]
 
 _log = logging.getLogger(__name__)
-_MAX_NAME = 255
-_MAX_NOTES = 20_000
 _SETTLE_S = 3.0
-_TABLES = ("metric_points", "series_rollup", "runs", "attempts")
+_TABLES = ("metric_points", "series_rollup", "runs", "attempts", "summaries", "texts")
+# What people may set, and the text by which it is kept.
+_CHECKS: Mapping[str, Callable[[Any], str]] = {
+    "name": partial(check_label, "name"),
+    "group": partial(check_label, "group"),
+    "notes": check_notes,
+    "tags": lambda tags: json.dumps(check_tags(tags), ensure_ascii=False),
+    "archived": lambda archived: "1" if archived else "",
+}
 _LIVE_TASKS = frozenset({"queued", "running", "recovering", "stopping"})
 
 
@@ -48,24 +59,31 @@ class RunEditor:
                 f"run {run_id[:80]!r} was deleted and takes no points any more", hint="Log under another run id."
             )
 
-    async def change(self, run_id: str, changes: Mapping[str, str]) -> RunInfo:
-        """Sets name, notes or both; an empty one gives back what the run says of itself."""
-        self._known(run_id)
-        checked = {field: _checked(field, value) for field, value in changes.items()}
-        if not checked:
-            raise InvalidArgument("there is nothing to change", hint="Send name, notes or both.")
-        await self._record(run_id, checked)
-        self._edits.setdefault(run_id, {}).update(checked)
-        self._live.runs.edit(run_id, checked)
-        self._live.publish_runs()
+    async def change(self, run_id: str, changes: Mapping[str, Any]) -> RunInfo:
+        """Sets name, group, notes (an empty one gives back what the run says of itself), tags or archived."""
+        await self.change_many({run_id: changes})
         return self._known(run_id)
+
+    async def change_many(self, changes: Mapping[str, Mapping[str, Any]]) -> None:
+        """The changes of each run, all or none."""
+        checked = {}
+        for run_id, fields in changes.items():
+            self._known(run_id)
+            if not fields:
+                raise InvalidArgument("there is nothing to change", hint=f"Send any of {', '.join(_CHECKS)}.")
+            checked[run_id] = {field: _CHECKS[field](value) for field, value in fields.items()}
+        await self._record(checked)
+        for run_id, texts in checked.items():
+            self._edits.setdefault(run_id, {}).update(texts)
+            self._live.runs.edit(run_id, texts)
+        self._live.publish_runs()
 
     async def delete(self, run_id: str, task_status: str | None) -> bool:
         """Returns whether its rows are gone already; if the store is slow or away they follow by themselves."""
         why_not = why_not_deletable(self._known(run_id), task_status)
         if why_not is not None:
             raise Conflict(why_not, hint="Stop its task, or whoever writes it, and try again.")
-        await self._record(run_id, {"deleted": "1"})
+        await self._record({run_id: {"deleted": "1"}})
         self._live.drop([run_id])
         _log.info("run %s was deleted", run_id)
         with contextlib.suppress(TimeoutError):  # what is still in the spool is swept up later
@@ -108,15 +126,14 @@ class RunEditor:
             return False
         return True
 
-    async def _record(self, run_id: str, fields: Mapping[str, str]) -> None:
+    async def _record(self, changes: Mapping[str, Mapping[str, str]]) -> None:
         self._last_ms = max(self._last_ms + 1, round(self._clock.wall() * 1000))  # the later change wins, always
         at = datetime.fromtimestamp(self._last_ms / 1000, UTC)
+        made = [(run_id, field, value) for run_id, fields in changes.items() for field, value in fields.items()]
         rows = pa.table(
             {
-                "run_id": [run_id] * len(fields),
-                "field": list(fields),
-                "value": list(fields.values()),
-                "event_time": pa.array([at] * len(fields), pa.timestamp("ms", tz="UTC")),
+                **dict(zip(("run_id", "field", "value"), map(list, zip(*made, strict=True)), strict=True)),
+                "event_time": pa.array([at] * len(made), pa.timestamp("ms", tz="UTC")),
             }
         )
         try:
@@ -138,15 +155,3 @@ def why_not_deletable(info: RunInfo, task_status: str | None) -> str | None:
     if task_status in _LIVE_TASKS:
         return f"run {info.run_id!r} belongs to a task that is {task_status}"
     return f"run {info.run_id!r} is running" if info.is_active else None
-
-
-def _checked(field: str, value: str) -> str:
-    text = value.strip() if field == "name" else value
-    limit = _MAX_NAME if field == "name" else _MAX_NOTES
-    if len(text) > limit:
-        raise InvalidArgument(f"{field} has {len(text)} characters, at most {limit} are kept")
-    spaces = "" if field == "name" else "\n\t"
-    bad = next((char for char in text if not char.isprintable() and char not in spaces), None)
-    if bad is not None:
-        raise InvalidArgument(f"{field} holds the unprintable character {bad!r}")
-    return text

@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 _SERIES_AT_ONCE = 1000
 _SETTLE_S = 3.0
 _KEY = ("run_id", "metric", "host", "rank", "device")
+_STATS = ("points", "bad", "top_step", "last_ms", "newest", "lowest", "highest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class History:
             shown = left.get(_key_of(row)) if row["run_id"] in fenced else row
             self._series.set_hidden(number, row["points"] - (shown["points"] if shown else 0))
             if shown is not None:
-                stats = (shown[name] for name in ("points", "bad", "top_step", "last_ms", "newest"))
+                stats = (shown[name] for name in _STATS)
                 tallies.append((number, SeriesStats(*stats)))
         return tallies
 
@@ -185,6 +186,8 @@ def _curves_of(table: pa.Table) -> Iterator[StoredCurve]:
             last_step=int(columns["slast"][end - 1]),
             last_time=int(columns["tlast"][end - 1]),
             last_value=float(columns["vlast"][end - 1]),
+            lowest=float(mine["vmin"].min()),
+            highest=float(mine["vmax"].max()),
         )
         key, turn = keys[start][: len(_KEY)], keys[start][len(_KEY) :]
         yield StoredCurve(SeriesKey(*key), units[start].as_py(), mine, stats, turn[0] // WORLDS if turn else None)

@@ -19,9 +19,10 @@ from strata.observatory.history.attempts import AttemptHistory
 from strata.observatory.history.edits import RunEditor
 from strata.observatory.history.foreign_rows import OVERLAP_MS, Recent, Row, comparable, pick_new
 from strata.observatory.history.loader import History
+from strata.observatory.live.runs import DETAILS
 from strata.observatory.live.view import LiveView, NewPoints
 from strata.observatory.store.base import Store, own_rows
-from strata.observatory.store.sql import RUN_DETAILS, RUNS, SERIES, raw_points
+from strata.observatory.store.sql import RUN_DETAILS, RUNS, SERIES, SUMMARIES, raw_points
 from strata.observatory.store.superseded import Which
 from strata.observatory.store.writer import StoreWriter
 from strata.types.metrics import MAX_STEP, SeriesKey
@@ -110,12 +111,16 @@ class Poller(Part):
         rows = (await self._store.query(RUNS)).to_pylist()
         await self._config.edits.sweep({row["run_id"] for row in rows})
         told = await own_rows(self._store, RUN_DETAILS)
+        summaries = await own_rows(self._store, SUMMARIES)
         # From here on without a pause: nobody may see a run's points without what it said of its end.
         self._live.runs.from_store(rows)
         for row in told:
-            details = {name: row[name] for name in ("name", "project", "task_id")}
-            self._live.runs.describe(row["run_id"], details, row["config_json"])
+            details = {name: row[name] for name in DETAILS}
+            self._live.runs.describe(row["run_id"], details, row["config_json"], row["tags"], row["started_ms"])
             self._live.runs.state(row["run_id"], row["status"], row["reason"], row["said_ms"])
+        for row in summaries:
+            if row["run_id"] not in self._live.runs.deleted:
+                self._live.summaries.take(row["run_id"], row["name"], row["value_json"], row["said_ms"])
         self._config.edits.apply()
         self._live.publish_runs()
 

@@ -4,14 +4,27 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 
 from strata.errors import InvalidArgument, NotFound
-from strata.observatory.answers.runs import PointsAccepted, RunDeleted, RunInfo, RunMetrics
+from strata.observatory.answers.runs import (
+    PointsAccepted,
+    RunDeleted,
+    RunInfo,
+    RunMetrics,
+    RunsChanged,
+    RunSummary,
+    RunTable,
+    TextEntry,
+)
 from strata.observatory.http.body import Body
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
 from strata.observatory.ingest.points import BODY_SCHEMA, from_json
 from strata.observatory.records.times import parse_time
+from strata.observatory.search.table import RunSearch
+from strata.observatory.store.base import own_rows
+from strata.observatory.store.sql import text_rows
 from strata.observatory.store.superseded import Which
 from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
@@ -23,6 +36,8 @@ _POINTS_BODY = {"requestBody": {"required": True, "content": {"application/json"
 Attempts = Annotated[
     Which, Query(description="of steps that were done again: the newest attempt's points, the superseded ones, or all")
 ]
+RunFilter = Annotated[str | None, Query(description="`lr > 1e-4 and tag:ablation`; docs/runs.md has the language")]
+Sort = Annotated[str, Query(description="`started`, `group`, `config.lr`, `loss.min`: whatever a filter may name")]
 Step = Annotated[int | None, Query(ge=0, le=MAX_STEP)]
 
 
@@ -31,17 +46,79 @@ class ChangeRun(Body):
 
     name: str | None = None
     notes: str | None = None
+    group: str | None = None
+    tags: list[str] | None = None
+    archived: bool | None = None
+
+
+class ChangeRuns(Body):
+    """The same change for many runs: tags come and go one by one, what is left out stays as it is."""
+
+    run_ids: Annotated[list[str], Field(min_length=1, max_length=10_000)]
+    add_tags: list[str] = Field(default_factory=list)
+    remove_tags: list[str] = Field(default_factory=list)
+    group: str | None = None
+    archived: bool | None = None
 
 
 def runs_router(parts: Parts) -> APIRouter:
     """What there is, what it measured, and the door for more."""
     router = APIRouter(tags=["runs"])
 
+    search = RunSearch(parts.live)
+
     @router.get("/runs")
     @router.get("/api/runs")
-    async def runs() -> Answer[list[RunInfo]]:
+    async def runs(
+        filter: RunFilter = None,  # noqa: A002 - the query's word
+        sort: Sort = "",
+        descending: bool = True,
+        limit: Annotated[int | None, Query(ge=0)] = None,
+    ) -> Answer[list[RunInfo]]:
         parts.live.tick()  # who has just sent points finds the run
-        return answer(parts.live.runs.all())
+        if filter is None and not sort:
+            return answer(parts.live.runs.all()[:limit])
+        return answer(search.find(filter or "", sort, descending=descending)[:limit])
+
+    @router.get("/api/runs/table")
+    async def table(
+        filter: RunFilter = None,  # noqa: A002 - the query's word
+        sort: Sort = "",
+        descending: bool = True,
+        column: Annotated[list[str] | None, Query(description="as in a filter; repeat it for more")] = None,
+        limit: Annotated[int, Query(ge=0, le=10_000)] = 300,
+    ) -> Answer[RunTable]:
+        parts.live.tick()
+        return answer(search.table(filter or "", sort, column or [], descending=descending, limit=limit))
+
+    @router.get("/api/runs/{run_id}/summary")
+    async def summary(run_id: str) -> Answer[RunSummary]:
+        parts.live.tick()
+        _known(parts, run_id)
+        summaries = parts.live.summaries
+        return answer(RunSummary(run_id=run_id, metrics=summaries.metrics(run_id), values=summaries.said(run_id)))
+
+    @router.get("/api/runs/{run_id}/texts")
+    async def texts(
+        run_id: str, metric: str | None = None, limit: Annotated[int, Query(ge=1, le=10_000)] = 100
+    ) -> Answer[list[TextEntry]]:
+        _known(parts, run_id)
+        sql, parameters = text_rows({"runs": [run_id], "metric": metric}, limit)
+        return answer([TextEntry(**row) for row in await own_rows(parts.store, sql, parameters)])
+
+    @router.patch("/api/runs")
+    async def change_many(body: ChangeRuns) -> Answer[RunsChanged]:
+        changes: dict[str, dict[str, Any]] = {}
+        for run_id in body.run_ids:
+            info = _known(parts, run_id)
+            changes[run_id] = {
+                name: value for name in ("group", "archived") if (value := getattr(body, name)) is not None
+            }
+            if body.add_tags or body.remove_tags:
+                tags = dict.fromkeys([*info.tags, *body.add_tags])
+                changes[run_id]["tags"] = [tag for tag in tags if tag not in body.remove_tags]
+        await parts.edits.change_many(changes)
+        return answer(RunsChanged(changed=len(changes)))
 
     @router.patch("/api/runs/{run_id}")
     async def change(run_id: str, body: ChangeRun) -> Answer[RunInfo]:
@@ -77,8 +154,8 @@ def runs_router(parts: Parts) -> APIRouter:
         }
         gone = run_id in parts.live.runs.deleted
         found = [] if gone else await parts.curves.read(run_id, where, points, attempts)
-        if not found and run_id not in parts.live.runs:
-            raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")
+        if not found:
+            _known(parts, run_id)
         return answer(RunMetrics(run_id=run_id, series=found))
 
     @router.post("/api/runs/{run_id}/points", openapi_extra=_POINTS_BODY)
@@ -90,6 +167,13 @@ def runs_router(parts: Parts) -> APIRouter:
         return answer(PointsAccepted(accepted=accepted.points))
 
     return router
+
+
+def _known(parts: Parts, run_id: str) -> RunInfo:
+    info = parts.live.runs.info(run_id)
+    if info is None:
+        raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")
+    return info
 
 
 async def _body(request: Request) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def check_batch(batch: Batch, visitor: Visitor, task_of: Callable[[str], str | N
     if batch.events or batch.checkpoints or batch.attempts:
         raise PermissionDenied("a rank reports metrics, logs and samples, no rows of the cluster's own")
     begun = {run.run_id for run in batch.runs if visitor.owns_task(run.task_id)}
-    named = {series.run_id for series in batch.series} | {run.run_id for run in batch.runs}
+    named = {row.run_id for rows in (batch.series, batch.runs, batch.summaries, batch.texts) for row in rows}
     for run_id in named - {visitor.task_id}:
         known = task_of(run_id)
         if not (run_id in begun if known is None else visitor.owns_task(known)):

@@ -2,39 +2,23 @@
 people, whose word wins. A run that was deleted stays unknown, whoever still speaks of it.
 """
 
-import json
 import socket
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import psutil
 
 from strata.clock import Clock
 from strata.observatory.answers.runs import AttemptBegan, RunInfo
+from strata.observatory.live.run_entry import RunEntry
 from strata.observatory.live.run_state import LOOK_S, RunFacts, RunVerdict, plan_state
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
 from strata.types.metrics import RunState
-from strata.types.shown import to_shown
 
-__all__ = ["RunBook"]
+__all__ = ["DETAILS", "RunBook"]
 
-
-@dataclass(slots=True)
-class _Entry:
-    first_ms: int | None = None
-    last_ms: int | None = None
-    heard_ms: int = 0  # when anything of it came in here, by our own clock
-    said_ms: int = 0  # when its owner last said how it stands, by its own clock
-    process: tuple[str, int, int] | None = None  # host, pid and start of the process that said so
-    is_gone: bool | None = None
-    top_step: int | None = None
-    points: int = 0
-    hidden: int | None = None  # superseded points; None when none of its attempts did anything again
-    series: int = 0
-    details: dict[str, str] = field(default_factory=dict)
-    config: dict[str, Any] = field(default_factory=dict)
-    edits: dict[str, str] = field(default_factory=dict)
+# What an owner says of its run in words.
+DETAILS = ("name", "project", "task_id", "group", "job_type", "notes")
 
 
 class RunBook:
@@ -43,11 +27,12 @@ class RunBook:
     def __init__(self, clock: Clock, timeout_s: float = 30.0) -> None:
         self._clock = clock
         self._timeout_s = timeout_s
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, RunEntry] = {}
         self._started_ms = self._now_ms
         self._told: dict[str, RunVerdict] = {}
         self._host = socket.gethostname()
         self.deleted: set[str] = set()
+        self.config_names: dict[str, None] = {}  # dotted, of all runs that were ever here
         self.task_of: Callable[[str], tuple[str, str] | None] = _no_task
         self.attempts_of: Callable[[str], list[AttemptBegan]] = lambda _: []
 
@@ -62,7 +47,7 @@ class RunBook:
         when all of them are samples of the host: their steps are no steps of the training."""
         if run_id in self.deleted:
             return
-        entry = self._entries.setdefault(run_id, _Entry())
+        entry = self._entries.setdefault(run_id, RunEntry())
         entry.first_ms = first_ms if entry.first_ms is None else min(entry.first_ms, first_ms)
         entry.last_ms = last_ms if entry.last_ms is None else max(entry.last_ms, last_ms)
         entry.top_step = _higher(entry.top_step, top_step)
@@ -71,14 +56,14 @@ class RunBook:
 
     def set_series(self, run_id: str, count: int) -> None:
         if run_id not in self.deleted:
-            self._entries.setdefault(run_id, _Entry()).series = count
+            self._entries.setdefault(run_id, RunEntry()).series = count
 
     def from_store(self, rows: Iterable[dict[str, Any]]) -> None:
         """The rollup's figures: they include other writers, but may lag behind what is still in the spool."""
         for row in rows:
             if row["run_id"] in self.deleted:
                 continue
-            entry = self._entries.setdefault(row["run_id"], _Entry())
+            entry = self._entries.setdefault(row["run_id"], RunEntry())
             entry.first_ms = min(row["first_ms"], entry.first_ms or row["first_ms"])
             entry.last_ms = max(row["last_ms"], entry.last_ms or 0)
             if entry.hidden is None:  # else the rollup also counts what was superseded
@@ -94,8 +79,8 @@ class RunBook:
 
     def take(self, run: RunMessage) -> None:
         """What its owner says now."""
-        details = {"name": run.name, "project": run.project, "task_id": run.task_id}
-        self.describe(run.run_id, details, run.config_json)
+        details = {name: getattr(run, name) for name in DETAILS}
+        self.describe(run.run_id, details, run.config_json, list(run.tags), run.started_at_ms)
         self.state(run.run_id, run.status, run.reason, run.updated_at_ms)
         entry = self._entries.get(run.run_id)
         if entry is not None and run.pid:  # else it is our own note of its end
@@ -108,18 +93,15 @@ class RunBook:
         if run_id in self._entries:
             self._entries[run_id].heard_ms = self._now_ms
 
-    def describe(self, run_id: str, details: dict[str, str], config_json: str) -> None:
-        """What its owner says of it: name, project, task, configuration. Empty fields change nothing."""
+    def describe(
+        self, run_id: str, details: dict[str, str], config_json: str, tags: Sequence[str] = (), started_ms: int = 0
+    ) -> None:
+        """What its owner says of it: name, project, labels, configuration. Empty fields change nothing."""
         if run_id in self.deleted:
             return
-        entry = self._entries.setdefault(run_id, _Entry())
-        entry.details.update({name: value for name, value in details.items() if value})
-        if config_json:
-            try:
-                config = json.loads(config_json)
-            except (ValueError, RecursionError):  # cut off, nested too deeply, or of more digits than Python reads
-                config = {"config": config_json}
-            entry.config = to_shown(config if isinstance(config, dict) else {"config": config})
+        entry = self._entries.setdefault(run_id, RunEntry())
+        entry.describe(details, config_json, tags, started_ms)
+        self.config_names.update(dict.fromkeys(entry.flat))
 
     def state(self, run_id: str, status: str, reason: str, said_ms: int) -> None:
         """How its owner says that it stands. The newest word counts: what the store has may be older than what came
@@ -146,7 +128,7 @@ class RunBook:
     def edit(self, run_id: str, changes: Mapping[str, str]) -> None:
         """What somebody wrote about it; an empty name gives its own back."""
         if run_id in self._entries:
-            self._entries[run_id].edits.update(changes)
+            self._entries[run_id].edit(changes)
 
     def delete(self, run_id: str) -> None:
         self._entries.pop(run_id, None)
@@ -160,6 +142,13 @@ class RunBook:
     def all(self) -> list[RunInfo]:
         infos = [self._info(run_id, entry) for run_id, entry in self._entries.items()]
         return sorted(infos, key=lambda info: info.last_event_time_ms or 0, reverse=True)
+
+    def entries(self) -> Mapping[str, RunEntry]:
+        """What is known of each, to be read only: cheaper than all() where few fields of many runs are wanted."""
+        return self._entries
+
+    def state_of(self, run_id: str) -> RunVerdict:
+        return self._verdict(run_id, self._entries[run_id])
 
     def owner_of(self, run_id: str) -> str | None:
         """The task of a run that is known, empty when it has none; None when nobody spoke of it."""
@@ -178,12 +167,12 @@ class RunBook:
     def active(self) -> set[str]:
         return {run_id for run_id in self._entries if self.is_active(run_id)}
 
-    def _info(self, run_id: str, entry: _Entry) -> RunInfo:
+    def _info(self, run_id: str, entry: RunEntry) -> RunInfo:
         verdict = self._verdict(run_id, entry)
         return RunInfo(
             run_id=run_id,
-            start_time=_seconds(entry.first_ms),
-            start_time_ms=entry.first_ms,
+            start_time=_seconds(entry.start_ms),
+            start_time_ms=entry.start_ms,
             last_event_time=_seconds(entry.last_ms),
             last_event_time_ms=entry.last_ms,
             latest_step=entry.top_step,
@@ -195,14 +184,18 @@ class RunBook:
             superseded_points=entry.hidden or 0,
             attempts=self.attempts_of(run_id),
             task_id=entry.details.get("task_id"),
-            name=entry.edits.get("name") or entry.details.get("name"),
-            project=entry.details.get("project"),
+            name=entry.label("name"),
+            project=entry.label("project"),
             status=entry.details.get("status"),
-            notes=entry.edits.get("notes") or None,
+            notes=entry.label("notes"),
+            tags=entry.shown_tags,
+            group=entry.label("group"),
+            job_type=entry.label("job_type"),
+            archived=entry.is_archived,
             config=entry.config,
         )
 
-    def _verdict(self, run_id: str, entry: _Entry) -> RunVerdict:
+    def _verdict(self, run_id: str, entry: RunEntry) -> RunVerdict:
         said = entry.details.get("status")
         heard = entry.heard_ms
         if said is None:  # rows that others wrote: their own times count, they may be older than our reading

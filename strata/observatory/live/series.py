@@ -31,6 +31,7 @@ class SeriesTable:
         self._units: list[str] = []
         self._by_run: dict[str, list[int]] = defaultdict(list)
         self._by_track: dict[Track, list[int]] = defaultdict(list)
+        self._by_metric: dict[str, list[int]] = defaultdict(list)
         self._run_ids: list[str] = []
         self._rows: npt.NDArray[np.void] = np.zeros(1024, _ROW)
         # By identity: the same tuple comes with every batch of a sender, and holding it keeps its id its own.
@@ -59,6 +60,7 @@ class SeriesTable:
         self._rows[number] = (0, 0, run, key.metric.startswith("sys."))
         siblings.append(number)
         self._by_track[track_of(key)].append(number)
+        self._by_metric[key.metric].append(number)
         return number
 
     def intern_all(self, heads: tuple[SeriesHead, ...]) -> npt.NDArray[np.int64]:
@@ -98,6 +100,14 @@ class SeriesTable:
     def of_track(self, track: Track) -> list[int]:
         """The series of this metric and rank, one per host."""
         return self._by_track.get(track, [])
+
+    def of_metric(self, metric: str) -> list[int]:
+        """The series of this name, of all runs."""
+        return self._by_metric.get(metric, [])
+
+    def metrics(self) -> list[str]:
+        """Every name that any run has logged."""
+        return list(self._by_metric)
 
     def stored(self, number: int) -> int:
         """Rows of the series in the store, as far as this process wrote or saw them."""

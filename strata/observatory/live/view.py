@@ -18,6 +18,7 @@ from strata.observatory.live.decimate import Floats, Ints
 from strata.observatory.live.runs import RunBook
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.live.snapshot import SnapshotBuilder
+from strata.observatory.live.summaries import RunSummaries
 from strata.observatory.records.encoding import encode
 from strata.observatory.records.fill import fill
 from strata.observatory.stream.broadcaster import Broadcaster
@@ -71,6 +72,7 @@ class LiveView:
         self.unshown_points = 0
         self.observers: list[Callable[[NewPoints], None]] = []
         self.attempts = AttemptBook(series)
+        self.summaries = RunSummaries(series, cache.tally)
         runs.attempts_of = self.attempts.of_run
         self.starts_end = (
             0  # the place in the spool of the last attempt that began: before it the store knows too little
@@ -93,6 +95,8 @@ class LiveView:
             self._pending.append(points)
         for run in columns.runs:
             self.runs.take(run)
+        for value in columns.summaries:
+            self.summaries.take(value.run_id, value.name, value.value_json, value.event_time_ms)
         for run_id in columns.alive:
             self.runs.alive(run_id)
 
@@ -172,6 +176,7 @@ class LiveView:
         for run_id in run_ids:
             self._evict(self.series.of_run(run_id))
             self.attempts.forget(run_id)
+            self.summaries.forget(run_id)
             self.runs.delete(run_id)
         self.publish_runs(deleted=run_ids)
 

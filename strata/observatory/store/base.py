@@ -33,10 +33,10 @@ class Store(Protocol):
     def ready(self) -> bool: ...
 
 
-async def own_rows(store: Store, sql: str) -> list[dict[str, Any]]:
+async def own_rows(store: Store, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """The rows that `sql` selects from tables of ours; none on somebody else's server, where we may not have them."""
     try:
-        return cast("list[dict[str, Any]]", (await store.query(sql)).to_pylist())
+        return cast("list[dict[str, Any]]", (await store.query(sql, parameters)).to_pylist())
     except StoreUnavailable:
         raise
     except StrataError as error:

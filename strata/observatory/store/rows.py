@@ -73,12 +73,18 @@ def tables_of(batches: Sequence[Columns], points: PointRows) -> dict[str, pa.Tab
         "runs": _messages(batches, "runs", _RUN, nullable={}),
         "events": _messages(batches, "events", _EVENT, nullable={"rank": pa.uint32(), "step": pa.uint64()}),
         "checkpoints": _messages(batches, "checkpoints", _CHECKPOINT, nullable={"duration_s": pa.float64()}),
+        "summaries": _messages(batches, "summaries", _SUMMARY, nullable={}),
+        "texts": _messages(batches, "texts", _TEXT_POINT, nullable={}),
     }
     return {name: table for name, table in made.items() if table is not None}
 
 
 _TEXT = pa.string()
 _RUN = dict.fromkeys(("run_id", "project", "name", "task_id", "config_json", "status", "reason"), _TEXT)
+_RUN |= {"tags": pa.list_(_TEXT), **dict.fromkeys(("group", "job_type", "notes"), _TEXT)}
+_SUMMARY = dict.fromkeys(("run_id", "name", "value_json"), _TEXT)
+_TEXT_POINT = dict.fromkeys(("run_id", "metric", "host", "kind", "text"), _TEXT)
+_TEXT_POINT |= {"rank": pa.uint32(), "attempt": pa.uint32(), "step": pa.uint64()}
 _EVENT = dict.fromkeys(("id", "kind", "severity", "message", "run_id", "task_id", "worker_id"), _TEXT)
 _EVENT |= {"attempt": pa.uint32()}
 _CHECKPOINT = dict.fromkeys(("id", "run_id", "worker_id", "path", "status", "reason"), _TEXT)

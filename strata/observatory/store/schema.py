@@ -62,8 +62,25 @@ SELECT run_id, metric, host, rank, device, anyLast(toString(p.unit)) AS unit, co
 FROM {db}.metric_points AS p GROUP BY run_id, metric, host, rank, device
 """
 
+# The same with the extremes, which came later: infinities stand for a series without any finite value.
+_EXTREMES = {"min": "inf", "max": "-inf"}
+_ROLLUP_WITH_EXTREMES = _ROLLUP_SELECT.replace(
+    "\nFROM",
+    ",\n       min(if(isFinite(p.value), p.value, inf)) AS min_value,"
+    " max(if(isFinite(p.value), p.value, -inf)) AS max_value\nFROM",
+)
+# Rows that the rollup had counted before: they bring their extremes and count nothing.
+_EXTREMES_OF_OLD = """
+INSERT INTO {db}.series_rollup
+SELECT run_id, metric, host, rank, device, anyLast(toString(p.unit)) AS unit, 0 AS num_points, 0 AS num_bad,
+       min(p.step) AS min_step, max(p.step) AS max_step, min(p.event_time) AS first_time,
+       max(p.event_time) AS last_time, argMaxStateIf(p.value, (p.step, p.event_time), 0) AS last_value,
+       min(if(isFinite(p.value), p.value, inf)) AS min_value, max(if(isFinite(p.value), p.value, -inf)) AS max_value
+FROM {db}.metric_points AS p GROUP BY run_id, metric, host, rank, device
+"""
+
 # What the rollup would hold, from the raw table: for a server on which we may only read. Right, but it scans.
-RAW_ROLLUP = f"({_ROLLUP_SELECT.strip()})"
+RAW_ROLLUP = f"({_ROLLUP_WITH_EXTREMES.strip()})"
 
 _VIEW = "{db}.series_rollup_mv TO {db}.series_rollup"
 
@@ -192,7 +209,41 @@ ORDER BY (run_id, metric, rank, device, attempt, world)
 SETTINGS non_replicated_deduplication_window = {_WINDOW}
 """
 
-# The same, where we may not create it.
+# What scripts say of a run as a whole: the newest value per name. An empty one was removed.
+_SUMMARIES = f"""
+CREATE TABLE IF NOT EXISTS {{db}}.summaries
+(
+    run_id     String,
+    name       String,
+    value_json String,
+    event_time DateTime64(3)
+)
+ENGINE = ReplacingMergeTree(event_time)
+ORDER BY (run_id, name)
+SETTINGS non_replicated_deduplication_window = {_WINDOW}
+"""
+
+# What was logged and is no number.
+_TEXTS = f"""
+CREATE TABLE IF NOT EXISTS {{db}}.texts
+(
+    event_time DateTime64(3),
+    run_id     LowCardinality(String),
+    metric     LowCardinality(String),
+    host       LowCardinality(String),
+    rank       UInt32,
+    attempt    UInt32,
+    step       UInt64,
+    kind       LowCardinality(String),
+    text       String CODEC(ZSTD(1))
+)
+ENGINE = MergeTree
+PARTITION BY toYYYYMM(event_time)
+ORDER BY (run_id, metric, rank, step, event_time)
+SETTINGS non_replicated_deduplication_window = {_WINDOW}
+"""
+
+# The same as _ATTEMPTS, where we may not create it.
 NO_ATTEMPTS = """(SELECT '' AS run_id, '' AS metric, toUInt32(0) AS rank, toUInt16(0) AS device, toUInt32(0) AS attempt,
 toUInt32(0) AS world, CAST(NULL AS Nullable(UInt64)) AS step, toDateTime64(0, 3) AS event_time WHERE 0)"""
 
@@ -202,7 +253,7 @@ ENGINE = MergeTree ORDER BY version
 """
 
 _LAST_SECOND = 2**32 - 1  # of a DateTime
-_WITH_TTL = ("metric_points", "logs", "events")
+_WITH_TTL = ("metric_points", "logs", "events", "texts")
 
 
 def statements() -> list[tuple[int, list[str]]]:
@@ -237,6 +288,32 @@ def statements() -> list[tuple[int, list[str]]]:
             ],
         ),
         (5, [_ATTEMPTS]),
+        (
+            6,
+            [
+                *(
+                    f"ALTER TABLE {{db}}.series_rollup ADD COLUMN IF NOT EXISTS {end}_value "
+                    f"SimpleAggregateFunction({end}, Float64) DEFAULT {none}"
+                    for end, none in _EXTREMES.items()
+                ),
+                # The views first: what comes in meanwhile is counted by both, and an extreme twice is the same one.
+                f"ALTER TABLE {{db}}.series_rollup_mv MODIFY QUERY {_ROLLUP_WITH_EXTREMES}",
+                "ALTER TABLE {db}.rollup_missed_mv MODIFY QUERY "
+                + _ROLLUP_WITH_EXTREMES.replace("metric_points", "rollup_missed"),
+                _EXTREMES_OF_OLD,
+            ],
+        ),
+        (
+            7,
+            [
+                "ALTER TABLE {db}.runs ADD COLUMN IF NOT EXISTS tags Array(String) DEFAULT []",
+                "ALTER TABLE {db}.runs ADD COLUMN IF NOT EXISTS group String DEFAULT ''",
+                "ALTER TABLE {db}.runs ADD COLUMN IF NOT EXISTS job_type String DEFAULT ''",
+                "ALTER TABLE {db}.runs ADD COLUMN IF NOT EXISTS notes String DEFAULT ''",
+                _SUMMARIES,
+                _TEXTS,
+            ],
+        ),
     ]
 
 

@@ -11,11 +11,13 @@ __all__ = [
     "RUN_DETAILS",
     "RUN_EDITS",
     "SERIES",
+    "SUMMARIES",
     "checkpoint_rows",
     "curves",
     "newest_series",
     "raw_points",
     "series_of",
+    "text_rows",
 ]
 
 _KEY = "run_id, metric, host, rank, device"
@@ -26,7 +28,8 @@ _STEP = f"least(step, {MAX_STEP})"
 SERIES = f"""
 SELECT {_KEY}, anyLast(unit) AS unit, sum(num_points) AS points, sum(num_bad) AS bad,
        max(least(max_step, {MAX_STEP})) AS top_step, toUnixTimestamp64Milli(min(first_time)) AS first_ms,
-       toUnixTimestamp64Milli(max(last_time)) AS last_ms, argMaxMerge(last_value) AS newest
+       toUnixTimestamp64Milli(max(last_time)) AS last_ms, argMaxMerge(last_value) AS newest,
+       min(min_value) AS lowest, max(max_value) AS highest
 FROM {{db}}.series_rollup GROUP BY {_KEY} ORDER BY {_KEY}
 """  # noqa: S608 - constants only
 
@@ -41,11 +44,19 @@ RUN_DETAILS = """
 SELECT run_id, argMaxIf(name, event_time, name != '') AS name, argMaxIf(project, event_time, project != '') AS project,
        argMaxIf(task_id, event_time, task_id != '') AS task_id,
        argMaxIf(config_json, event_time, config_json != '') AS config_json,
+       argMaxIf(tags, event_time, notEmpty(tags)) AS tags, argMaxIf(notes, event_time, notes != '') AS notes,
+       argMaxIf(`group`, event_time, `group` != '') AS `group`,
+       argMaxIf(job_type, event_time, job_type != '') AS job_type,
        argMaxIf(status, (event_time, status != 'running'), status != '') AS status,
        argMaxIf(reason, (event_time, status != 'running'), status != '') AS reason,
        toUnixTimestamp64Milli(maxIf(event_time, status != '')) AS said_ms,
        toUnixTimestamp64Milli(minIf(started_at, started_at > toDateTime64(0, 3))) AS started_ms
 FROM {db}.runs GROUP BY run_id
+"""
+
+SUMMARIES = """
+SELECT run_id, name, argMax(value_json, event_time) AS value_json, toUnixTimestamp64Milli(max(event_time)) AS said_ms
+FROM {db}.summaries GROUP BY run_id, name
 """
 
 RUN_EDITS = "SELECT run_id, field, argMax(value, event_time) AS value FROM {db}.run_edits GROUP BY run_id, field"
@@ -63,7 +74,8 @@ def newest_series(runs: list[str]) -> tuple[str, dict[str, Any]]:
     sql = f"""
 SELECT {_KEY}, anyLast(toString(p.unit)) AS unit, count() AS points, countIf(NOT isFinite(value)) AS bad,
        max({_STEP}) AS top_step, toUnixTimestamp64Milli(max(event_time)) AS last_ms,
-       argMax(value, (step, event_time)) AS newest
+       argMax(value, (step, event_time)) AS newest, min(if(isFinite(value), value, inf)) AS lowest,
+       max(if(isFinite(value), value, -inf)) AS highest
 FROM {point_rows(clause, "newest")} GROUP BY {_KEY} ORDER BY {_KEY}
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
@@ -115,6 +127,16 @@ SELECT metric, host, rank, device, {_STEP} AS step, value, toString(p.unit) AS u
        toUnixTimestamp64Milli(event_time) AS event_time_ms
 FROM {point_rows(f"{clause} AND startsWith(metric, 'checkpoint')", which)}
 ORDER BY event_time DESC, step DESC, metric LIMIT 1000
+"""  # noqa: S608 - clause is made of constants, values are parameters
+    return sql, parameters
+
+
+def text_rows(where: Mapping[str, Any], limit: int) -> tuple[str, dict[str, Any]]:
+    """What a run logged that is no number, newest first."""
+    clause, parameters = _where(where)
+    sql = f"""
+SELECT metric, host, rank, attempt, {_STEP} AS step, toUnixTimestamp64Milli(event_time) AS event_time_ms, kind, text
+FROM {{db}}.texts WHERE {clause} ORDER BY event_time DESC, metric, rank LIMIT {limit:d}
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
 

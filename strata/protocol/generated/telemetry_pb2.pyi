@@ -37,6 +37,8 @@ class Batch(_message.Message):
     CHECKPOINTS_FIELD_NUMBER: _builtins.int
     ALIVE_FIELD_NUMBER: _builtins.int
     ATTEMPTS_FIELD_NUMBER: _builtins.int
+    SUMMARIES_FIELD_NUMBER: _builtins.int
+    TEXTS_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """unique per batch; the same for every retry"""
     dropped_points: _builtins.int
@@ -64,6 +66,10 @@ class Batch(_message.Message):
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___AttemptStart]:
         """written by the observatory itself; a rank may not"""
 
+    @_builtins.property
+    def summaries(self) -> _containers.RepeatedCompositeFieldContainer[Global___SummaryValue]: ...
+    @_builtins.property
+    def texts(self) -> _containers.RepeatedCompositeFieldContainer[Global___TextPoint]: ...
     def __init__(
         self,
         *,
@@ -79,10 +85,12 @@ class Batch(_message.Message):
         checkpoints: _abc.Iterable[Global___CheckpointRow] | None = ...,
         alive: _abc.Iterable[_builtins.str] | None = ...,
         attempts: _abc.Iterable[Global___AttemptStart] | None = ...,
+        summaries: _abc.Iterable[Global___SummaryValue] | None = ...,
+        texts: _abc.Iterable[Global___TextPoint] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["points", b"points"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "attempts", b"attempts", "batch_id", b"batch_id", "checkpoints", b"checkpoints", "dropped_logs", b"dropped_logs", "dropped_points", b"dropped_points", "events", b"events", "logs", b"logs", "points", b"points", "runs", b"runs", "samples", b"samples", "series", b"series"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "attempts", b"attempts", "batch_id", b"batch_id", "checkpoints", b"checkpoints", "dropped_logs", b"dropped_logs", "dropped_points", b"dropped_points", "events", b"events", "logs", b"logs", "points", b"points", "runs", b"runs", "samples", b"samples", "series", b"series", "summaries", b"summaries", "texts", b"texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -231,6 +239,10 @@ class RunInfo(_message.Message):
     HOST_FIELD_NUMBER: _builtins.int
     PID_FIELD_NUMBER: _builtins.int
     PROCESS_STARTED_MS_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    JOB_TYPE_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     project: _builtins.str
     name: _builtins.str
@@ -248,6 +260,13 @@ class RunInfo(_message.Message):
     pid: _builtins.int
     process_started_ms: _builtins.int
     """a pid alone may be somebody else's by now"""
+    group: _builtins.str
+    job_type: _builtins.str
+    notes: _builtins.str
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """none: nothing is said of them"""
+
     def __init__(
         self,
         *,
@@ -263,14 +282,95 @@ class RunInfo(_message.Message):
         host: _builtins.str = ...,
         pid: _builtins.int = ...,
         process_started_ms: _builtins.int = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        group: _builtins.str = ...,
+        job_type: _builtins.str = ...,
+        notes: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["config_json", b"config_json", "host", b"host", "name", b"name", "pid", b"pid", "process_started_ms", b"process_started_ms", "project", b"project", "reason", b"reason", "run_id", b"run_id", "started_at_ms", b"started_at_ms", "status", b"status", "task_id", b"task_id", "updated_at_ms", b"updated_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["config_json", b"config_json", "group", b"group", "host", b"host", "job_type", b"job_type", "name", b"name", "notes", b"notes", "pid", b"pid", "process_started_ms", b"process_started_ms", "project", b"project", "reason", b"reason", "run_id", b"run_id", "started_at_ms", b"started_at_ms", "status", b"status", "tags", b"tags", "task_id", b"task_id", "updated_at_ms", b"updated_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RunInfo: _TypeAlias = RunInfo  # noqa: Y015
+
+@_typing.final
+class SummaryValue(_message.Message):
+    """A value of a run as a whole, set by its script. The newest one of a name counts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_JSON_FIELD_NUMBER: _builtins.int
+    EVENT_TIME_MS_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    name: _builtins.str
+    value_json: _builtins.str
+    """empty: it was removed"""
+    event_time_ms: _builtins.int
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        value_json: _builtins.str = ...,
+        event_time_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_time_ms", b"event_time_ms", "name", b"name", "run_id", b"run_id", "value_json", b"value_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SummaryValue: _TypeAlias = SummaryValue  # noqa: Y015
+
+@_typing.final
+class TextPoint(_message.Message):
+    """Something that was logged and is no number."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    EVENT_TIME_MS_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    metric: _builtins.str
+    host: _builtins.str
+    rank: _builtins.int
+    attempt: _builtins.int
+    step: _builtins.int
+    event_time_ms: _builtins.int
+    kind: _builtins.str
+    """text, json, or what a library calls it"""
+    text: _builtins.str
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        metric: _builtins.str = ...,
+        host: _builtins.str = ...,
+        rank: _builtins.int = ...,
+        attempt: _builtins.int = ...,
+        step: _builtins.int = ...,
+        event_time_ms: _builtins.int = ...,
+        kind: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "event_time_ms", b"event_time_ms", "host", b"host", "kind", b"kind", "metric", b"metric", "rank", b"rank", "run_id", b"run_id", "step", b"step", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TextPoint: _TypeAlias = TextPoint  # noqa: Y015
 
 @_typing.final
 class Sample(_message.Message):

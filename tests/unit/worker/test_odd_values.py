@@ -22,6 +22,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     run.finish()
 
 
+class _Eager:
+    """As TensorFlow's tensors: no `item`, and float() of one element is refused."""
+
+    def __init__(self, values: list[float]) -> None:
+        self._values = values
+
+    def numpy(self) -> Any:
+        return np.array(self._values)
+
+
 KEPT: dict[str, tuple[Any, float]] = {
     "int": (3, 3.0),
     "bool": (True, 1.0),
@@ -31,15 +41,26 @@ KEPT: dict[str, tuple[Any, float]] = {
     "numpy int": (np.int64(7), 7.0),
     "0-d array": (np.array(2.5), 2.5),
     "one element": (np.array([[4.0]]), 4.0),
+    "tensorflow's": (_Eager([6.0]), 6.0),
 }
+TEXTS: dict[str, tuple[Any, str, str]] = {
+    "text": ("high", "text", "high"),
+    "digits": ("3.5", "text", "3.5"),
+    "surrogate": ("a\ud800b", "text", "a?b"),
+    "list": ([1.0, "two", None], "json", '[1.0, "two", null]'),
+    "list of one": ([1.0], "json", "[1.0]"),
+    "tuple of arrays": ((np.float32(0.5), np.array([1, 2])), "json", "[0.5, [1, 2]]"),
+    "two": (np.array([1.0, 2.0]), "json", "[1.0, 2.0]"),
+}
+_ITSELF: list[Any] = []
+_ITSELF.append(_ITSELF)
 REFUSED: dict[str, Any] = {
-    "text": "high",
-    "digits": "3.5",
     "none": None,
     "bytes": b"1",
     "complex": 1j,
-    "two": np.array([1.0, 2.0]),
-    "list": [1.0],
+    "long list": [0.0] * 5_001,
+    "large array": np.zeros(5_001),
+    "itself": _ITSELF,
     "object": object(),
     "huge": 10**400,
     "class": int,
@@ -53,6 +74,30 @@ def test_numbers_of_every_kind_are_kept(run: Run, case: str) -> None:
     run.finish()
     assert kept_points(run) == [("x", 1, expected)]
     assert run.dropped == 0
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_texts_and_lists_are_kept_as_text(run: Run, case: str) -> None:
+    value, kind, text = TEXTS[case]
+    run.log({"x": value, "nested": {"y": 2.0}}, step=3)
+    run.finish()
+    [kept] = [text for batch in kept_batches(run) for text in batch.texts]
+    assert (kept.run_id, kept.metric, kept.step, kept.kind, kept.text) == (run.id, "x", 3, kind, text)
+    assert kept_points(run) == [("nested/y", 3, 2.0)]
+    assert run.dropped == 0
+
+
+def test_a_text_that_is_too_long_is_cut_counted_and_said(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    for step in range(40):
+        run.log({"log": "x" * 100_000}, step=step)
+    run.finish()
+    texts = [text for batch in kept_batches(run) for text in batch.texts]
+    assert [len(text.text) for text in texts] == [65_536] * 40
+    assert run.dropped == 40
+    assert max(batch.ByteSize() for batch in kept_batches(run)) < 4_000_000
+    assert [record.message for record in caplog.records] == [
+        "the rest of 'log' is not reported: it has 100000 characters, 65536 are kept"
+    ]
 
 
 def test_nan_is_data(run: Run) -> None:
@@ -173,7 +218,7 @@ def test_what_is_logged_after_finish_is_counted_and_said(run: Run, caplog: pytes
 
 def test_dropped_is_the_sum_of_all_that_was_lost(run: Run) -> None:
     for step in range(4):
-        run.log({"x": "no"}, step=step)
+        run.log({"x": object()}, step=step)
         run.reporter.secure()
         assert run.dropped == step + 1
 

@@ -35,7 +35,7 @@ def test_an_offline_run_keeps_points_config_and_its_end(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"loss": "high"}, {"": 1.0}, {"loss": object()}, {7: 1.0}, {"x" * 300: 1.0}, None, 5, {"loss": [1, 2]}]
+    "bad", [{"": 1.0}, {"loss": object()}, {7: 1.0}, {"x" * 300: 1.0}, None, 5, {"loss": b"bytes"}]
 )
 def test_nothing_that_is_logged_can_raise(run: Run, bad: Any) -> None:
     run.log(bad, step=1)

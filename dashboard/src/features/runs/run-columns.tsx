@@ -1,64 +1,38 @@
-import { NotebookPen, Trash2 } from "lucide-react";
+import { Eye, EyeOff, NotebookPen, Trash2 } from "lucide-react";
 import type { RunInfo } from "@/api/wire";
 import { Button } from "@/components/ui/button";
 import { PageLink } from "@/components/ui/page-link";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { StatusLabel } from "@/components/ui/status";
 import type { Column } from "@/components/ui/table";
+import { TagList } from "@/components/ui/tag-list";
 import { formatAge, formatCompact, formatCount, formatDateTime, formatDuration, formatValue } from "@/lib/format";
 import { stateText } from "@/lib/runs";
 import { toggleRun } from "@/stores/catalog";
+import { useView } from "@/stores/view";
 import { RenameButton, RenameField } from "./rename";
-import type { RunRow } from "./run-rows";
+import { columnTitle, type RunRow } from "./run-rows";
 
 interface Options {
   now: number;
   shown: readonly string[];
+  /** The chosen ones, by their names on the server. */
+  columns: readonly string[];
+  selected: ReadonlySet<string>;
   /** The run whose name is being typed. */
   renaming: string | null;
+  onSelect(run: string): void;
   onRename(run: string | null): void;
-  onNotes(run: RunInfo): void;
+  onEdit(run: RunInfo): void;
   onDelete(run: RunInfo): void;
 }
 
-export function runColumns({ now, shown, renaming, onRename, onNotes, onDelete }: Options): Column<RunRow>[] {
+/** Keys are what the server sorts by. */
+export function runColumns(options: Options): Column<RunRow>[] {
   return [
+    nameColumn(options),
     {
-      key: "name",
-      title: "Run",
-      cell: ({ run, name }) => (
-        <span className="flex items-center gap-2.5">
-          <input
-            type="checkbox"
-            aria-label={`Show ${name} in charts`}
-            checked={shown.includes(run.run_id)}
-            onChange={() => toggleRun(run.run_id)}
-          />
-          <RunSwatch run={run.run_id} />
-          {renaming === run.run_id ? (
-            <RenameField run={run} onClose={() => onRename(null)} />
-          ) : (
-            <span className="min-w-0">
-              <PageLink
-                page="runs"
-                id={run.run_id}
-                title={run.run_id}
-                className="font-medium text-accent hover:underline"
-              >
-                {name}
-              </PageLink>
-              {run.notes && (
-                <span title={run.notes} className="block max-w-72 truncate text-2xs text-muted max-sm:max-w-40">
-                  {run.notes}
-                </span>
-              )}
-            </span>
-          )}
-        </span>
-      ),
-    },
-    {
-      key: "status",
+      key: "state",
       title: "Status",
       cell: ({ run }) => (
         <span title={stateText(run)}>
@@ -66,35 +40,31 @@ export function runColumns({ now, shown, renaming, onRename, onNotes, onDelete }
         </span>
       ),
     },
+    { key: "group", title: "Group", from: "lg", cell: ({ run }) => <GroupCell run={run} /> },
     {
-      key: "start",
+      key: "started",
       title: "Started",
       right: true,
       from: "sm",
-      cell: ({ start }) => <time title={formatDateTime(start)}>{formatAge(start, now)}</time>,
+      cell: ({ start }) => <time title={formatDateTime(start)}>{formatAge(start, options.now)}</time>,
     },
-    { key: "seconds", title: "Time", right: true, from: "md", cell: ({ seconds }) => formatDuration(seconds) },
+    { key: "duration", title: "Time", right: true, from: "md", cell: ({ seconds }) => formatDuration(seconds) },
     { key: "step", title: "Step", right: true, cell: ({ run }) => formatCount(run.latest_step) },
-    {
-      key: "last",
-      title: "Loss, last",
-      right: true,
-      from: "md",
-      cell: ({ last }) => <span className="font-mono">{formatValue(last)}</span>,
-    },
-    {
-      key: "best",
-      title: "Loss, best",
-      right: true,
-      from: "sm",
-      cell: ({ best }) => <span className="font-mono">{formatValue(best)}</span>,
-    },
+    ...options.columns.map(
+      (name): Column<RunRow> => ({
+        key: name,
+        title: columnTitle(name),
+        right: true,
+        from: "sm",
+        cell: ({ values }) => <ValueCell value={values[name]} />,
+      }),
+    ),
     { key: "points", title: "Points", right: true, from: "lg", cell: ({ run }) => formatCompact(run.num_points) },
     {
       key: "task",
       title: "Task",
       sort: false,
-      from: "lg",
+      from: "xl",
       cell: ({ run }) =>
         run.task_id ? (
           <PageLink page="tasks" id={run.task_id} className="font-mono text-muted hover:underline">
@@ -110,15 +80,124 @@ export function runColumns({ now, shown, renaming, onRename, onNotes, onDelete }
       right: true,
       cell: ({ run, name }) => (
         <span className="inline-flex">
-          <RenameButton name={name} onClick={() => onRename(run.run_id)} />
-          <Button look="quiet" icon aria-label={`Notes on ${name}`} title="Notes" onClick={() => onNotes(run)}>
+          <RenameButton name={name} onClick={() => options.onRename(run.run_id)} />
+          <Button
+            look="quiet"
+            icon
+            aria-label={`Notes on ${name}`}
+            title="Tags, group and notes"
+            onClick={() => options.onEdit(run)}
+          >
             <NotebookPen size={13} />
           </Button>
-          <Button look="quiet" icon aria-label={`Delete ${name}`} title="Delete" onClick={() => onDelete(run)}>
+          <Button look="quiet" icon aria-label={`Delete ${name}`} title="Delete" onClick={() => options.onDelete(run)}>
             <Trash2 size={13} />
           </Button>
         </span>
       ),
     },
   ];
+}
+
+function nameColumn({ shown, selected, renaming, onSelect, onRename }: Options): Column<RunRow> {
+  return {
+    key: "name",
+    title: "Run",
+    cell: ({ run, name }) => (
+      <span className="flex items-center gap-2.5">
+        <input
+          type="checkbox"
+          aria-label={`Select ${name}`}
+          checked={selected.has(run.run_id)}
+          onChange={() => onSelect(run.run_id)}
+        />
+        <ChartToggle name={name} on={shown.includes(run.run_id)} onChange={() => toggleRun(run.run_id)} />
+        <RunSwatch run={run.run_id} />
+        {renaming === run.run_id ? (
+          <RenameField run={run} onClose={() => onRename(null)} />
+        ) : (
+          <span className="min-w-0">
+            <PageLink
+              page="runs"
+              id={run.run_id}
+              title={run.run_id}
+              className="font-medium text-accent hover:underline"
+            >
+              {name}
+            </PageLink>
+            {run.archived && <span className="ml-1.5 text-2xs text-faint">archived</span>}
+            {run.tags.length > 0 && (
+              <span className="ml-1.5">
+                <TagList tags={run.tags} onPick={(tag) => narrow(`tag:${quoted(tag)}`)} />
+              </span>
+            )}
+            {run.notes && (
+              <span title={run.notes} className="block max-w-72 truncate text-2xs text-muted max-sm:max-w-40">
+                {run.notes}
+              </span>
+            )}
+          </span>
+        )}
+      </span>
+    ),
+  };
+}
+
+/** A checkbox that looks like an eye: selecting and charting are two things. */
+function ChartToggle({ name, on, onChange }: { name: string; on: boolean; onChange(): void }) {
+  const Icon = on ? Eye : EyeOff;
+  return (
+    <label title={on ? "On show in charts" : "Not on show in charts"} className="cursor-pointer">
+      <input
+        type="checkbox"
+        aria-label={`Show ${name} in charts`}
+        checked={on}
+        onChange={onChange}
+        className="peer absolute size-4 opacity-0"
+      />
+      <Icon
+        size={14}
+        aria-hidden="true"
+        className={
+          on ? "text-muted peer-focus-visible:text-accent" : "text-faint opacity-60 peer-focus-visible:text-accent"
+        }
+      />
+    </label>
+  );
+}
+
+function GroupCell({ run }: { run: RunInfo }) {
+  if (!run.group) return "–";
+  return (
+    <button
+      type="button"
+      title={`Only runs of group ${run.group}`}
+      className="max-w-40 truncate hover:underline"
+      onClick={() => narrow(`group:${quoted(run.group ?? "")}`)}
+    >
+      {run.group}
+    </button>
+  );
+}
+
+function ValueCell({ value }: { value: unknown }) {
+  if (typeof value === "number" || value === null || value === undefined) {
+    return <span className="font-mono">{formatValue(value ?? null)}</span>;
+  }
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return (
+    <span title={text} className="inline-block max-w-48 truncate align-bottom font-mono">
+      {text}
+    </span>
+  );
+}
+
+/** Adds a condition to the filter. */
+function narrow(condition: string): void {
+  const { runFilter, set } = useView.getState();
+  if (!runFilter.includes(condition)) set({ runFilter: runFilter ? `(${runFilter}) and ${condition}` : condition });
+}
+
+function quoted(text: string): string {
+  return /^[^\s()<>=!~:"*]+$/.test(text) ? text : `"${text.replace(/(["\\])/g, "\\$1")}"`;
 }

@@ -1,30 +1,45 @@
 import { useMemo, useState } from "react";
 import { useLocation } from "wouter";
+import type { RunInfo } from "@/api/wire";
 import { MetricCard } from "@/components/metric/metric-card";
 import { AlertList } from "@/components/ui/alert-list";
 import { Button } from "@/components/ui/button";
+import { describe } from "@/components/ui/confirm";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { Facts } from "@/components/ui/facts";
 import { Page } from "@/components/ui/page";
 import { PageLink } from "@/components/ui/page-link";
 import { Panel } from "@/components/ui/panel";
 import { StatusLabel } from "@/components/ui/status";
+import { TagList } from "@/components/ui/tag-list";
 import { useMetricNames } from "@/hooks/metric-names";
 import { useNow } from "@/hooks/now";
-import { formatCount, formatDateTime, formatDuration, formatValue, UNKNOWN } from "@/lib/format";
+import { formatCount, formatDateTime, formatDuration, UNKNOWN } from "@/lib/format";
 import { headlines } from "@/lib/metric-tabs";
 import { pathOf } from "@/lib/routes";
 import { useAlerts } from "@/stores/alerts";
 import { displayName, useCatalog } from "@/stores/catalog";
+import { toast } from "@/stores/overlay";
 import { addressOf } from "@/stores/view";
 import { ConfigDiff } from "./config-diff";
 import { DeleteDialog } from "./delete-dialog";
-import { NotesDialog } from "./notes-dialog";
+import { LabelsDialog } from "./labels-dialog";
 import { RenameButton, RenameField } from "./rename";
-import { toRow } from "./run-rows";
+import { saveRun } from "./run-actions";
+import { timesOf } from "./run-rows";
+import { SummaryPanel } from "./summary-panel";
 
 const CHARTS = 6;
 const LINK = "text-xs font-medium text-accent hover:underline";
+
+async function archive(run: RunInfo): Promise<void> {
+  try {
+    await saveRun(run.run_id, { archived: !run.archived });
+    toast(run.archived ? "The run is back in the list." : "Archived: it is kept and leaves the list.", "ok");
+  } catch (cause) {
+    toast(describe(cause), "bad");
+  }
+}
 
 export function RunPage({ id }: { id: string }) {
   const now = useNow(2000);
@@ -51,7 +66,7 @@ export function RunPage({ id }: { id: string }) {
       </Page>
     );
   }
-  const row = toRow(run, now);
+  const { start, seconds } = timesOf(run, now);
   const own = headlines(names, CHARTS);
   const mine = alerts.filter((alert) => alert.run_id === id).slice(0, 20);
   return (
@@ -69,7 +84,8 @@ export function RunPage({ id }: { id: string }) {
           ) : (
             <RenameButton name={displayName(run)} onClick={() => setAsking("name")} />
           )}
-          <Button onClick={() => setAsking("notes")}>Notes</Button>
+          <Button onClick={() => setAsking("notes")}>Tags and notes</Button>
+          <Button onClick={() => void archive(run)}>{run.archived ? "Restore" : "Archive"}</Button>
           <Button onClick={() => setAsking("delete")}>Delete</Button>
         </>
       }
@@ -81,11 +97,14 @@ export function RunPage({ id }: { id: string }) {
             rows={[
               ["Status", <StatusLabel key="s" status={run.state} />],
               ...(run.reason ? [["Reason", run.reason] as const] : []),
-              ["Started", formatDateTime(row.start)],
-              ["Time", formatDuration(row.seconds)],
+              ["Started", formatDateTime(start)],
+              ["Time", formatDuration(seconds)],
               ["Step", formatCount(run.latest_step)],
-              ["Loss", `${formatValue(row.last)} last · ${formatValue(row.best)} best`],
               ["Series", `${formatCount(run.num_series)} series, ${formatCount(run.num_points)} points`],
+              ...(run.project ? [["Project", run.project] as const] : []),
+              ...(run.group ? [["Group", run.group] as const] : []),
+              ...(run.job_type ? [["Job type", run.job_type] as const] : []),
+              ...(run.tags.length > 0 ? [["Tags", <TagList key="g" tags={run.tags} />] as const] : []),
               [
                 "Task",
                 run.task_id ? (
@@ -114,8 +133,9 @@ export function RunPage({ id }: { id: string }) {
           <MetricCard key={name} metric={name} height={150} only={{ run: id, rank: null }} />
         ))}
       </div>
+      <SummaryPanel run={id} />
       <ConfigDiff runs={[run]} />
-      {asking === "notes" && <NotesDialog run={run} onClose={close} />}
+      {asking === "notes" && <LabelsDialog run={run} onClose={close} />}
       {asking === "delete" && (
         <DeleteDialog run={run} onClose={close} onDeleted={() => navigate(addressOf(pathOf("runs")))} />
       )}

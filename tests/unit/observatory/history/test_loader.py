@@ -35,7 +35,7 @@ class MemoryStore:
         key: dict[str, Any] = {"run_id": "r1", "host": "", "rank": 0, "device": 65535, "unit": ""}
         if "series_rollup" in sql:
             counts = {metric: sum(name == metric for name, _ in self.rows) for metric in metrics}
-            rest = {"bad": 0, "newest": 1.0, "last_ms": 1_000}
+            rest = {"bad": 0, "newest": 1.0, "last_ms": 1_000, "lowest": 1.0, "highest": 1.0}
             tops = {metric: max(step for name, step in self.rows if name == metric) for metric in metrics}
             return pa.Table.from_pylist(
                 [

@@ -26,7 +26,7 @@ def test_a_short_series_comes_back_as_it_went_in() -> None:
     np.testing.assert_array_equal(curve.values, [0.5, np.nan, 2.0, np.nan, -1.0])
     assert curve.bad.tolist() == [0, 1, 0, 1, 0]
     assert cache.is_raw(3)
-    assert cache.stats(3) == SeriesStats(5, 2, 4, 1004, -1.0)
+    assert cache.stats(3) == SeriesStats(5, 2, 4, 1004, -1.0, -1.0, 2.0)
 
 
 @settings(max_examples=40, deadline=None)
@@ -96,10 +96,10 @@ def test_a_full_cache_counts_points_without_a_row_and_never_shows_half_a_series(
     assert cache.count_new(numbers) == 3
     assert cache.apply(numbers, np.arange(5), np.arange(5), np.arange(5.0)) == 1
     assert cache.curve(5).values.tolist() == [0.0, 3.0]
-    assert cache.stats(9) == SeriesStats(1, 0, 1, 1, 1.0)
+    assert cache.stats(9) == SeriesStats(1, 0, 1, 1, 1.0, 1.0, 1.0)
     cache.evict([5])
     assert not cache.has(5)
-    assert cache.stats(5) == SeriesStats(2, 0, 3, 3, 3.0)
+    assert cache.stats(5) == SeriesStats(2, 0, 3, 3, 3.0, 0.0, 3.0)
     assert cache.apply(np.array([9]), np.array([2]), np.array([2]), np.array([4.0])) == 1
     assert cache.stats(9).total_points == 2
     assert not cache.has(9), "its first point is in the store only"
@@ -111,7 +111,7 @@ def test_a_loaded_series_goes_on_where_the_store_left_it() -> None:
     values = np.sin(steps / 50.0)
     buckets = bucketize(steps, steps, values, np.arange(0, 5_000, 6))
     assert buckets.dtype == BUCKET
-    assert cache.load(0, buckets, SeriesStats(5_000, 0, 4_999, 4_999, float(values[-1])))
+    assert cache.load(0, buckets, SeriesStats(5_000, 0, 4_999, 4_999, float(values[-1]), -1.0, 1.0))
     feed(cache, 0, [10.0] * 3_000, 5_000)
     curve = cache.curve(0)
     assert cache.stats(0).total_points == 8_000

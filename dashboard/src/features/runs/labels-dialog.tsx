@@ -3,28 +3,42 @@ import type { RunInfo } from "@/api/wire";
 import { Button } from "@/components/ui/button";
 import { describe } from "@/components/ui/confirm";
 import { Dialog } from "@/components/ui/dialog";
-import { Field } from "@/components/ui/input";
+import { Field, Input } from "@/components/ui/input";
 import { displayName } from "@/stores/catalog";
 import { toast } from "@/stores/overlay";
 import { saveRun } from "./run-actions";
 
-/** Notes are the server's to keep, so that everybody sees them. */
-export function NotesDialog({ run, onClose }: { run: RunInfo; onClose(): void }) {
+/** Tags, group and notes are the server's to keep, so that everybody sees them. */
+export function LabelsDialog({ run, onClose }: { run: RunInfo; onClose(): void }) {
   const [notes, setNotes] = useState(run.notes ?? "");
+  const [tags, setTags] = useState(run.tags.join(", "));
+  const [group, setGroup] = useState(run.group ?? "");
   const [error, setError] = useState<string | null>(null);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     try {
-      await saveRun(run.run_id, { notes });
-      toast("Notes saved.", "ok");
+      await saveRun(run.run_id, { ...(notes !== (run.notes ?? "") && { notes }), ...labels() });
+      toast("Saved.", "ok");
       onClose();
     } catch (cause) {
       setError(describe(cause));
     }
   };
+  /** What was not touched stays the script's own. */
+  const labels = () => ({
+    ...(tags !== run.tags.join(", ") && { tags: wordsOf(tags) }),
+    ...(group !== (run.group ?? "") && { group }),
+  });
+  const isChanged = notes !== (run.notes ?? "") || Object.keys(labels()).length > 0;
   return (
     <Dialog title={`Notes on ${displayName(run)}`} onClose={onClose}>
       <form onSubmit={submit} className="flex flex-col gap-3 p-4">
+        <Field label="Tags" hint="Divided by commas.">
+          {(props) => <Input {...props} value={tags} onChange={(event) => setTags(event.target.value)} />}
+        </Field>
+        <Field label="Group" hint="Runs that belong together: a sweep, a paper's table.">
+          {(props) => <Input {...props} value={group} onChange={(event) => setGroup(event.target.value)} />}
+        </Field>
         <Field label="Notes" hint="What is this run about? Everybody sees it.">
           {(props) => (
             <textarea
@@ -43,11 +57,18 @@ export function NotesDialog({ run, onClose }: { run: RunInfo; onClose(): void })
         )}
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" type="submit">
+          <Button look="primary" type="submit" disabled={!isChanged}>
             Save
           </Button>
         </div>
       </form>
     </Dialog>
   );
+}
+
+function wordsOf(text: string): string[] {
+  return text
+    .split(",")
+    .map((word) => word.trim())
+    .filter(Boolean);
 }

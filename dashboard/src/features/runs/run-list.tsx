@@ -1,0 +1,128 @@
+import { keepPreviousData } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { ApiError } from "@/api/client";
+import type { RunInfo } from "@/api/wire";
+import { describe } from "@/components/ui/confirm";
+import { Empty, Skeleton } from "@/components/ui/empty";
+import { NoRuns } from "@/components/ui/no-runs";
+import { Page } from "@/components/ui/page";
+import { Panel } from "@/components/ui/panel";
+import { Table } from "@/components/ui/table";
+import { outlineLoader } from "@/data/outline-loader";
+import { useNow } from "@/hooks/now";
+import { useResource } from "@/hooks/resource";
+import { useShownRuns } from "@/hooks/runs";
+import { formatCount } from "@/lib/format";
+import { useCatalog } from "@/stores/catalog";
+import { useView } from "@/stores/view";
+import { BulkBar } from "./bulk-bar";
+import { ColumnPicker } from "./column-picker";
+import { ConfigDiff } from "./config-diff";
+import { DeleteDialog } from "./delete-dialog";
+import { LabelsDialog } from "./labels-dialog";
+import { runColumns } from "./run-columns";
+import { RunFilter } from "./run-filter";
+import { defaultColumns, nextSort, toRows } from "./run-rows";
+
+const ROWS = 300;
+const ASK_MS = 3000;
+
+/** The server filters and sorts; what it says of each run comes on the stream. */
+export function RunList() {
+  const now = useNow(2000);
+  const { runs, loaded } = useCatalog();
+  const shown = useShownRuns();
+  const { runFilter, runSort, runColumns: wanted } = useView();
+  const [names, setNames] = useState<readonly string[]>([]);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const [renaming, setRenaming] = useState<string | null>(null);
+  const [noting, setNoting] = useState<RunInfo | null>(null);
+  const [deleting, setDeleting] = useState<RunInfo | null>(null);
+  const columns = wanted ?? defaultColumns(names);
+  const down = runSort.startsWith("-");
+  const sort = down ? runSort.slice(1) : runSort;
+  const query = { filter: runFilter, sort, descending: down, column: columns, limit: ROWS };
+  const { data, error, refetch } = useResource(
+    ["runs/table", JSON.stringify(query), runs.length],
+    (requests, signal) => requests.runTable(query, signal),
+    { everyMs: ASK_MS, placeholder: keepPreviousData },
+  );
+  useEffect(() => setNames((old) => data?.names ?? old), [data]);
+  const rows = toRows(runs, data, now).slice(0, ROWS);
+  useEffect(() => outlineLoader.want(rows.map(({ run }) => run.run_id)));
+  const chosen = runs.filter((run) => selected.has(run.run_id));
+  const problem = error === null || isRecording(error) ? null : describe(error);
+  const toggle = (id: string) =>
+    setSelected((old) => new Set(old.has(id) ? [...old].filter((one) => one !== id) : [...old, id]));
+  return (
+    <Page
+      title="Runs"
+      note={[
+        `${formatCount(shown.length)} of ${formatCount(runs.length)} on show`,
+        data && runFilter && `${formatCount(data.matched)} found`,
+        data && data.matched > ROWS && `the first ${ROWS} are listed`,
+      ]
+        .filter(Boolean)
+        .join(" · ")}
+      actions={
+        <>
+          <RunFilter error={problem} />
+          <ColumnPicker names={names} chosen={columns} />
+        </>
+      }
+    >
+      {problem && (
+        <p id="run-filter-note" role="alert" className="text-xs text-bad">
+          {problem}
+        </p>
+      )}
+      {!loaded ? (
+        <Skeleton rows={6} />
+      ) : runs.length === 0 ? (
+        <NoRuns />
+      ) : (
+        <>
+          <Panel flush>
+            {chosen.length > 0 && (
+              <BulkBar runs={chosen} onClear={() => setSelected(new Set())} onChanged={() => void refetch()} />
+            )}
+            {rows.length === 0 ? (
+              <Empty title="No run is like that">
+                {runFilter
+                  ? "Archived runs are found by archived:yes."
+                  : "All of them are archived: archived:yes lists them."}
+              </Empty>
+            ) : (
+              <Table
+                label="Runs"
+                rows={rows}
+                columns={runColumns({
+                  now,
+                  shown,
+                  columns,
+                  selected,
+                  renaming,
+                  onSelect: toggle,
+                  onRename: setRenaming,
+                  onEdit: setNoting,
+                  onDelete: setDeleting,
+                })}
+                rowKey={(row) => row.run.run_id}
+                rowClass={({ run }) => (selected.has(run.run_id) ? "bg-accent-soft" : undefined)}
+                sort={{ key: sort, down }}
+                onSort={(key) => useView.getState().set({ runSort: nextSort(runSort, key) })}
+              />
+            )}
+          </Panel>
+          <ConfigDiff runs={runs.filter((run) => shown.includes(run.run_id))} />
+        </>
+      )}
+      {noting && <LabelsDialog run={noting} onClose={() => setNoting(null)} />}
+      {deleting && <DeleteDialog run={deleting} onClose={() => setDeleting(null)} />}
+    </Page>
+  );
+}
+
+function isRecording(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "demo";
+}

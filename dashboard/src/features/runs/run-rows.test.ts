@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { RUN } from "@/testing/records";
+import { columnTitle, defaultColumns, nextSort, toRows } from "./run-rows";
+
+const RUNS = [
+  { ...RUN, run_id: "a", state: "finished" as const },
+  { ...RUN, run_id: "b", name: "B", archived: true },
+];
+
+describe("toRows", () => {
+  it("follows the server's order and leaves out what is gone", () => {
+    const table = { total: 3, matched: 3, ids: ["b", "gone", "a"], columns: { lr: [1, 2, null] }, names: [] };
+    const rows = toRows(RUNS, table, 9_000);
+    expect(rows.map((row) => [row.name, row.values["lr"], row.seconds])).toEqual([
+      ["B", 1, 8],
+      ["a", null, 1],
+    ]);
+  });
+  it("shows what is not archived while there is no answer", () => {
+    expect(toRows(RUNS, undefined, 0).map((row) => row.name)).toEqual(["a"]);
+  });
+});
+
+describe("columns", () => {
+  it("begin with the loss that there is", () => {
+    expect(defaultColumns(["config.lr", "acc.min", "train/loss.last", "train/loss.min", "loss.min"])).toEqual([
+      "loss.last",
+      "loss.min",
+    ]);
+    expect(defaultColumns(["val/loss.min"])).toEqual(["val/loss.last", "val/loss.min"]);
+    expect(defaultColumns(["acc.min"])).toEqual([]);
+  });
+  it("have short titles", () => {
+    expect(["config.model.width", "summary.best", "train/loss.min", "config.min"].map(columnTitle)).toEqual([
+      "model.width",
+      "best",
+      "train/loss, min",
+      "min",
+    ]);
+  });
+  it("turn round with a second click", () => {
+    expect(nextSort("-started", "name")).toBe("name");
+    expect(nextSort("name", "name")).toBe("-name");
+    expect(nextSort("-started", "started")).toBe("started");
+    expect(nextSort("name", "loss.min")).toBe("-loss.min");
+  });
+});

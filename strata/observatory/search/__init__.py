@@ -1,0 +1,1 @@
+"""Finding runs: a small query language over labels, config and summaries, and the table that it fills."""

@@ -1,0 +1,65 @@
+"""Going on with a run that was there before: whether it is known, and after which step it goes on."""
+
+import http.client
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+from strata.client.observatory import Observatory
+from strata.errors import Conflict, InvalidArgument, NotFound, ObservatoryUnavailable
+
+__all__ = ["Earlier", "Resume", "check_resume", "find_earlier"]
+
+Resume = Literal["allow", "must", "never"]
+_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """A run as it was left; `step` is None when nobody knows."""
+
+    step: int | None
+
+
+def check_resume(resume: bool | str | None, run_id: str | None) -> Resume | None:
+    """What is meant by `resume`; None: nobody is asked."""
+    if resume is None or resume is False:
+        return None
+    if resume is not True and resume not in ("allow", "must", "never"):
+        raise InvalidArgument(f"resume is {resume!r}", hint='Give True or "allow", "must", "never".')
+    if not run_id:
+        raise InvalidArgument("resume needs the run's id", hint='strata.init(run_id="my-run", resume=True).')
+    return "allow" if resume is True else resume  # type: ignore[return-value]  # checked above
+
+
+def find_earlier(run_id: str, resume: Resume, observatory: Observatory | None, offline: Path) -> Earlier | None:
+    """The run's last state, None when it begins now. `must` and `never` raise when they are not met; so does `must`
+    when nobody can be asked."""
+    earlier = _asked(run_id, observatory) if observatory is not None and observatory.http else None
+    if earlier is None and offline.is_dir():
+        earlier = Earlier(step=None)
+    if resume == "never" and earlier is not None:
+        raise Conflict(f"run {run_id!r} is there already", hint="Choose another run_id, or resume=True.")
+    if resume == "must" and earlier is None:
+        raise NotFound(f"there is no run {run_id!r} to go on with", hint='resume="allow" begins one.')
+    return earlier
+
+
+def _asked(run_id: str, observatory: Observatory) -> Earlier | None:
+    query = urlencode({"filter": f'id = "{run_id}" and (archived:yes or archived:no)', "limit": 1})
+    request = Request(f"{observatory.http}/api/runs?{query}")  # noqa: S310  the scheme is ours
+    if observatory.token:
+        request.add_header("Authorization", f"Bearer {observatory.token}")
+    try:
+        with urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310  as above
+            found = json.load(response)
+    except (URLError, http.client.HTTPException, OSError, ValueError) as error:
+        raise ObservatoryUnavailable(
+            f"whether run {run_id!r} is known cannot be asked at {observatory.http} ({error})",
+            hint="Start `strata up`, or leave resume out: points of the same run_id join the run all the same.",
+        ) from None
+    return Earlier(step=found[0]["latest_step"]) if found else None

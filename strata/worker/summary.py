@@ -1,0 +1,40 @@
+"""`run.summary["best"] = 0.93`: values of the run as a whole, set by its script, shown beside its metrics."""
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any, Protocol
+
+__all__ = ["Summary"]
+
+
+class _Told(Protocol):
+    """What is needed of the reporter."""
+
+    def summarize(self, name: str, value: Any) -> None: ...
+
+
+class Summary(MutableMapping[str, Any]):
+    """What this process has set; every change is sent. It never raises for a value: what cannot be sent is counted."""
+
+    def __init__(self, told: _Told) -> None:
+        self._told = told
+        self._values: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._values[name] = value
+        self._told.summarize(str(name), value)
+
+    def __delitem__(self, name: str) -> None:
+        del self._values[name]
+        self._told.summarize(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Summary({self._values!r})"
