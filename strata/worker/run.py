@@ -7,7 +7,6 @@ import contextlib
 import os
 import re
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +24,7 @@ from strata.client.spill import offline_folder
 from strata.data.plan import set_plan_source
 from strata.data.queue import set_queue_source
 from strata.data.watch import set_read_watcher
-from strata.errors import InvalidArgument, StrataError
+from strata.errors import InvalidArgument
 from strata.logs import set_up_rank_logging
 from strata.types.barriers import BarrierPolicy, BarrierResult
 from strata.types.metrics import MAX_STEP
@@ -37,6 +36,7 @@ from strata.worker.ending import Ending
 from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret, leave_note
 from strata.worker.excepthook import watch_for_dead_peers
 from strata.worker.greeting import greet, how_to_send, whisper
+from strata.worker.joining import join
 from strata.worker.owner import RunOwner
 from strata.worker.plan import WorkerPlan
 from strata.worker.points import Unfit, shown, whole_step
@@ -102,6 +102,11 @@ class Run:
     @property
     def world_size(self) -> int:
         return self.place.world_size
+
+    @property
+    def is_over(self) -> bool:
+        """finish() was called, or the script ended."""
+        return self._finished
 
     @property
     def dropped(self) -> int:
@@ -290,7 +295,7 @@ def init(
         if place.task_id:
             set_up_rank_logging(place.settings.log)
             print_stacks_on_signal()
-        session = _join(place)
+        session = join(place)
         first = _current is None
         _current = Run(place, session, about, earlier)
         own_checkpoints()
@@ -338,29 +343,6 @@ def _earlier(place: Place, resume: Resume | None) -> Earlier | None:
         return None
     observatory = find_observatory(place.settings)
     return find_earlier(place.run_id, resume, observatory, offline_folder(place.data_dir, place.run_id))
-
-
-def _join(place: Place) -> Session | None:
-    """A task's rank must join; ranks of another launcher do so when a coordinator answers; a lone script need not."""
-    if not place.task_id and not (place.group and any(map(_answers, place.coordinators))):
-        return None
-    try:
-        session = Session(place)
-    except StrataError:
-        if place.task_id:
-            raise
-        return None
-    session.watch_signals()
-    return session
-
-
-def _answers(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=0.5):
-            return True
-    except OSError:
-        return False
 
 
 def _finish_at_exit(run: Run) -> None:

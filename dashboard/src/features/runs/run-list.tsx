@@ -1,7 +1,7 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { ApiError } from "@/api/client";
-import type { RunInfo } from "@/api/wire";
+import type { RunInfo, RunTable } from "@/api/wire";
 import { describe } from "@/components/ui/confirm";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { NoRuns } from "@/components/ui/no-runs";
@@ -33,11 +33,12 @@ export function RunList() {
   const { runs, loaded } = useCatalog();
   const shown = useShownRuns();
   const { runFilter, runSort, runColumns: wanted } = useView();
-  const [names, setNames] = useState<readonly string[]>([]);
+  const [known, setKnown] = useState<RunTable>();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [renaming, setRenaming] = useState<string | null>(null);
   const [noting, setNoting] = useState<RunInfo | null>(null);
   const [deleting, setDeleting] = useState<RunInfo | null>(null);
+  const names = known?.names ?? [];
   const columns = wanted ?? defaultColumns(names);
   const down = runSort.startsWith("-");
   const sort = down ? runSort.slice(1) : runSort;
@@ -47,10 +48,11 @@ export function RunList() {
     (requests, signal) => requests.runTable(query, signal),
     { everyMs: ASK_MS, placeholder: keepPreviousData },
   );
-  useEffect(() => setNames((old) => data?.names ?? old), [data]);
-  const rows = toRows(runs, data, now).slice(0, ROWS);
+  useEffect(() => setKnown((old) => data ?? old), [data]);
+  const rows = toRows(runs, data ?? known, now).slice(0, ROWS); // a filter that cannot be read changes nothing
   useEffect(() => outlineLoader.want(rows.map(({ run }) => run.run_id)));
-  const chosen = runs.filter((run) => selected.has(run.run_id));
+  // Nobody deletes what they do not see.
+  const chosen = rows.map(({ run }) => run).filter((run) => selected.has(run.run_id));
   const problem = error === null || isRecording(error) ? null : describe(error);
   const toggle = (id: string) =>
     setSelected((old) => new Set(old.has(id) ? [...old].filter((one) => one !== id) : [...old, id]));
