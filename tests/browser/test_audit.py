@@ -114,7 +114,7 @@ def test_runs(page: Page, world: AuditWorld) -> None:
         "foreign": ["500", "–", "–", "2"],
     }.items():
         line = run_row(page, run)
-        place = 4  # after name, status, start and time
+        place = 5  # after name, status, group, start and time
         for offset, word in enumerate(words):
             expect(line.get_by_role("cell").nth(place + offset)).to_have_text(word)
     for run, state in {**STATES, world.task: "finished"}.items():
@@ -127,7 +127,9 @@ def test_runs(page: Page, world: AuditWorld) -> None:
 def test_run(page: Page, world: AuditWorld) -> None:
     look(page, world, f"/ui/runs/{world.task}")
     expect(fact(page, "Step")).to_have_text(as_count(STEPS))
-    expect(fact(page, "Loss")).to_have_text(f"{LOSS} last · {as_value(loss_of(STEPS, 0))} best")
+    figures = row(page, "Summary of the metrics", "loss").get_by_role("cell")
+    expect(figures.nth(1)).to_have_text(LOSS)
+    expect(figures.nth(2)).to_have_text(as_value(loss_of(STEPS, 0)))
     expect(fact(page, "Task")).to_have_text(world.task)
     host = [one for one in world.series(world.task) if one["metric"].startswith("sys.")]
     points = OWN * STEPS + sum(one["total_points"] for one in host)
