@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("--server", default=sys.executable, help="the interpreter that Strata's own parts run in")
     parser.add_argument("--rates", default="60,30,10", help="a kill every so many seconds, one window for each")
     parser.add_argument("--window", type=float, default=60.0)
-    parser.add_argument("--pause", type=float, default=8.0, help="seconds without kills around each window")
+    parser.add_argument("--pause", type=float, default=6.0, help="seconds without kills around each window")
     parser.add_argument("--keep", type=Path, help="keep ledger and logs in this folder")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:

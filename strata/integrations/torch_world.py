@@ -57,12 +57,16 @@ class TorchWorld:
 
     def enter(self, meeting: Meeting, rank: int) -> None:
         store = self._store or self._open_store(meeting, host=False)
-        dist.init_process_group(
-            self._backend,
-            store=dist.PrefixStore(f"world-{meeting.number}", store),
-            rank=rank,
-            world_size=meeting.size,
-        )
+        try:
+            dist.init_process_group(
+                self._backend,
+                store=dist.PrefixStore(f"world-{meeting.number}", store),
+                rank=rank,
+                world_size=meeting.size,
+            )
+        except Exception:
+            _forget_groups()
+            raise
         self._store = store
         self._own = _added(self._before)
 
@@ -119,6 +123,15 @@ class TorchWorld:
         if isinstance(part, torch.optim.Optimizer):
             return _OptimizerKeeper(self, part)
         return CopyKeeper(name, part)
+
+
+def _forget_groups() -> None:
+    """After a group that did not come to be. torch has counted it, and names the next one by that count: ranks that
+    count differently would wait for each other for ever, under different keys of one store. The end of a whole group
+    sets the count back, so a group of this process alone is made and ended."""
+    if not dist.is_initialized():
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.destroy_process_group()
 
 
 def _sockets() -> dict[int, int]:

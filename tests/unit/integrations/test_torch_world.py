@@ -135,3 +135,70 @@ def test_a_collective_that_waits_is_ended_and_the_next_world_meets() -> None:
         for rank in ranks:
             rank.kill()
             rank.wait()
+
+
+_LATE = textwrap.dedent("""
+    import sys, threading
+    import torch, torch.distributed as dist
+    from strata.integrations.torch_world import TorchWorld
+    from strata.worker.elastic.worlds import Meeting
+
+    rank, ports = int(sys.argv[1]), [int(port) for port in sys.argv[2:]]
+    world = TorchWorld("gloo")
+    first, second = (
+        Meeting(number=number, size=2, master_addr="127.0.0.1", master_port=port, gang_port=0)
+        for number, port in enumerate(ports)
+    )
+    world.host(first, rank)
+    print("hosts", flush=True)
+    sys.stdin.readline()
+    if rank == 1:
+        gone = threading.Event()
+
+        def end() -> None:
+            while not gone.wait(0.1):
+                world.abort()
+
+        threading.Thread(target=end).start()
+        try:
+            world.enter(first, rank)  # the other one never comes
+        except Exception as error:
+            print("given up", flush=True)
+        gone.set()
+    world.leave()
+    world.host(second, rank)
+    world.enter(second, rank)
+    total = torch.ones(3)
+    dist.all_reduce(total)
+    print("met" if total.tolist() == [2.0] * 3 else total, flush=True)
+    world.leave()
+""")
+
+
+def test_a_world_that_never_met_does_not_keep_its_ranks_from_the_next() -> None:
+    """One rank was in torch's own set-up when another died, this one was not there yet: torch counts its groups, and
+    names them by that count."""
+    ports = [str(port) for port in free_ports(2)]
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", _LATE, str(rank), *ports], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for rank in range(2)
+    ]
+    try:
+        for rank in ranks:
+            assert rank.stdout is not None
+            assert rank.stdin is not None
+            assert rank.stdout.readline() == "hosts\n"
+        waits = ranks[1]
+        assert waits.stdout is not None
+        assert waits.stdin is not None
+        waits.stdin.write("enter\n")
+        waits.stdin.flush()
+        assert waits.stdout.readline() == "given up\n"
+        assert ranks[0].communicate("go on\n", timeout=120)[0] == "met\n"
+        assert waits.communicate(timeout=120)[0] == "met\n"
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
