@@ -12,10 +12,11 @@ MODULES := dashboard/node_modules/.package-lock.json
 ARGS ?=
 NAME ?=
 TORCH := torch==2.13.0 torchdata==0.11.0
+FRAMEWORKS := lightning==2.6.6 transformers==5.22.2 accelerate==1.15.0
 BROWSER_PACKAGES := chromium fonts-dejavu-core
 LAUNCHER_PACKAGES := openssh-server openssh-client slurm-wlm munge
 
-.PHONY: help setup run test test-all test-setup check proto tree bench fresh test-launchers test-torch screenshots dashboard browser h2load promtool constraints clean test-image
+.PHONY: help setup run test test-all test-setup check proto tree bench fresh test-launchers test-torch test-frameworks screenshots dashboard browser h2load promtool constraints clean test-image
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,11 +29,11 @@ PYTEST := $(BIN)/pytest -n auto
 
 test: test-setup ## set everything up, then what a change must pass: dashboard, Python, browser (ARGS="-k name")
 	@cd dashboard && npm test
-	@$(PYTEST) -m "not slow and not torch and not launchers" $(ARGS)
+	@$(PYTEST) -m "not slow and not torch and not launchers and not frameworks" $(ARGS)
 
 test-all: test-setup ## make test, and the long proofs: many kills, every page, odd values, the documentation's walks
 	@cd dashboard && npm test
-	@$(PYTEST) -m "not torch and not launchers" $(ARGS)
+	@$(PYTEST) -m "not torch and not launchers and not frameworks" $(ARGS)
 
 test-setup: setup $(MODULES) browser h2load promtool
 
@@ -77,6 +78,12 @@ test-image: $(VENV)/.installed ## rehearse the Dockerfile's steps in a clean Deb
 test-torch: setup ## install torch, then the tests that need it
 	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt $(TORCH)
 	@$(BIN)/pytest -m torch $(ARGS) || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
+
+# torch first and pinned: what depends on it would bring another build.
+test-frameworks: setup ## install torch and the frameworks that Strata integrates with, then train with each of them
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt $(TORCH)
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt $(TORCH) $(FRAMEWORKS)
+	@$(BIN)/pytest -m frameworks $(ARGS)
 
 # Whole clusters of others: their servers come from apt, Ray from PyPI.
 test-launchers: setup ## install sshd, Slurm and Ray, then train through each of them

@@ -42,6 +42,7 @@ FOLDERS = {
     "tests": "every test; a name says what it shows, so files are not listed",
     "tests/browser": "the dashboard in a real chromium, on a real training job",
     "tests/contract": "one suite per Protocol, run on every implementation",
+    "tests/frameworks": "the examples of each framework, killed, stopped and resumed with equal losses",
     "tests/integration": "real processes, real sockets, real kills",
     "tests/support": "real servers and builders that tests share",
     "tests/unit": "mirrors strata/",

@@ -71,6 +71,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "torch": ("strata.integrations",),
     "lightning": ("strata.integrations",),
     "transformers": ("strata.integrations",),
+    "accelerate": ("strata.integrations",),
     "jax": ("strata.integrations",),
     "tensorflow": ("strata.integrations",),
     "pickle": (),
