@@ -5,7 +5,7 @@ The job (scripts/goodput_job.py): torch on CPU with gloo, 4 ranks, 48 MB of para
 share the cores of one machine, so most of a step is a fixed sleep in place of a GPU's work, and a tenth of the
 parameters is trained; sum of gradients, optimizer, saves and transfers of the state are real. Systems that save
 checkpoints do so every 100 steps. Strata keeps warm spares: two in place, four for the gang; the others have no such
-thing.
+thing. torchft is set up as its own example is, with the lighthouse's 5 s until a silent replica is taken for dead.
 
 In each of three windows of 60 s one random rank is killed per 60, 30 and 10 s, at seeded moments that all systems share
 (in the first half of each interval). If that rank is not alive the next one that is dies instead; if none is, the kill

@@ -135,9 +135,10 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=6.0, help="seconds without kills around each window")
     parser.add_argument("--keep", type=Path, help="keep ledger and logs in this folder")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # the system goes with it
     with contextlib.ExitStack() as stack:
         made = tempfile.TemporaryDirectory(prefix="strata-bench-", ignore_cleanup_errors=True)
-        folder = Path(stack.enter_context(made)) if options.keep is None else options.keep
+        folder = options.keep or Path(stack.enter_context(made))
         folder.mkdir(parents=True, exist_ok=True)
         system = SYSTEMS[options.system](folder, options.server)
         stack.callback(system.close)

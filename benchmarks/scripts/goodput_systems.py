@@ -151,16 +151,16 @@ class _Torchrun(System):
     script = "goodput_torchrun.py"
 
     def start(self) -> None:
-        self.launch(RANKS, {})
+        self.launch(RANKS, {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})
 
     def launch(self, ranks: int, env: Mapping[str, str]) -> None:
         torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts", "1000")
-        own_store = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-        self.run(*torchrun, "--nproc-per-node", str(ranks), *self.command, env={**own_store, **env})
+        self.run(*torchrun, "--nproc-per-node", str(ranks), *self.command, env=env)
 
 
 class _Torchft(_Torchrun):
-    """A lighthouse, and a torchrun for each replica group, as torchft's own example starts them."""
+    """A lighthouse, and a torchrun for each replica group, as torchft's own example starts them: its manager needs the
+    store that torchrun shares."""
 
     script = "goodput_torchft.py"
 
