@@ -23,7 +23,7 @@ CEILING = 400
 LAYERS = (
     ("__main__",),
     ("cli",),
-    ("integrations",),
+    ("integrations", "wandb"),
     ("coordinator", "observatory", "agent", "worker"),
     ("checkpoint", "data", "launchers", "client", "gate"),
     ("cluster",),
