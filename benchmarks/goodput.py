@@ -34,7 +34,8 @@ __all__ = ["BENCHMARK"]
 
 _RATES = (60, 30, 10)  # a kill every so many seconds
 _TORCH = ("torch==2.13.0", "numpy==2.4.6", "psutil==7.2.2")
-# What a rank imports of Strata, in the versions of constraints.txt; the code is that of this checkout.
+# What a rank imports of Strata, in the versions of constraints.txt; the code is that of this checkout. torchrun's ranks
+# import nothing of it, but share the virtualenv.
 _SDK = (
     "grpcio==1.85.1",
     "hpack==4.2.0",
@@ -56,7 +57,7 @@ def _drive(system: str, *requires: str) -> Script:
 _VARIANTS: tuple[Variant, ...] = (
     ours(_drive("in_place", *_SDK), name="in_place", label="Strata, in place"),
     ours(_drive("gang", *_SDK), name="gang", label="Strata, gang restart"),
-    peer("torchrun", _drive("torchrun"), label="torchrun --max-restarts, torch.save (peer)"),
+    peer("torchrun", _drive("torchrun", *_SDK), label="torchrun --max-restarts, torch.save (peer)"),
     peer("torchft", _drive("torchft", "torchft-nightly==2026.10.26")),
     peer("ray", _drive("ray", "ray[train]==2.60.0"), label="Ray Train, max_failures (peer)"),
 )
