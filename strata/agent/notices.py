@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import math
+import os
 import re
 import threading
 import time
@@ -92,7 +93,7 @@ class Notices:
 
     def _look(self, file: Path) -> None:
         try:
-            with file.open("rb") as content:
+            with open(file, "rb", opener=_open_at_once) as content:  # Path.open takes none
                 text = content.read(_MAX_BYTES).decode(errors="replace")
             written_at = file.stat().st_mtime
         except (FileNotFoundError, NotADirectoryError):
@@ -131,6 +132,11 @@ class Notices:
 
     def _hear(self, text: str | None) -> None:
         self.give("url", None if text is None else self._read("url", text, f"notice URL {self._url}", time.time()))
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A pipe that nobody writes to is opened, too: to wait for its writer would stop the agent."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_notice(text: str, where: str, since: float) -> Notice | None:

@@ -35,11 +35,14 @@ def run_blocks(page: str, cluster: Cluster, folder: Path) -> list[str]:
 
 
 def test_points_written_as_the_page_says_are_read_back_as_it_says(cluster: Cluster, tmp_path: Path) -> None:
-    curl, python, read = run_blocks("docs/writing-metrics.md", cluster, tmp_path)
+    curl, python, read, superseded = run_blocks("docs/writing-metrics.md", cluster, tmp_path)
     assert json.loads(curl) == {"accepted": 3}
     assert python == "{'accepted': 4}"
     (series,) = json.loads(read)["series"]
     assert (series["steps"], series["values"]) == ([2, 3], [0.52, 0.4])
+    answer, end = json.JSONDecoder().raw_decode(superseded)  # the table follows without a new line
+    assert [one["steps"] for one in answer["series"]] == [[1, 2, 3]], "no step of it was done again"
+    assert superseded[end:].count("\n") == 0, "a head and no rows"
     loss = cluster.get("/metrics/sweep-7?metric=loss")["series"][0]
     assert loss["times"] == [1794816000000, 1794816001000, 1794816002500]
     runs = eventually("the run", lambda: [run for run in cluster.get("/runs") if run["run_id"] == "sweep-7"])
@@ -47,3 +50,9 @@ def test_points_written_as_the_page_says_are_read_back_as_it_says(cluster: Clust
     run_blocks("docs/writing-metrics.md", cluster, tmp_path)
     accuracy = cluster.get("/metrics/sweep-7?metric=val/accuracy")["series"][0]
     assert accuracy["total_points"] == 4, "the same batch_id is stored once"
+
+
+def test_an_elastic_task_is_asked_for_from_python(cluster: Cluster, tmp_path: Path) -> None:
+    (task_id,) = run_blocks("docs/elastic.md", cluster, tmp_path)
+    task = cluster.get(f"/api/tasks/{task_id}")
+    assert (task["name"], task["min_workers"], task["worker_count"]) == ("elastic-job", 2, 8)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -91,6 +92,10 @@ async def test_a_file_gives_notice_as_long_as_it_is_there(tmp_path: Path, monkey
     file.unlink()
     await _until(notices, lambda notice: notice is None)
     file.mkdir()
+    await _until(notices, lambda notice: notice is not None)
+    file.rmdir()
+    await _until(notices, lambda notice: notice is None)
+    os.mkfifo(file)  # nobody writes to it, and nobody waits for that
     await _until(notices, lambda notice: notice is not None)
 
 
