@@ -24,24 +24,35 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours
 from benchmarks.measure import stopwatch
 
-__all__ = ["BENCHMARK"]
+__all__ = ["BENCHMARK", "Server", "register_workers", "serve"]
 
 _ROOT = SCRIPTS.parent.parent
 _LOAD = SCRIPTS / "coordinator_load.py"
 
 
-class _Server:
+class Server:
     """A `strata coordinator` over a folder of its own; leases are long, because a busy machine kills nobody here."""
 
-    def __init__(self) -> None:
+    def __init__(self, **environment: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="strata-bench-"))
+        self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Returns when the first call is answered."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
         env = os.environ | {"HEARTBEAT_TIMEOUT": "600", "STRATA_LOG": "error", "PYTHONPATH": str(_ROOT)}
         command = [sys.executable, "-m", "strata", "coordinator", "--data-dir", str(self.folder), "--grpc-port", "0"]
-        self._process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            command, env=env | self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def wait(self) -> None:
+        """Until the first call is answered."""
+        assert self._process is not None
         endpoint = self.folder / "coordinator.json"
         while not endpoint.exists() or json.loads(endpoint.read_text())["pid"] != self._process.pid:
             if self._process.poll() is not None:
@@ -67,8 +78,8 @@ class _Server:
         return Script(_LOAD, args=(mode, self.address, str(self._process.pid), token, str(number)))
 
 
-def _serve(stack: ExitStack) -> _Server:
-    server = _Server()
+def serve(stack: ExitStack, **environment: str) -> Server:
+    server = Server(**environment)
     stack.callback(server.close)
     server.start()
     return server
@@ -87,14 +98,14 @@ def _floor_load(stack: ExitStack, mode: str, *numbers: int, participants: int = 
 
 def _beats(stack: ExitStack) -> tuple[Variant, ...]:
     return (
-        ours(_serve(stack).load("beats", 64)),
+        ours(serve(stack).load("beats", 64)),
         floor("bare TCP", _floor_load(stack, "beats", 64)),
     )
 
 
 def _barrier(number: int) -> Callable[[ExitStack], tuple[Variant, ...]]:
     def build(stack: ExitStack) -> tuple[Variant, ...]:
-        return (ours(_serve(stack).load("barrier", number)), *_bare(stack, number, 1))
+        return (ours(serve(stack).load("barrier", number)), *_bare(stack, number, 1))
 
     return build
 
@@ -104,7 +115,7 @@ def _agents(number: int) -> Callable[[ExitStack], tuple[Variant, ...]]:
     stands what becomes of it when all are."""
 
     def build(stack: ExitStack) -> tuple[Variant, ...]:
-        server = _serve(stack)
+        server = serve(stack)
         return (
             ours(server.load("agents", number), label="Strata, one real host, 124 ready-made"),
             ours(server.load("all_agents", number), name="all", label="Strata, 125 hosts on these cores"),
@@ -128,21 +139,26 @@ def _bare(stack: ExitStack, number: int, ranks: int) -> tuple[Variant, ...]:
 
 def _register(stack: ExitStack) -> tuple[Variant, ...]:
     return (
-        ours(_serve(stack).load("register", 3_000)),
+        ours(serve(stack).load("register", 3_000)),
         floor("bare TCP, nothing durable", _floor_load(stack, "register", 3_000)),
     )
 
 
 def _idle(stack: ExitStack) -> tuple[Variant, ...]:
-    return (ours(_serve(stack).load("idle", 1_000)), floor("bare TCP", _floor_load(stack, "idle", 1_000)))
+    return (ours(serve(stack).load("idle", 1_000)), floor("bare TCP", _floor_load(stack, "idle", 1_000)))
+
+
+def register_workers(server: Server, number: int) -> None:
+    """So that there is something to read at the next start."""
+    script = server.load("register", number)
+    env = os.environ | {"PYTHONPATH": str(_ROOT)}
+    subprocess.run([sys.executable, str(script.path), *script.args], env=env, check=True, stdout=subprocess.DEVNULL)
 
 
 def _restart(stack: ExitStack) -> tuple[Variant, ...]:
     """kill -9, start again, first answer; with 1,000 workers in the journal."""
-    server = _serve(stack)
-    script = server.load("register", 1_000)
-    env = os.environ | {"PYTHONPATH": str(_ROOT)}
-    subprocess.run([sys.executable, str(script.path), *script.args], env=env, check=True, stdout=subprocess.DEVNULL)
+    server = serve(stack)
+    register_workers(server, 1_000)
 
     def again() -> dict[str, float]:
         server.kill()

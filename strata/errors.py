@@ -215,7 +215,6 @@ class CoordinatorUnavailable(Unavailable):
 class NotLeader(Unavailable):
     """Another coordinator of the cluster leads, or nobody can tell."""
 
-    code = "not_leader"
     default_hint = "Name all coordinators in COORDINATOR_ADDR (a:50051,b:50051): who leads is found among them."
 
 

@@ -270,13 +270,14 @@ class Tie:
         self._rank.hear(news)
 
     def _on_result(self, result: rk.BarrierResult) -> None:
+        error = _refusal(result) if result.error_code else None
+        if isinstance(error, Unavailable):  # it stops, or leads no more: said again to whoever is next
+            return
         _, on_result = self._arrivals.pop(result.request_id, (None, None))
-        if on_result is None:  # answered on an earlier stream, or given up
-            return
-        if not result.error_code:
-            on_result(result.response)
-            return
-        error = rebuild_error(
-            result.error_code, result.error_message, hint=result.error_hint, missing=tuple(result.missing)
-        )
-        on_result(error or Internal(result.error_message))
+        if on_result is not None:  # else it was answered on an earlier stream, or given up
+            on_result(error or result.response)
+
+
+def _refusal(result: rk.BarrierResult) -> StrataError:
+    code, message = result.error_code, result.error_message
+    return rebuild_error(code, message, hint=result.error_hint, missing=tuple(result.missing)) or Internal(message)

@@ -198,6 +198,19 @@ async def test_the_next_holder_fences_the_one_before(request: pytest.FixtureRequ
     await second.journal.close()
 
 
+async def test_of_many_that_start_at_once_on_an_empty_database_one_leads(request: pytest.FixtureRequest) -> None:
+    url = await asyncio.to_thread(_new_database, request)
+    opening = [asyncio.create_task(Owner.open(PostgresJournal(url, "token"))) for _ in range(8)]
+    done, waiting = await asyncio.wait(opening, return_when=asyncio.FIRST_COMPLETED)
+    (leader,) = done
+    leader.result().journal.append(records(1, 1))
+    await leader.result().reach(1)
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await leader.result().journal.close()
+
+
 async def test_another_cluster_is_kept_out(request: pytest.FixtureRequest) -> None:
     url = await asyncio.to_thread(_new_database, request)
     owner = await Owner.open(PostgresJournal(url, "token"))

@@ -41,7 +41,7 @@ _SCHEMA = """
     ) WITH (fillfactor = 10);
     INSERT INTO strata_lease VALUES (1, 0, 0, 0, '', '');
 """
-_LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(hashtext('strata journal'))"  # two that start at once make it once
+_IS_MADE = "SELECT to_regclass('strata_lease') IS NOT NULL"
 _LOOK = "SELECT term, beat, seq, holder FROM strata_lease"
 _TAKE = """
     UPDATE strata_lease SET term = term + 1, beat = 0, holder = $3, token = $4 WHERE term = $1 AND beat = $2
@@ -98,9 +98,13 @@ class PostgresJournal:
 
     async def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored:
         self._on_durable, self._on_failure = on_durable, on_failure
-        await self._link.ask(_make_schema)
-        await self._link.ask(self._check_cluster)
-        await self._lead()
+        try:
+            await self._link.ask(_make_schema)
+            await self._link.ask(self._check_cluster)
+            await self._lead()
+        except BaseException:  # cancelled while it stood by, or refused
+            self._link.drop()
+            raise
         self._writing = asyncio.create_task(self._write())
         reader = PostgresLink(self._url)
         try:
@@ -242,13 +246,14 @@ def _clock() -> float:
 
 
 async def _make_schema(connection: Connection) -> None:
-    """Needs the right to create tables only where there are none yet."""
-    if await connection.fetchval("SELECT to_regclass('strata_lease') IS NOT NULL"):
+    """Needs the right to create tables only where there are none yet. Of two that start at once one makes them: the
+    lock is the session's, so that the second look begins a transaction, and sees what the other has done."""
+    if await connection.fetchval(_IS_MADE):
         return
-    async with connection.transaction():
-        await connection.execute(_LOCK_SCHEMA)
-        if not await connection.fetchval("SELECT to_regclass('strata_lease') IS NOT NULL"):
-            await connection.execute(_SCHEMA)
+    await connection.execute("SELECT pg_advisory_lock(hashtext('strata journal'))")
+    if not await connection.fetchval(_IS_MADE):
+        await connection.execute(_SCHEMA)  # all of it, or nothing
+    await connection.execute("SELECT pg_advisory_unlock(hashtext('strata journal'))")
 
 
 async def _read(connection: Connection) -> Stored:

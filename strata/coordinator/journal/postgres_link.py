@@ -105,4 +105,5 @@ def _passes(error: BaseException) -> bool:
 
     if isinstance(error, asyncpg.PostgresError):
         return str(error.sqlstate or "")[:2] in _PASSING
-    return isinstance(error, OSError | asyncpg.InterfaceError)  # TimeoutError is an OSError
+    # TimeoutError is an OSError. The last one is asyncpg's own when a connection ends between two of its steps.
+    return isinstance(error, OSError | asyncpg.InterfaceError | asyncpg.InternalClientError)
