@@ -24,13 +24,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours
 from benchmarks.measure import stopwatch
 
-__all__ = ["BENCHMARK", "Server", "register_workers", "serve"]
+__all__ = ["BENCHMARK", "serve"]
 
 _ROOT = SCRIPTS.parent.parent
 _LOAD = SCRIPTS / "coordinator_load.py"
 
 
-class Server:
+class _Server:
     """A `strata coordinator` over a folder of its own; leases are long, because a busy machine kills nobody here."""
 
     def __init__(self, **environment: str) -> None:
@@ -40,19 +40,11 @@ class Server:
 
     def start(self) -> None:
         """Returns when the first call is answered."""
-        self.launch()
-        self.wait()
-
-    def launch(self) -> None:
         env = os.environ | {"HEARTBEAT_TIMEOUT": "600", "STRATA_LOG": "error", "PYTHONPATH": str(_ROOT)}
         command = [sys.executable, "-m", "strata", "coordinator", "--data-dir", str(self.folder), "--grpc-port", "0"]
         self._process = subprocess.Popen(
             command, env=env | self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-
-    def wait(self) -> None:
-        """Until the first call is answered."""
-        assert self._process is not None
         endpoint = self.folder / "coordinator.json"
         while not endpoint.exists() or json.loads(endpoint.read_text())["pid"] != self._process.pid:
             if self._process.poll() is not None:
@@ -78,8 +70,8 @@ class Server:
         return Script(_LOAD, args=(mode, self.address, str(self._process.pid), token, str(number)))
 
 
-def serve(stack: ExitStack, **environment: str) -> Server:
-    server = Server(**environment)
+def serve(stack: ExitStack, **environment: str) -> _Server:
+    server = _Server(**environment)
     stack.callback(server.close)
     server.start()
     return server
@@ -148,17 +140,12 @@ def _idle(stack: ExitStack) -> tuple[Variant, ...]:
     return (ours(serve(stack).load("idle", 1_000)), floor("bare TCP", _floor_load(stack, "idle", 1_000)))
 
 
-def register_workers(server: Server, number: int) -> None:
-    """So that there is something to read at the next start."""
-    script = server.load("register", number)
-    env = os.environ | {"PYTHONPATH": str(_ROOT)}
-    subprocess.run([sys.executable, str(script.path), *script.args], env=env, check=True, stdout=subprocess.DEVNULL)
-
-
 def _restart(stack: ExitStack) -> tuple[Variant, ...]:
     """kill -9, start again, first answer; with 1,000 workers in the journal."""
     server = serve(stack)
-    register_workers(server, 1_000)
+    script = server.load("register", 1_000)
+    env = os.environ | {"PYTHONPATH": str(_ROOT)}
+    subprocess.run([sys.executable, str(script.path), *script.args], env=env, check=True, stdout=subprocess.DEVNULL)
 
     def again() -> dict[str, float]:
         server.kill()

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from benchmarks.coordinator import _serve as serve_coordinator
+from benchmarks.coordinator import serve as serve_coordinator
 from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours
 from benchmarks.scripts.observatory_server import Server, server
 
