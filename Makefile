@@ -12,7 +12,7 @@ MODULES := dashboard/node_modules/.package-lock.json
 ARGS ?=
 NAME ?=
 TORCH := torch==2.13.0 torchdata==0.11.0
-FRAMEWORKS := lightning==2.6.6 transformers==5.22.2 accelerate==1.15.0
+FRAMEWORKS := lightning==2.6.6 transformers==5.22.2 accelerate==1.15.0 jax==0.10.2 flax==0.12.8 keras==3.15.1
 BROWSER_PACKAGES := chromium fonts-dejavu-core
 LAUNCHER_PACKAGES := openssh-server openssh-client slurm-wlm munge
 

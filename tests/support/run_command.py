@@ -70,10 +70,10 @@ class RunCommand:
         endpoints = wait_for(lambda: _json(self.data_dir / "endpoints.json"), what="endpoints")
         return seen_cluster(endpoints["grpc"])
 
-    def wait_checkpoint(self, step: int = 0) -> None:
+    def wait_checkpoint(self, step: int = 0, within_s: float = 60) -> None:
         """Until the task has one of at least this step."""
         task_id = self.task_id()
-        wait_for(lambda: self._running() and self._saved(task_id) >= step, 60, f"a checkpoint of step {step}")
+        wait_for(lambda: self._running() and self._saved(task_id) >= step, within_s, f"a checkpoint of step {step}")
 
     def _saved(self, task_id: str) -> int:
         latest = self.records().checkpoints.latest(task_id)
