@@ -127,7 +127,7 @@ function nameColumn({ shown, selected, renaming, onSelect, onRename }: Options):
             </PageLink>
             {run.archived && <span className="ml-1.5 text-2xs text-faint">archived</span>}
             {run.tags.length > 0 && (
-              <span className="ml-1.5">
+              <span className="ml-1.5 max-sm:ml-0 max-sm:block">
                 <TagList tags={run.tags} onPick={(tag) => narrow(`tag:${quoted(tag)}`)} />
               </span>
             )}
