@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from strata.checkpoint import AsyncCheckpointWriter, CheckpointManager
     from strata.errors import StrataError
     from strata.integrations.elastic import elastic
+    from strata.integrations.training import training
     from strata.sharding import ShardManager
     from strata.worker.log_handler import LogHandler
     from strata.worker.orchestrator import TrainingOrchestrator
@@ -37,6 +38,7 @@ __all__ = [
     "section",
     "should_stop",
     "sync",
+    "training",
 ]
 
 _HOMES = {
@@ -49,6 +51,7 @@ _HOMES = {
     "elastic": "strata.integrations.elastic",
     "TrainingOrchestrator": "strata.worker.orchestrator",
     "sync": "strata.worker.sync",
+    "training": "strata.integrations.training",
     **dict.fromkeys(("Run", "barrier", "finish", "init", "log", "section", "should_stop"), "strata.worker.run"),
 }
 

@@ -3,10 +3,10 @@
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from strata.checkpoint import faults
 from strata.checkpoint.commit import KeepsCatalog
@@ -21,7 +21,7 @@ from strata.checkpoint.layout import (
 )
 from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.reader import CheckpointReader, Progress
-from strata.checkpoint.retention import RetentionPolicy, SaveFolder, plan_garbage, plan_retention
+from strata.checkpoint.retention import RetentionPolicy, SaveFolder, best_step, plan_garbage, plan_retention
 from strata.clock import Clock
 from strata.errors import CheckpointNotFound, CorruptCheckpoint, StorageError, StorageNotFound, StrataError
 from strata.storage.base import HoldsUploads, ObjectStore
@@ -52,7 +52,9 @@ class Catalog:
         self._unreadable: set[int] = set()  # steps whose COMMIT.json is damaged, and the cluster knows
         self._reading: Counter[int] = Counter()
         self._first_seen: dict[str, float] = {}
-        self._known: dict[int, str] = {}  # step → committed attempt
+        self._known: dict[
+            int, tuple[str, Mapping[str, Any]]
+        ] = {}  # step → committed attempt, and what it was saved with
         self._untold: dict[int, str] = {}  # removed, and the keeper has not heard of it; with the reason
 
     def steps(self) -> list[int]:
@@ -70,7 +72,7 @@ class Catalog:
         commit = CommitManifest.from_bytes(data, f"COMMIT.json of step {step}")
         if commit.step != step:
             raise CorruptCheckpoint(f"COMMIT.json of step {step} says step {commit.step}")
-        self._known[step] = commit.attempt
+        self._known[step] = commit.attempt, commit.metadata
         return commit
 
     def commits(self) -> Iterator[CommitManifest]:
@@ -222,6 +224,9 @@ class Catalog:
             checks = {step: self._checks.get(attempt) for step, attempt in committed.items()}
         verified = [step for step, check in checks.items() if check is not None and not check.damage]
         protected |= {max(verified)} if verified else set()
+        if policy.keep_best is not None:
+            best = best_step({step: self._known[step][1] for step in committed}, policy.keep_best)
+            protected |= set() if best is None else {best}
         for step, reason in plan_retention(committed, policy, protected).items():
             try:
                 self.remove(step, reason)
@@ -238,7 +243,7 @@ class Catalog:
         for step in steps:
             if step not in self._known:
                 self._readable(step)
-        return {step: self._known[step] for step in steps if step in self._known}
+        return {step: self._known[step][0] for step in steps if step in self._known}
 
     def sweep(self, *, running: frozenset[str], grace_s: float) -> int:
         """Removes the bytes of attempts that died; returns how many may have died but are too young to tell."""

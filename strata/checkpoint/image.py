@@ -44,10 +44,11 @@ class Image:
                 self.sources[name].copy_into(target[record.offset : record.offset + record.nbytes])
 
 
-def plan_image(sources: Mapping[str, ArraySource]) -> Image:
-    """Widest elements first, so that every array is aligned to its own element."""
+def plan_image(sources: Mapping[str, ArraySource], note: Mapping[str, str] | None = None) -> Image:
+    """Widest elements first, so that every array is aligned to its own element. `note` goes into the header, beside the
+    writer."""
     names = sorted(sources, key=lambda name: (-itemsize(sources[name].token), name))
-    described: dict[str, object] = {"__metadata__": {"writer": "strata"}}
+    described: dict[str, object] = {"__metadata__": {"writer": "strata", **(note or {})}}
     position = 0
     for name in names:
         source = sources[name]

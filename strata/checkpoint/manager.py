@@ -14,17 +14,20 @@ from typing_extensions import TypeVar
 from strata.checkpoint.catalog import Catalog
 from strata.checkpoint.codec import check_json, encode
 from strata.checkpoint.commit import CommitCoordinator, KeepsCatalog, SoloCommit
+from strata.checkpoint.export import Exported, export_folder
 from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.image import plan_image
 from strata.checkpoint.layout import step_folder
 from strata.checkpoint.manifest import CommitManifest
+from strata.checkpoint.objects import objects_in
 from strata.checkpoint.options import CheckpointOptions, CheckpointSettings
 from strata.checkpoint.owner import Owner, find_owner
 from strata.checkpoint.pipeline import SavePipeline
-from strata.checkpoint.reader import CheckpointReader, LoadRequest, Progress
+from strata.checkpoint.reader import BlockOf, CheckpointReader, LoadRequest, Progress
 from strata.checkpoint.restorer import Agree, Restorer
-from strata.checkpoint.retention import RetentionPolicy
+from strata.checkpoint.retention import RetentionPolicy, best_step
 from strata.checkpoint.saver import SaveJob, info_of
+from strata.checkpoint.spreading import Exchange, exchanged, spread
 from strata.errors import (
     CheckpointError,
     CheckpointNotFound,
@@ -76,6 +79,7 @@ class CheckpointManager(Generic[Saved]):
         async_save: Literal[True],
         keep_count: int | None = ...,
         keep_every: int | None = ...,
+        keep_best: tuple[str, str] | None = ...,
         coordinator: CommitCoordinator | None = ...,
         **options: Unpack[CheckpointOptions],
     ) -> None: ...
@@ -88,6 +92,7 @@ class CheckpointManager(Generic[Saved]):
         async_save: Literal[False] = ...,
         keep_count: int | None = ...,
         keep_every: int | None = ...,
+        keep_best: tuple[str, str] | None = ...,
         coordinator: CommitCoordinator | None = ...,
         **options: Unpack[CheckpointOptions],
     ) -> None: ...
@@ -99,6 +104,7 @@ class CheckpointManager(Generic[Saved]):
         async_save: bool = False,
         keep_count: int | None = 5,
         keep_every: int | None = None,
+        keep_best: tuple[str, str] | None = None,
         coordinator: CommitCoordinator | None = None,
         **options: Unpack[CheckpointOptions],
     ) -> None:
@@ -106,7 +112,7 @@ class CheckpointManager(Generic[Saved]):
         if unknown:
             allowed = ", ".join(("async_save", *CheckpointSettings.__dataclass_fields__))
             raise InvalidConfig(f"CheckpointManager has no option {sorted(unknown)}", hint=f"Allowed: {allowed}.")
-        policy = RetentionPolicy(keep_count=keep_count, keep_every=keep_every)
+        self._policy = RetentionPolicy(keep_count=keep_count, keep_every=keep_every, keep_best=keep_best)
         given = coordinator is not None or "rank" in options or "world_size" in options
         self._owner = find_owner(is_alone=given)
         self._settings = settings = CheckpointSettings(**_owned(self._owner, options, given=given))
@@ -124,7 +130,7 @@ class CheckpointManager(Generic[Saved]):
         keeper = decider if isinstance(decider, KeepsCatalog) else None
         self._catalog = Catalog(self._store, settings.clock, keeper)
         self._restorer = Restorer(self._store, self._catalog)
-        self._pipeline = SavePipeline(self._store, self._catalog, decider, settings, policy)
+        self._pipeline = SavePipeline(self._store, self._catalog, decider, settings, self._policy)
 
     @property
     def path(self) -> str:
@@ -146,13 +152,15 @@ class CheckpointManager(Generic[Saved]):
         metadata: Mapping[str, Any] | None = None,
         data_state: Any = None,
         overwrite: bool = False,
+        share: bool = False,
     ) -> Saved:
         """Writes bytes, or a nested dict of arrays, and returns when the checkpoint is durable and committed on all
         ranks. With `async_save=True` it is `save_async`.
 
-        The arrays must not change meanwhile (other threads!); nothing is copied.
+        The arrays must not change meanwhile (other threads!); nothing is copied. With `share` an array that all ranks
+        have alike is written once, by one of them; that is a collective call.
         """
-        job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite)
+        job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite, share=share)
         with self._section("checkpoint"):
             if self._async_save:
                 return cast(Saved, self._pipeline.submit_staged(job))
@@ -169,10 +177,11 @@ class CheckpointManager(Generic[Saved]):
         metadata: Mapping[str, Any] | None = None,
         data_state: Any = None,
         overwrite: bool = False,
+        share: bool = False,
     ) -> SaveHandle:
         """Copies the state and returns; the rest happens behind the training loop. The arrays may change at once.
         Bytes cannot change, so they are not even copied."""
-        job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite)
+        job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite, share=share)
         with self._section("checkpoint"):
             return self._pipeline.submit_staged(job)
 
@@ -222,6 +231,15 @@ class CheckpointManager(Generic[Saved]):
                 _log.warning("%s; looking for an older checkpoint", error)
         return None
 
+    def get_best(self) -> CheckpointInfo | None:
+        """The one with the best value of the metric that `keep_best` names, as it was saved with
+        `metadata={"metrics": {name: value}}`; None when none was."""
+        if self._policy.keep_best is None:
+            raise InvalidArgument("nothing says what is best", hint='Give keep_best=("val/loss", "min").')
+        metadata = {commit.step: commit.metadata for commit in self._catalog.all_commits()}
+        best = best_step(metadata, self._policy.keep_best)
+        return None if best is None else self.show(best)
+
     def show(self, step: int) -> CheckpointInfo:
         return self._info(self._catalog.commit_of(step), self._catalog.pins())
 
@@ -252,58 +270,98 @@ class CheckpointManager(Generic[Saved]):
         step: int | None = None,
         *,
         names: Sequence[str] | None = None,
-        into: Mapping[str, Any] | None = None,
+        into: Any = None,
         rank: int | None = None,
         world_size: int | None = None,
         progress: Progress | None = None,
     ) -> Any:
         """Gives back what was saved: of `step`, or of the newest checkpoint whose bytes are good (older ones are
-        tried when not). `names` loads only some arrays, `into` fills arrays in place, rank and world_size cut Sharded
-        arrays anew."""
+        tried when not). `names` loads only some arrays, rank and world_size cut Sharded arrays anew. `into` is filled
+        in place: a model or an optimizer, a dict of such by name, or a dict of arrays by their names."""
         rank = self._settings.rank if rank is None else rank
         world_size = self._settings.world_size if world_size is None else world_size
-        verify = self._settings.verify_on_load
-        request = LoadRequest(
-            rank=rank, world_size=world_size, names=names, into=into, verify=verify, progress=progress
-        )
+        objects = objects_in(into)
+        arrays = into if objects is None else None
+        request = LoadRequest(rank=rank, world_size=world_size, names=names, into=arrays, objects=objects)
+        request = replace(request, verify=self._settings.verify_on_load, progress=progress)
         with self._section("recovery"):
-            if step is not None:
-                return self._restorer.load(self._catalog.commit_of(step), request)
-            found = self._restorer.newest_good(request)
+            state = self._load(step, request)
+        for name, part in (objects or {}).items():
+            part.load_state_dict(state[name])
+        return state if objects is None else into
+
+    def export(self, target: str | os.PathLike[str], step: int | None = None, *, part: str | None = None) -> Exported:
+        """Writes the model of a checkpoint (the newest), or the arrays below `part`, as a Hugging Face folder."""
+        commit = next(self._catalog.complete(), None) if step is None else self._catalog.commit_of(step)
+        if commit is None:
+            raise self._nothing()
+        with self._catalog.reading(commit.step):
+            return export_folder(self.open(commit.step), open_store(target), part=part)
+
+    def _nothing(self) -> CheckpointNotFound:
+        return CheckpointNotFound(f"no checkpoint in {self._store.uri}", hint="Nothing was saved there yet.")
+
+    def _load(self, step: int | None, request: LoadRequest) -> Any:
+        if step is not None:
+            return self._restorer.load(self._catalog.commit_of(step), request)
+        found = self._restorer.newest_good(request)
         if found is None:
-            raise CheckpointNotFound(f"no checkpoint in {self._store.uri}", hint="Nothing was saved there yet.")
+            raise self._nothing()
         return found.state
 
     def open(self, step: int) -> CheckpointReader:
         """The committed checkpoint of `step` itself, for loads that `load` has no words for."""
         return CheckpointReader(self._store, self._catalog.commit_of(step))
 
-    def recover(self, agree: Agree | None = None, *, progress: Progress | None = None) -> Recovery | None:
-        """latest → load → data cursor in one call; None when nothing was ever saved.
+    def recover(
+        self,
+        agree: Agree | None = None,
+        *,
+        share: bool = False,
+        block_of: BlockOf | None = None,
+        progress: Progress | None = None,
+    ) -> Recovery | None:
+        """latest → load → data cursor in one call; None when nothing was ever saved. With `share` what was saved so is
+        read by one rank and sent to the others; `block_of` says which parts of sharded arrays this rank has.
 
         In a task it is collective: a rank that found a newer one than somebody else goes back, so that all resume from
         one step. Ranks that were given by hand pass `agree` for that: it gets the step that this rank could load (-1:
         none) and returns every rank's, as an all-gather does.
         """
         rank, world_size = self._settings.rank, self._settings.world_size
-        request = LoadRequest(rank=rank, world_size=world_size, progress=progress)
+        exchange = self._exchange if share else None
+        request = LoadRequest(
+            rank=rank, world_size=world_size, progress=progress, half=exchange is not None, block_of=block_of
+        )
         agree = agree or self._agree
         with self._section("recovery"):
             found = self._restorer.newest_good(request) if agree is None else self._restorer.agreed(request, agree)
-        if found is None:
-            return None
+            if found is None:
+                return None
+            state = found.state if exchange is None else exchanged(found.state, rank, world_size, exchange)
         data_state = found.commit.entry(rank % found.commit.world_size).data_state
         info = self._info(found.commit, frozenset())
-        return Recovery(info=info, state=found.state, data_state=data_state, world_size=found.commit.world_size)
+        return Recovery(info=info, state=state, data_state=data_state, world_size=found.commit.world_size)
 
     def _job(
-        self, state: Any, step: int, epoch: int, *, metadata: Mapping[str, Any] | None, data_state: Any, overwrite: bool
+        self,
+        state: Any,
+        step: int,
+        epoch: int,
+        *,
+        metadata: Mapping[str, Any] | None,
+        data_state: Any,
+        overwrite: bool,
+        share: bool,
     ) -> SaveJob:
         self._pipeline.raise_failure()
         if epoch < 0:
             raise InvalidArgument(f"epoch is {epoch}; it must be 0 or more")
         step_folder(step)
         tree, arrays = encode(state)
+        exchange = self._exchange if share else None
+        if exchange is not None:
+            tree, arrays = spread(tree, arrays, self._settings.rank, self._settings.world_size, exchange)
         return SaveJob(
             step=step,
             epoch=epoch,
@@ -315,6 +373,10 @@ class CheckpointManager(Generic[Saved]):
             overwrite=overwrite,
             started_at=self._settings.clock.monotonic(),
         )
+
+    @property
+    def _exchange(self) -> Exchange | None:
+        return None if self._owner is None or self._agree is None else self._owner.exchange
 
     def _section(self, name: Literal["checkpoint", "recovery"]) -> AbstractContextManager[object]:
         return nullcontext() if self._owner is None else self._owner.section(name)

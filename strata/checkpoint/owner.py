@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 from strata.checkpoint.commit import CommitCoordinator
+from strata.checkpoint.spreading import Exchange
 from strata.errors import InvalidConfig
 from strata.storage.base import ObjectStore
 
@@ -31,6 +32,11 @@ class Owner(Protocol):
 
     def agree(self, step: int) -> Sequence[int]:
         """Tells the step that this rank can load (-1: none) to all ranks and returns everybody's. Collective."""
+        ...
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """How the ranks talk to each other; None where they cannot, or there is only one."""
         ...
 
     def section(self, name: Literal["checkpoint", "recovery"]) -> AbstractContextManager[object]:

@@ -12,25 +12,30 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from strata.checkpoint.arrays import Arena, Sharded, array_source, itemsize, restore, writable_bytes
+from strata.checkpoint.arrays import Arena, ArraySource, Sharded, array_source, itemsize, restore, writable_bytes
 from strata.checkpoint.codec import decode, kinds
 from strata.checkpoint.layout import attempt_folder
 from strata.checkpoint.manifest import CommitManifest, RankManifest, TensorRecord, digest_of
+from strata.checkpoint.objects import ObjectPart, find_part
 from strata.checkpoint.slices import Block, Piece, even_block, plan_pieces
+from strata.checkpoint.spreading import Elsewhere, Shared, owners_in
 from strata.errors import CheckpointNotFound, CorruptCheckpoint, InvalidArgument, StorageNotFound
 from strata.storage.base import ObjectStore
 
-__all__ = ["CheckpointReader", "LoadRequest", "Progress", "Run"]
+__all__ = ["BlockOf", "CheckpointReader", "LoadRequest", "Progress", "Run"]
 
 Progress = Callable[[int, int], None]
 Run = tuple[memoryview, Sequence[Piece]]
 """Memory to be filled, and the bytes that it consists of."""
+BlockOf = Callable[[str, tuple[int, ...]], Block | None]
+"""Which part of a sharded array, by its name and whole shape, this rank has; None: an even share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
     """What to load: `names` (exact, a prefix before '/', or with * and ?) or all; for which rank of how many; into
-    which arrays."""
+    which arrays. With `half` what the ranks have in common is read by the one that wrote it, and stays Elsewhere in
+    the states of the others. With `objects` (by name; the name may be empty) only their states are read."""
 
     rank: int = 0
     world_size: int = 1
@@ -38,6 +43,9 @@ class LoadRequest:
     into: Mapping[str, Any] | None = None
     verify: bool = True
     progress: Progress | None = None
+    half: bool = False
+    block_of: BlockOf | None = None
+    objects: Mapping[str, ObjectPart] | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.world_size:
@@ -72,10 +80,21 @@ class CheckpointReader:
         self._manifests: dict[int, RankManifest] = {}
 
     def load(self, request: LoadRequest) -> Any:
-        """The state as this rank saved it; with `names` a flat dict of the arrays that match."""
+        """The state as this rank saved it; with `names` a flat dict of the arrays that match; with `objects` a dict of
+        their states."""
+        if request.objects is not None:
+            return {name: self._state_of(name, part, request) for name, part in request.objects.items()}
         own = self.manifest(request.rank % self._commit.world_size)
+        owners = owners_in(own.tree)
+        half = request.half and request.world_size == self._commit.world_size
+        elsewhere = {name: rank for name, rank in owners.items() if rank != own.rank}
+        names = [*own.tensors, *(() if half else elsewhere)]
         arena = Arena()
-        wanted = [self._plan(name, request, own, arena) for name in own.tensors if request.wants(name)]
+        wanted = [
+            self._plan(name, request, self.manifest(elsewhere.get(name, own.rank)), arena)
+            for name in names
+            if request.wants(name)
+        ]
         if request.names is not None and not wanted:
             raise CheckpointNotFound(f"step {self._commit.step} has no array named {list(request.names)}")
         self.fill([(each.memory, each.pieces) for each in wanted], verify=request.verify, progress=request.progress)
@@ -86,7 +105,21 @@ class CheckpointReader:
             else restore(kind[each.name], each.token, each.shape, each.data)
             for each in wanted
         }
+        if half:
+            arrays |= {name: Shared(name=name, value=arrays[name]) for name in owners if name not in elsewhere}
+            arrays |= {name: Elsewhere(name=name, rank=rank) for name, rank in elsewhere.items()}
         return decode(own.tree, arrays) if request.names is None else arrays
+
+    def _state_of(self, name: str, part: ObjectPart, request: LoadRequest) -> Any:
+        path, node = find_part(self.manifest(request.rank % self._commit.world_size).tree, name, part)
+        prefix = f"{path}/" if path else ""
+
+        def block_of(array: str, shape: tuple[int, ...]) -> Block | None:
+            return part.block_of(array.removeprefix(prefix), shape)
+
+        names = [path] if path else ["*"]
+        arrays = self.load(replace(request, objects=None, block_of=block_of, names=names)) if kinds(node) else {}
+        return decode(node, arrays)
 
     def manifest(self, rank: int) -> RankManifest:
         """A rank's manifest, checked against the hash in COMMIT.json."""
@@ -127,6 +160,31 @@ class CheckpointReader:
 
         return value
 
+    def whole_sizes(self) -> dict[str, int]:
+        """Every array of every rank, and its bytes when it is whole. Of one that several ranks have each for itself,
+        the first rank's counts."""
+        return {
+            name: itemsize(record.dtype) * math.prod(record.global_shape or record.shape)
+            for name, (_, record) in sorted(self._homes().items())
+        }
+
+    def whole(self, names: Iterable[str]) -> dict[str, ArraySource]:
+        """These arrays as bytes, put together from all ranks, each byte checked; no library is needed for it."""
+        homes, arena, request = self._homes(), Arena(), LoadRequest(block_of=_all_of_it)
+        wanted = [self._plan(name, request, homes[name][0], arena) for name in names]
+        self.fill([(each.memory, each.pieces) for each in wanted], verify=True)
+        return {
+            each.name: ArraySource(kind="numpy", token=each.token, shape=each.shape, value=each.data) for each in wanted
+        }
+
+    def _homes(self) -> dict[str, tuple[RankManifest, TensorRecord]]:
+        found: dict[str, tuple[RankManifest, TensorRecord]] = {}
+        for entry in self._commit.ranks:
+            manifest = self.manifest(entry.rank)
+            for name, record in manifest.tensors.items():
+                found.setdefault(name, (manifest, record))
+        return found
+
     def check_sizes(self) -> None:
         """The shallow check: everything COMMIT.json names is there with its size. One listing, no data read."""
         step = self._commit.step
@@ -158,7 +216,7 @@ class CheckpointReader:
         record = own.tensors[name]
         given = (request.into or {}).get(name)
         target = None if given is None else array_source(name, given)
-        block = _block(record, request, None if target is None else target.shard, self._commit.world_size)
+        block = _block(name, record, request, None if target is None else target.shard, self._commit.world_size)
         if block is None:
             shape = record.shape
             pieces: tuple[Piece, ...] = (Piece(rank=own.rank, source=record.offset, target=0, nbytes=record.nbytes),)
@@ -265,14 +323,24 @@ class CheckpointReader:
         return f"step {self._commit.step}, rank {manifest.rank}, chunk {index} ({shown or 'header'}) of {where}"
 
 
-def _block(record: TensorRecord, request: LoadRequest, wanted: Sharded | None, world_size: int) -> Block | None:
-    """Which box of the whole array to read: the one that the array to fill stands for, or this rank's even share of a
-    sharded one; None for just what this rank saved."""
+def _all_of_it(_: str, shape: tuple[int, ...]) -> Block:
+    return Block(offset=(0,) * len(shape), shape=shape)
+
+
+def _block(
+    name: str, record: TensorRecord, request: LoadRequest, wanted: Sharded | None, world_size: int
+) -> Block | None:
+    """Which box of the whole array to read: the one that the array to fill stands for, the one that the caller has, or
+    this rank's even share of a sharded one; None for just what this rank saved."""
     whole = record.global_shape or record.shape
     if wanted is not None:
         if tuple(wanted.global_shape) != whole:
             raise InvalidArgument(f"the array to fill is a part of {wanted.global_shape}, saved was {whole}")
         return Block(offset=tuple(wanted.global_offset), shape=tuple(wanted.value.shape))
+    if record.global_shape is not None and request.block_of is not None:
+        found = request.block_of(name, record.global_shape)
+        if found is not None:
+            return found
     if record.global_shape is None or request.world_size == world_size:
         return None
     return even_block(record, request.rank, request.world_size)

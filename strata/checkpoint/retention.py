@@ -1,25 +1,46 @@
 """Which checkpoints stay and which go: pure decisions, each with its reason. Acting on them is the manager's job."""
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from strata.errors import InvalidConfig
 
-__all__ = ["RetentionPolicy", "SaveFolder", "plan_garbage", "plan_retention"]
+__all__ = ["RetentionPolicy", "SaveFolder", "best_step", "plan_garbage", "plan_retention"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionPolicy:
-    """Keep the newest `keep_count` (None: all) and every step divisible by `keep_every`."""
+    """Keep the newest `keep_count` (None: all), every step divisible by `keep_every`, and the best one by a metric:
+    `keep_best` is its name and whether less or more is better ("min" or "max")."""
 
     keep_count: int | None = 5
     keep_every: int | None = None
+    keep_best: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("keep_count", "keep_every"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InvalidConfig(f"{name} is {value}; it must be 1 or more, or None")
+        if self.keep_best is not None and tuple(self.keep_best)[1:] not in (("min",), ("max",)):
+            raise InvalidConfig(
+                f"keep_best is {self.keep_best!r}", hint='Give a metric and what is better: ("val/loss", "min").'
+            )
+
+
+def best_step(metadata: Mapping[int, Mapping[str, Any]], keep_best: tuple[str, str]) -> int | None:
+    """The step that was saved with the best value of the metric; of equal ones the newest. None when no save has one:
+    NaN is no value."""
+    metric, better = keep_best
+    values: dict[int, float] = {}
+    for step, noted in metadata.items():
+        metrics = noted.get("metrics")
+        value = metrics.get(metric) if isinstance(metrics, Mapping) else None
+        if isinstance(value, int | float) and math.isfinite(value):
+            values[step] = value if better == "max" else -value
+    return max(values, key=lambda step: (values[step], step), default=None)
 
 
 def plan_retention(steps: Iterable[int], policy: RetentionPolicy, protected: Collection[int]) -> dict[int, str]:

@@ -12,7 +12,18 @@ import numpy as np
 
 from strata.errors import MissingExtra, UnsupportedState
 
-__all__ = ["as_bytes", "copy_into", "dtype_name", "fillable", "is_tensor", "part_of", "plan_part", "restore"]
+__all__ = [
+    "as_bytes",
+    "copy_into",
+    "dtype_name",
+    "fillable",
+    "is_spread",
+    "is_tensor",
+    "part_of",
+    "placed_like",
+    "plan_part",
+    "restore",
+]
 
 
 def is_tensor(value: Any) -> bool:
@@ -68,6 +79,31 @@ def plan_part(
         offset[axis] += start
         shape[axis] = min(piece, shape[axis] - start)
     return tuple(shape), tuple(offset)
+
+
+def is_spread(value: Any) -> bool:
+    """Whether this process holds only a block of it."""
+    return is_tensor(value) and any(type(each).__name__ == "Shard" for each in getattr(value, "placements", ()))
+
+
+def placed_like(target: Any, value: Any) -> Any:
+    """What was loaded as a DTensor like the one it is loaded for; what has not its shape (Adam's step) stays as it
+    is."""
+    if not (is_spread(target) and is_tensor(value)):
+        return value
+    local, offset = part_of("", target)
+    if value.shape == target.shape and offset is not None:  # it was whole when it was saved
+        value = value[tuple(slice(at, at + size) for at, size in zip(offset, local.shape, strict=True))]
+    if value.shape != local.shape:
+        return value
+    return type(target).from_local(
+        value.to(target.device),
+        target.device_mesh,
+        target.placements,
+        run_check=False,
+        shape=target.shape,
+        stride=target.stride(),
+    )
 
 
 def dtype_name(tensor: Any) -> str:

@@ -23,10 +23,12 @@ _console = Console(highlight=False, soft_wrap=True)
 
 
 def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(help="List, verify, pin and remove checkpoints.", invoke_without_command=True)
+    group = typer.Typer(help="List, verify, pin, remove, export and import checkpoints.", invoke_without_command=True)
     group.callback()(checkpoints)
     for command in (ls, show, verify, pin, unpin, rm):
         group.command()(command)
+    group.command("export")(export_model)
+    group.command("import")(import_model)
     app.add_typer(group, name="checkpoints", rich_help_panel="Inspect")
 
 
@@ -80,6 +82,33 @@ def rm(path: Path, step: Step, yes: Annotated[bool, typer.Option("--yes", "-y", 
             typer.confirm(f"Remove step {step} ({size(info.size_bytes)}) from {info.path}?", abort=True)
         manager.remove(step)
     _console.print(f"step {step} is removed")
+
+
+def export_model(
+    path: Path,
+    target: Annotated[str, typer.Argument(help="Folder or bucket to write model.safetensors to.")],
+    step: Annotated[int | None, typer.Option(help="The step; default: the newest.")] = None,
+    part: Annotated[str | None, typer.Option(help="What the names begin with; default: the model's.")] = None,
+) -> None:
+    """Write a checkpoint's model as a Hugging Face folder: sharded safetensors and their index."""
+    with _manager(path) as manager:
+        done = manager.export(target, step, part=part)
+    where = f" of {done.part}" if done.part else ""
+    _console.print(f"{len(done.names)} arrays{where}, {size(done.num_bytes)}, in {len(done.files)} files in {target}")
+
+
+def import_model(
+    source: Annotated[str, typer.Argument(help="A file of torch.save or safetensors, or a folder of safetensors.")],
+    path: Path,
+    step: Annotated[int, typer.Option(help="The step it is saved as.")] = 0,
+    name: Annotated[str, typer.Option("--as", help="The part of the state that it becomes.")] = "model",
+) -> None:
+    """Save weights of other tools as a checkpoint, to be loaded with load(into=model)."""
+    from strata.integrations.weights import read_weights
+
+    with _manager(path) as manager:
+        info = manager.save({name: read_weights(source)}, step)
+    _console.print(f"step {step} in {path}: {size(info.size_bytes)}")
 
 
 def _of_cluster(data_dir: DataDir, *, removed: bool) -> list[dict[str, Any]]:

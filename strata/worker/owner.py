@@ -7,7 +7,10 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+
 from strata.checkpoint.commit import CommitCoordinator
+from strata.checkpoint.spreading import Exchange
 from strata.checkpoint.store_commit import StoreCommit
 from strata.storage.base import ObjectStore
 from strata.worker.collective.gang import Gang
@@ -27,6 +30,7 @@ class _Run(Protocol):
     place: Place
 
     session: Session | None
+    exchange: Exchange | None
 
     @property
     def reporter(self) -> Reporter: ...
@@ -60,9 +64,20 @@ class RunOwner:
         return StoreCommit(store, rank=place.rank, ranks=ranks, generation=place.attempt, deadline_s=deadline_s)
 
     def agree(self, step: int) -> Sequence[int]:
-        """Ranks of a task meet for it. Those of another launcher each take what they find: their meeting port is not
-        ours, and what they share is one store."""
-        return self._run.gang.gather(step) if self._run.place.task_id else [step]
+        """Ranks that cannot talk each take what they find: what they share is one store."""
+        place, exchange = self._run.place, self.exchange
+        if exchange is None:
+            return [step]
+        mine = np.zeros(place.world_size)
+        mine[place.rank] = step
+        return [int(item) for item in exchange.sum(mine)]
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """The framework's own group if the run was given one, else the gang of a task. Ranks of another launcher have
+        no port to meet at."""
+        given, place = self._run.exchange, self._run.place
+        return self._run.gang if given is None and place.task_id and place.world_size > 1 else given
 
     def section(self, name: str) -> contextlib.AbstractContextManager[None]:
         return self._run.section(name)

@@ -18,6 +18,7 @@ from typing import Any, Self, Unpack
 from strata.checkpoint.manager import CheckpointManager
 from strata.checkpoint.options import CheckpointOptions
 from strata.checkpoint.owner import set_owner_source
+from strata.checkpoint.spreading import Exchange
 from strata.client.observatory import find_observatory
 from strata.client.queues import QueuesClient
 from strata.client.spill import offline_folder
@@ -47,7 +48,7 @@ from strata.worker.stacks import print_stacks_on_signal
 from strata.worker.summary import Summary
 from strata.worker.watcher import Watcher
 
-__all__ = ["Run", "barrier", "current_run", "finish", "init", "log", "section", "should_stop"]
+__all__ = ["Run", "active_run", "barrier", "current_run", "finish", "init", "log", "section", "should_stop"]
 
 _ARGUMENTS = ("project", "name", "config", "tags", "group", "job_type", "notes", "run_id", "resume")
 _SAID = ("name", "config", "tags", "group", "job_type", "notes")
@@ -68,6 +69,7 @@ class Run:
         self.config = about.config
         self.session = session
         self.resumed = earlier is not None
+        self.exchange: Exchange | None = None  # the training framework's own group of ranks, where one was set up
         self._step = (earlier.step if earlier is not None else None) or 0
         self._finished = False
         self._pid = os.getpid()
@@ -355,6 +357,11 @@ def _finish_at_exit(run: Run) -> None:
             run.session.close(leave=False)
         return
     run._end(_ending.status, _ending.reason or _NO_FINISH, 5.0)
+
+
+def active_run() -> Run | None:
+    """The run of this process that is under way, if there is one."""
+    return _current if _current is not None and not _current._finished else None
 
 
 def current_run() -> Run:

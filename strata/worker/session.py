@@ -5,12 +5,10 @@ given to somebody else. Progress (steps, sections) is told apart from being aliv
 import contextlib
 import logging
 import os
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import FrameType
 
 import psutil
 
@@ -24,6 +22,7 @@ from strata.trust.proofs import SECRET_VARIABLE
 from strata.types.workers import WorkerSpec
 from strata.worker.environment import LEFT, Place, leave_note
 from strata.worker.imports import Imports
+from strata.worker.signals import watch_stop_signals
 
 __all__ = ["FENCED_EXIT", "Session"]
 
@@ -180,23 +179,15 @@ class Session:
             self.tie.beat_soon()
 
     def watch_signals(self) -> None:
-        """SIGTERM asks for a stop; whoever handled it before is still called. So does SIGUSR1 in a Slurm job, where it
-        is the warning that `--signal` asks for, unless the script has a use of its own for it."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        before = signal.getsignal(signal.SIGTERM)
+        """A signal that asks this process to end asks for a stop."""
 
-        def on_signal(number: int, frame: FrameType | None) -> None:
+        def on_signal() -> None:
             self._asked_at = time.monotonic()
             self._stop = True
             self.status.asked_to_stop = True
             self._beat_soon()
-            if callable(before) and number == signal.SIGTERM:
-                before(number, frame)
 
-        signal.signal(signal.SIGTERM, on_signal)
-        if "SLURM_JOB_ID" in os.environ and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
-            signal.signal(signal.SIGUSR1, on_signal)
+        watch_stop_signals(on_signal)
 
     def close(self, *, leave: bool) -> None:
         """Ends the heartbeat; with `leave`, also the membership."""

@@ -2,13 +2,15 @@
 
 import copy
 import random
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from strata.checkpoint.objects import is_stateful
+from strata.checkpoint.slices import Block
 from strata.errors import InvalidArgument
 
-__all__ = ["CopyKeeper", "Keeper", "RandomKeeper", "RandomState", "Stateful"]
+__all__ = ["CopyKeeper", "Keeper", "LiveKeeper", "Placed", "RandomKeeper", "RandomState", "Stateful"]
 
 
 class Stateful(Protocol):
@@ -16,6 +18,13 @@ class Stateful(Protocol):
 
     def state_dict(self) -> Any: ...
     def load_state_dict(self, state: Any, /) -> Any: ...
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """A part whose arrays are spread over the ranks: it knows which block of each this process has."""
+
+    def block_of(self, array: str, shape: tuple[int, ...]) -> Block | None: ...
 
 
 class Keeper(Protocol):
@@ -40,7 +49,7 @@ class CopyKeeper:
     clean = True
 
     def __init__(self, name: str, part: Stateful) -> None:
-        if not (callable(getattr(part, "state_dict", None)) and callable(getattr(part, "load_state_dict", None))):
+        if not is_stateful(part):
             raise InvalidArgument(
                 f"{name} is a {type(part).__qualname__} without state_dict() and load_state_dict()",
                 hint="Give models, optimizers, Loaders, schedulers, or an object of yours with these two methods.",
@@ -56,6 +65,24 @@ class CopyKeeper:
 
     def state(self) -> Any:
         return self._state
+
+    def load(self, state: Any) -> None:
+        self.part.load_state_dict(state)
+
+
+class LiveKeeper:
+    """A part in a process that never goes back to its last commit: a restart does. Nothing is copied."""
+
+    clean = True
+
+    def __init__(self, part: Stateful) -> None:
+        self.part = part
+
+    def commit(self) -> None: ...
+    def rewind(self) -> None: ...
+
+    def state(self) -> Any:
+        return self.part.state_dict()
 
     def load(self, state: Any) -> None:
         self.part.load_state_dict(state)

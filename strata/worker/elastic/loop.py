@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from strata.worker.elastic.keepers import RandomState
 from strata.worker.elastic.memory import KeeperOf, Memory
-from strata.worker.elastic.saves import Saves
-from strata.worker.elastic.world import World
+from strata.worker.elastic.saves import SavePlan, Saves
+from strata.worker.elastic.world import World, inside
 from strata.worker.elastic.worlds import Framework, Worlds
 from strata.worker.run import init
 
@@ -30,13 +30,15 @@ def run_elastic(
     to the caller."""
     run = init()
     memory = Memory(keeper_of, randoms)
-    saves = Saves(run, memory, every)
+    saves = Saves(run, memory, SavePlan(every=every))
     worlds = Worlds(run, framework)
     with worlds.taking_part():
         while True:
             try:
                 worlds.enter()
-                result = function(World(run, worlds, memory, saves, framework))
+                world = World(run, worlds, memory, saves, framework)
+                with inside(world):
+                    result = function(world)
                 saves.finish()
                 run.gang.gather(0)  # nobody goes before all are through: a rank that dies now is still replaced
                 break

@@ -7,7 +7,8 @@ Parameters are not copied: between two commits only an optimizer changes them, a
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from strata.worker.elastic.keepers import Keeper, RandomState
+from strata.checkpoint.slices import Block
+from strata.worker.elastic.keepers import Keeper, Placed, RandomState
 
 __all__ = ["NOTHING", "Memory"]
 
@@ -67,6 +68,14 @@ class Memory:
     def load(self, state: Mapping[str, Any]) -> None:
         for name, keeper in self._keepers.items():
             keeper.load(state[name])
+
+    def block_of(self, array: str, shape: tuple[int, ...]) -> Block | None:
+        """Which block of a sharded array of a checkpoint this process has, if the part that it belongs to knows."""
+        for name, keeper in self._keepers.items():
+            prefix = f"parts/{name}/"
+            if array.startswith(prefix) and isinstance(keeper.part, Placed):
+                return keeper.part.block_of(array.removeprefix(prefix), shape)
+        return None
 
     @property
     def random(self) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 done.
 """
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +16,10 @@ from strata.worker.elastic.saves import Saves
 from strata.worker.elastic.worlds import Framework, Worlds
 from strata.worker.run import Run
 
-__all__ = ["Restored", "World"]
+__all__ = ["Restored", "World", "inside", "world_here"]
 
 _log = logging.getLogger(__name__)
+_here: "World | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,7 @@ class World:
         self.number = worlds.current.number
         self._worlds = worlds
         self._memory = memory
-        self._saves = saves
+        self.saves = saves
         self._framework = framework
         self._restored = False
 
@@ -53,7 +56,7 @@ class World:
         step, source = max(offered), "memory"
         if step == NOTHING:
             with self.run.section("recovery"):
-                found = self._saves.restore()
+                found = self.saves.restore()
             step, source = (0, "new") if found is None else (found, "checkpoint")
             if found is None:
                 memory.commit(0)  # rank 0's is everybody's
@@ -80,6 +83,11 @@ class World:
         if data is not None:
             self._memory.load(unpack(data))
 
+    def seed(self, number: int) -> None:
+        """Random numbers of this rank begin anew, as of the last commit."""
+        self._memory.seed(number)
+        self._memory.commit(self._memory.step)
+
     def commit(self, step: int) -> None:
         """This rank is done with the step: what it has in memory now is where a later world goes on. Call it right
         after the optimizer's step. Saves a checkpoint when one is due; raises PeerLost when a rank has died."""
@@ -92,9 +100,25 @@ class World:
             self.run.note_wait(self._framework.waited_s())
         self.run.progress(step)
         self._worlds.check()
-        self._saves.save_if_due()
+        self.saves.save_if_due()
 
     def wrap(self, model: Any, **options: Any) -> Any:
         """The model over the ranks of this world: with torch a DistributedDataParallel, which is of no use in the
         next one. After restore()."""
         return model if self._framework is None else self._framework.wrap(model, **options)
+
+
+@contextlib.contextmanager
+def inside(world: World) -> Iterator[None]:
+    """Inside, a training loop of this process finds its world."""
+    global _here  # one process trains in one world
+    _here = world
+    try:
+        yield
+    finally:
+        _here = None
+
+
+def world_here() -> World | None:
+    """The world of the elastic function that runs now; None outside of one."""
+    return _here

@@ -20,6 +20,7 @@ BLOCKS = [found for page in PAGES for found in blocks(page)]
 # What a page leaves to its reader: a model, and data to train it on.
 PRELUDE = """
 import numpy as np
+model = {"weights": np.zeros(4)}
 def train_step(batch): return float(np.mean(batch["x"]))
 def model_state(): return {"weights": np.zeros(4)}
 def load_model(state): assert state["weights"].shape == (4,)

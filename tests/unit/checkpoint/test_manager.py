@@ -363,3 +363,17 @@ def test_the_store_is_asked_once_whether_it_keeps_create_once(tmp_path: Path) ->
         manager.save(b"x", step=1)
         assert manager.conditional_writes is True
         assert LocalStore(tmp_path).get(commit_key(1))
+
+
+def test_the_best_by_a_metric_stays(tmp_path: Path) -> None:
+    with CheckpointManager(tmp_path, keep_count=1, keep_best=("val/loss", "min")) as manager:
+        for step, loss in ((1, 0.9), (2, 0.1), (3, 0.5), (4, None)):
+            metrics = {} if loss is None else {"metrics": {"val/loss": loss}}
+            manager.save({"w": np.full(4, step)}, step, metadata=metrics)
+            manager.wait()
+        assert [info.step for info in manager.list()] == [4, 2]
+        best = manager.get_best()
+        assert best is not None
+        assert manager.load(best.step)["w"].tolist() == [2] * 4
+    with CheckpointManager(tmp_path) as plain, pytest.raises(InvalidArgument, match="nothing says what is best"):
+        plain.get_best()

@@ -11,6 +11,7 @@ import pytest
 from strata.checkpoint import CheckpointManager, SaveHandle
 from strata.checkpoint.commit import CommitCoordinator
 from strata.checkpoint.owner import set_owner_source
+from strata.checkpoint.spreading import Exchange
 from strata.errors import InvalidConfig
 from strata.storage.base import ObjectStore
 from tests.support.thread_commit import ThreadCommit
@@ -33,6 +34,10 @@ class _Rank:
     @property
     def scrub_mb_s(self) -> float:
         return 0.0
+
+    @property
+    def exchange(self) -> Exchange | None:
+        return None
 
     def decider(self, store: ObjectStore, deadline_s: float) -> CommitCoordinator | None:
         return self._decider

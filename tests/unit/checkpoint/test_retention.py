@@ -1,10 +1,13 @@
 """Retention is a pure decision: which steps go, each with its reason."""
 
+import math
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.checkpoint.retention import RetentionPolicy, SaveFolder, plan_garbage, plan_retention
+from strata.checkpoint.retention import RetentionPolicy, SaveFolder, best_step, plan_garbage, plan_retention
 from strata.errors import InvalidConfig
 
 
@@ -47,3 +50,21 @@ def test_only_dead_quiet_attempts_are_garbage() -> None:
     doomed = plan_garbage(found, running=frozenset({"running"}), grace_s=10)
     assert list(doomed) == [(1, "dead")]
     assert "99 s" in doomed[1, "dead"]
+
+
+def test_the_best_by_a_metric_is_known() -> None:
+    saved = {10: {"metrics": {"loss": 0.5}}, 20: {"metrics": {"loss": 0.2}}, 30: {"metrics": {"loss": 0.2}}, 40: {}}
+    assert best_step(saved, ("loss", "min")) == 30
+    assert best_step(saved, ("loss", "max")) == 10
+    assert best_step(saved, ("accuracy", "max")) is None
+
+
+@pytest.mark.parametrize("odd", [{"metrics": None}, {"metrics": {"loss": "0.1"}}, {"metrics": {"loss": math.nan}}])
+def test_what_is_no_value_is_never_the_best(odd: dict[str, Any]) -> None:
+    assert best_step({10: odd}, ("loss", "min")) is None
+
+
+@pytest.mark.parametrize("odd", [("loss", "least"), "loss", ("loss",)])
+def test_a_best_that_nobody_can_tell_is_refused(odd: Any) -> None:
+    with pytest.raises(InvalidConfig, match="keep_best is"):
+        RetentionPolicy(keep_best=odd)

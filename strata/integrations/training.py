@@ -1,0 +1,129 @@
+"""`strata.training`: a training loop that resumes by itself, alone, in a task, under torchrun or Slurm. What torch and
+JAX need for it is loaded only where the script has imported them.
+"""
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from strata.checkpoint.manager import CheckpointManager
+from strata.checkpoint.objects import object_part
+from strata.errors import InvalidArgument
+from strata.worker.elastic.keepers import Keeper, LiveKeeper, RandomKeeper, RandomState, Stateful
+from strata.worker.elastic.memory import Memory
+from strata.worker.elastic.saves import SavePlan, Saves
+from strata.worker.elastic.world import world_here
+from strata.worker.environment import checkpoint_path, find_place
+from strata.worker.run import Run, active_run, init
+from strata.worker.training.batches import Batches
+from strata.worker.training.job import Job, JobWorld
+from strata.worker.training.steady import SteadyWorld
+from strata.worker.training.trees import part_of
+
+__all__ = ["training"]
+
+
+def training(
+    *,
+    loader: Any = None,
+    total: int | None = None,
+    epochs: int | None = None,
+    every: int = 100,
+    seed: int | None = None,
+    project: str = "",
+    name: str = "",
+    config: Mapping[str, Any] | None = None,
+    path: str | Path | None = None,
+    keep_count: int | None = 5,
+    keep_best: tuple[str, str] | None = None,
+    **parts: Any,
+) -> Job:
+    """`with strata.training(model=model, optimizer=optimizer, loader=loader, total=1000) as job:` and in it
+    `for step, batch in job:` (without a loader `for step in job:`).
+
+    It joins the task or starts a run, loads the newest good checkpoint into the parts on every rank, counts steps up to
+    `total` or for `epochs` of the loader, saves `every` so many steps behind the training, stops when it is asked to,
+    and saves the last step. With `seed` each rank begins with random numbers of its own. Checkpoints lie at `path`, by
+    default in the task's own place, else under `name` or the script's name; `keep_count` and `keep_best` are those of
+    CheckpointManager. Inside a function with `@strata.elastic` it goes on in place when another rank was replaced.
+    """
+    _check(parts, loader, total=total, epochs=epochs, seed=seed)
+    known: dict[str, Stateful] = {part: _part_of(part, given) for part, given in parts.items()}
+    plan = SavePlan(every=every, path=str(path or _home(name)), keep_count=keep_count, keep_best=keep_best)
+    elastic, before = world_here(), active_run()
+    world: JobWorld
+    if elastic is not None:
+        elastic.saves.plan = plan
+        world = elastic
+    else:
+        run = before or init(project, name, config, run_id=_run_before(plan.path))
+        run.exchange = _exchange(run)
+        memory = Memory(_live_keeper, _randoms())
+        world = SteadyWorld(run, memory, Saves(run, memory, plan))
+    if loader is not None:
+        known["loader"] = Batches(loader, world.run.world_size)
+    return Job(world, known, total=total, epochs=epochs, seed=seed, owns_run=before is None, leaves=elastic is None)
+
+
+def _check(parts: Mapping[str, Any], loader: Any, *, total: int | None, epochs: int | None, seed: int | None) -> None:
+    if not parts:
+        raise InvalidArgument("training() needs the parts of the state", hint="strata.training(model=model, …)")
+    for name, value in (("total", total), ("epochs", epochs), ("seed", seed)):
+        if value is not None and (type(value) is not int or value < 0):
+            raise InvalidArgument(f"{name} is {value!r}, it must be a whole number from 0 on")
+    if epochs is not None and loader is None:
+        raise InvalidArgument("epochs are counted by a loader, and none is given", hint="Give loader=…, or total=….")
+    if total is None and epochs is None and loader is None:
+        raise InvalidArgument("nothing says when the training ends", hint="Give total=…, or loader=… and epochs=….")
+
+
+def _home(name: str) -> str:
+    """Where a script finds its checkpoints again: in the task's own place, else by its name."""
+    place = find_place()
+    if place.task_id:
+        return checkpoint_path(place)
+    stem = re.sub(r"[^A-Za-z0-9._-]", "-", name or Path(sys.argv[0]).stem).strip("-._") or "training"
+    return checkpoint_path(replace(place, run_id=stem[:100]))
+
+
+def _run_before(path: str) -> str | None:
+    """The run that saved the newest checkpoint, outside of a task: its curves go on."""
+    if find_place().task_id:
+        return None
+    with CheckpointManager(path, rank=0, world_size=1) as checkpoints:
+        found = checkpoints.get_latest()
+    run = None if found is None else found.metadata.get("run")
+    return run if isinstance(run, str) else None
+
+
+def _part_of(name: str, given: Any) -> Stateful:
+    if "jax" in sys.modules:
+        from strata.integrations.jax_tree import jax_part  # only where jax is in use
+
+        if (part := jax_part(given)) is not None:
+            return part
+    return part_of(name, given)
+
+
+def _live_keeper(_: str, part: Stateful) -> Keeper:
+    return LiveKeeper(object_part(part))
+
+
+def _randoms() -> dict[str, RandomState]:
+    randoms: dict[str, RandomState] = {"python": RandomKeeper()}
+    if "torch" in sys.modules:
+        from strata.integrations.torch_world import TorchRandom  # only where torch is in use
+
+        randoms["torch"] = TorchRandom()
+    return randoms
+
+
+def _exchange(run: Run) -> Any:
+    if "torch" not in sys.modules or run.world_size == 1:
+        return None
+    from strata.integrations.torch_group import torch_group  # only where torch is in use
+
+    return torch_group(run.rank, run.world_size)

@@ -1,0 +1,1 @@
+"""The training loop that resumes: `strata.training`."""
