@@ -14,6 +14,7 @@ NAME ?=
 TORCH := torch==2.13.0 torchdata==0.11.0
 FRAMEWORKS := lightning==2.6.6 transformers==5.22.2 accelerate==1.15.0 jax==0.10.2 flax==0.12.8 keras==3.15.1
 BROWSER_PACKAGES := chromium fonts-dejavu-core
+HOST_PACKAGES := iproute2 tcpdump
 LAUNCHER_PACKAGES := openssh-server openssh-client slurm-wlm munge
 
 .PHONY: help setup run test test-all test-setup check proto tree bench fresh test-launchers test-torch test-frameworks screenshots dashboard browser h2load promtool constraints clean test-image
@@ -29,11 +30,11 @@ PYTEST := $(BIN)/pytest -n auto
 
 test: test-setup ## set everything up, then what a change must pass: dashboard, Python, browser (ARGS="-k name")
 	@cd dashboard && npm test
-	@$(PYTEST) -m "not slow and not torch and not launchers and not frameworks" $(ARGS)
+	@$(PYTEST) -m "not slow and not torch and not launchers and not frameworks and not hosts" $(ARGS)
 
 test-all: test-setup ## make test, and the long proofs: many kills, every page, odd values, the documentation's walks
 	@cd dashboard && npm test
-	@$(PYTEST) -m "not torch and not launchers and not frameworks" $(ARGS)
+	@$(PYTEST) -m "not torch and not launchers and not frameworks and not hosts" $(ARGS)
 
 test-setup: setup $(MODULES) browser h2load promtool
 
@@ -86,6 +87,11 @@ test-frameworks: setup ## install torch and the frameworks that Strata integrate
 	@$(BIN)/pytest -m frameworks $(ARGS)
 
 # Whole clusters of others: their servers come from apt, Ray from PyPI.
+.PHONY: test-hosts
+test-hosts: setup ## several hosts as network namespaces, with what goes over the wire (root, iproute2, tcpdump)
+	@if ! command -v ip >/dev/null || ! command -v tcpdump >/dev/null; then apt-get update -qq && apt-get install -y -qq $(HOST_PACKAGES) >/dev/null; fi
+	@$(BIN)/pytest -m hosts -n 0 tests/hosts $(ARGS)
+
 test-launchers: setup ## install sshd, Slurm and Ray, then train through each of them
 	@command -v sshd >/dev/null && command -v slurmctld >/dev/null && command -v munged >/dev/null || { \
 	  [ "$$(id -u)" -eq 0 ] || { echo "test: run: sudo apt-get install -y --no-install-recommends $(LAUNCHER_PACKAGES)" >&2; exit 1; }; \

@@ -34,6 +34,7 @@ from strata.client.tasks import TasksClient
 from strata.cluster.members import Worker
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated.control_pb2_grpc import ControlStub
+from strata.trust.access import Access
 from strata.types.tasks import TaskSpec
 
 __all__ = ["BENCHMARK"]
@@ -82,7 +83,7 @@ class _Job:
             spares=spares,
         )
         token = (self.data_dir / "token").read_text().strip()
-        with Channel(self.address, token=token) as channel:
+        with Channel(self.address, access=Access(token=token)) as channel:
             self.task_id = TasksClient(channel).submit(spec)
         self.train_on()
 

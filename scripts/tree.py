@@ -43,6 +43,7 @@ FOLDERS = {
     "tests/browser": "the dashboard in a real chromium, on a real training job",
     "tests/contract": "one suite per Protocol, run on every implementation",
     "tests/frameworks": "the examples of each framework, killed, stopped and resumed with equal losses",
+    "tests/hosts": "several hosts as network namespaces, page by page (make test-hosts)",
     "tests/integration": "real processes, real sockets, real kills",
     "tests/support": "real servers and builders that tests share",
     "tests/unit": "mirrors strata/",

@@ -22,7 +22,7 @@ from pydantic_settings import (
 )
 
 from strata.errors import InvalidArgument, InvalidConfig
-from strata.types.tasks import read_hang_timeout
+from strata.types.tasks import PORTS, read_hang_timeout
 
 __all__ = [
     "RANK_VARIABLES",
@@ -93,7 +93,7 @@ def _check_addresses(value: str) -> str:
         match = _ADDRESS.match(address)
         if match is None or int(match[1]) > 65535:
             raise ValueError("expected host:port, such as localhost:50051, or several with commas between them")
-    return ",".join(address.removeprefix("http://").removeprefix("https://") for address in addresses)
+    return ",".join(address.removeprefix("http://") for address in addresses)
 
 
 def _check_journal(value: SecretStr) -> SecretStr:
@@ -113,6 +113,13 @@ def _check_origins(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+def _check_ports(value: str) -> str:
+    first, _, last = value.partition("-")
+    if not (first.isdecimal() and last.isdecimal() and 1024 <= int(first) < int(last) <= 65535):
+        raise ValueError("expected first-last between 1024 and 65535, such as 20000-20999")
+    return value
+
+
 def _read_hang_timeout(value: object) -> float | None:
     try:
         return None if value is None else read_hang_timeout(str(value))
@@ -123,6 +130,7 @@ def _read_hang_timeout(value: object) -> float | None:
 Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_origins), AfterValidator(_check_origins)]
 Addresses = Annotated[str, AfterValidator(_check_addresses)]
 Journal = Annotated[SecretStr, AfterValidator(_check_journal)]
+RankPorts = Annotated[str, AfterValidator(_check_ports)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 HangTimeout = Annotated[float | None, BeforeValidator(_read_hang_timeout)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -188,6 +196,10 @@ class Settings(BaseSettings):
     slots: int | None = Field(
         default=None, ge=1, le=4096, description="workers an agent may run; unset: the host's cores, at least 4"
     )
+    rank_ports: RankPorts = Field(
+        default=f"{PORTS[0]}-{PORTS[1] - 1}",
+        description="where the ranks of a task meet on rank 0's host (MASTER_PORT); open these between hosts",
+    )
     hang_timeout: HangTimeout = Field(
         default=None,
         description="a rank that makes no step for so many seconds is ended and its task goes on; off: never; unset: "
@@ -222,7 +234,26 @@ class Settings(BaseSettings):
     token: SecretStr | None = Field(
         default=None, description="the cluster's token; unset: that in the data folder, made at the first start"
     )
-    insecure: bool = Field(default=False, description="accept a bind that others can reach without TLS")
+    join: SecretStr | None = Field(
+        default=None, description="`<token>@host:port` of a cluster to join: whom to believe, what to show, and where"
+    )
+    advertise: str | None = Field(
+        default=None,
+        pattern=r"^(?:\[?[0-9a-fA-F:.]+\]?|[A-Za-z0-9._-]+)$",
+        description="the name or address by which other hosts reach this one, where it is not the one it listens on or "
+        "the interface that leads to the coordinator",
+    )
+    cert: Path | None = Field(
+        default=None, description="a server's certificate (PEM, its CA's last); unset: one of the cluster's own CA"
+    )
+    key: Path | None = Field(default=None, description="the key of that certificate (PEM)")
+    ca_file: Path | None = Field(
+        default=None,
+        description="the CA of the cluster (PEM); unset: the data folder's, then the system's",
+    )
+    insecure: bool = Field(
+        default=False, description="speak to other hosts without TLS, for a network that brings its own"
+    )
     allowed_origins: Origins = Field(
         default=(), description="web origins whose pages may call the API: https://host:port, exact, comma separated"
     )
@@ -232,6 +263,11 @@ class Settings(BaseSettings):
         default="auto", description="auto: human on a terminal, JSON elsewhere"
     )
     quiet: bool = Field(default=False, description="strata.init prints no line about its run")
+
+    @property
+    def rank_port_range(self) -> range:
+        first, last = self.rank_ports.split("-")
+        return range(int(first), int(last) + 1)
 
     @classmethod
     def settings_customise_sources(

@@ -39,15 +39,18 @@ class _Visit:
     def __init__(self, peer: Peer, proofs: Proofs) -> None:
         self._peer = peer
         self._proofs = proofs
-        self._known: dict[tuple[str, Metadata], Admission | Refusal] = {}
+        self._known: dict[tuple[str, Metadata], Admission] = {}
 
     def check(self, path: str, metadata: Metadata) -> Admission | Refusal:
         known = self._known.get((path, metadata))
-        if known is None:
+        if known is not None:
+            return known
+        verdict = self._decide(path, metadata)
+        if isinstance(verdict, Admission) and not verdict.visitor.token_id:  # a token may end at any time
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            known = self._known[path, metadata] = self._decide(path, metadata)
-        return known
+            self._known[path, metadata] = verdict
+        return verdict
 
     def _decide(self, path: str, metadata: Metadata) -> Admission | Refusal:
         given = {name: value for name, value in metadata if isinstance(value, str)}

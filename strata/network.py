@@ -1,7 +1,8 @@
-"""Listening, with errors that help: a port that is taken is named with its flag and, if visible, its owner. An address
-that others can reach needs a token and an explicit flag.
+"""Addresses and listening, with errors that help: a port that is taken is named with its flag and, if visible, its
+owner.
 """
 
+import contextlib
 import errno
 import ipaddress
 import json
@@ -14,7 +15,16 @@ import psutil
 
 from strata.errors import InvalidConfig, StorageError
 
-__all__ = ["bind", "check_exposure", "check_free", "is_loopback", "shown_address", "write_endpoint"]
+__all__ = [
+    "bind",
+    "check_free",
+    "is_loopback",
+    "is_wildcard",
+    "join_address",
+    "reachable_host",
+    "split_address",
+    "write_endpoint",
+]
 
 
 def is_loopback(host: str) -> bool:
@@ -27,19 +37,41 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check_exposure(host: str, *, token: str | None, insecure: bool) -> None:
-    """Refuses a bind that others can reach without TLS unless it was asked for by name, and always without a token."""
+def is_wildcard(host: str) -> bool:
+    """Whether a bind address means every interface."""
+    return host.strip("[]") in ("0.0.0.0", "::", "")  # noqa: S104  # compared
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host without brackets, and port. Raises ValueError for what is no host:port."""
+    host, colon, port = address.removeprefix("http://").removeprefix("https://").rstrip("/").rpartition(":")
+    if not colon:
+        raise ValueError(f"{address!r} is not host:port")
+    return host.strip("[]"), int(port)
+
+
+def join_address(host: str, port: int) -> str:
+    """host:port as it is dialled, an IPv6 address in brackets."""
+    host = host.strip("[]")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def reachable_host(host: str, advertise: str | None) -> str:
+    """The name or address under which others find a server that listens on `host`: what was told, or else, of one that
+    listens everywhere, the address of the interface that leads outside."""
     if is_loopback(host):
-        return
-    if not insecure:
-        raise InvalidConfig(
-            f"host = {host!r} would serve the network without TLS",
-            hint="Put a TLS proxy before 127.0.0.1, or accept it with STRATA_INSECURE=1.",
-        )
-    if not token:
-        raise InvalidConfig(
-            f"host = {host!r} needs a token", hint="Set STRATA_TOKEN, or write one to <data-dir>/token (mode 0600)."
-        )
+        return host.strip("[]")
+    return (advertise or (_outer_address(host) if is_wildcard(host) else host)).strip("[]")
+
+
+def _outer_address(host: str) -> str:
+    """Connecting a datagram socket sends nothing; it only makes the system choose the interface."""
+    for family, outside in ((socket.AF_INET6, "2001:db8::1"), (socket.AF_INET, "192.0.2.1")):
+        if (family == socket.AF_INET6) is (":" in host):
+            with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((outside, 9))
+                return str(probe.getsockname()[0])
+    return socket.gethostname()
 
 
 def bind(host: str, port: int, *, flag: str) -> socket.socket:
@@ -48,7 +80,7 @@ def bind(host: str, port: int, *, flag: str) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        sock.bind((host, port))
+        sock.bind((host.strip("[]"), port))
     except OSError as error:
         sock.close()
         raise _refusal(host, port, flag, error) from None
@@ -60,12 +92,6 @@ def check_free(host: str, port: int, *, flag: str) -> None:
     """Raises like `bind`; for servers that open their own sockets and say less."""
     if port:
         bind(host, port, flag=flag).close()
-
-
-def shown_address(sock: socket.socket) -> str:
-    """host:port as others should dial it."""
-    host, port = sock.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def write_endpoint(target: Path, endpoints: Mapping[str, str]) -> Path:
@@ -89,7 +115,9 @@ def _refusal(host: str, port: int, flag: str, error: OSError) -> InvalidConfig:
         return InvalidConfig(taken, hint=f"Stop that process, or choose another with {flag} (0 = any free one).")
     if error.errno == errno.EACCES:
         return InvalidConfig(f"port {port} may not be opened by this user", hint=f"Choose one above 1023 with {flag}.")
-    return InvalidConfig(f"cannot listen on {host}:{port}: {error.strerror}", hint=f"Check --host and {flag}.")
+    return InvalidConfig(
+        f"cannot listen on {join_address(host, port)}: {error.strerror}", hint=f"Check --host and {flag}."
+    )
 
 
 def _owner(port: int) -> str:

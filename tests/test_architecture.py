@@ -28,7 +28,7 @@ LAYERS = (
     ("checkpoint", "data", "launchers", "client", "gate"),
     ("cluster",),
     ("storage", "sharding", "protocol", "grpcserver"),
-    ("token", "trust"),
+    ("trust",),
     ("config", "datadir", "error_codes", "lockfile", "log_budget", "logs", "network"),
     ("types", "errors", "clock"),
 )
@@ -58,6 +58,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "grpc_health": WIRE,
     "grpc_reflection": WIRE,
     "hpack": ("strata.grpcserver",),
+    "cryptography": ("strata.trust.authority",),
     "chdb": ("strata.observatory.store",),
     "clickhouse_connect": ("strata.observatory.store",),
     "fastapi": ("strata.observatory",),

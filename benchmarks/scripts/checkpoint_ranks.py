@@ -41,7 +41,7 @@ def save_all(rank: int, address: str, folder: str, world: int, steps: int) -> Ti
     with Channel(address) as channel:
         workers = WorkersClient(channel)
         member = workers.register(WorkerSpec(worker_id=f"rank-{rank}", incarnation=f"p{os.getpid()}", rank=rank))
-        tie = TieThread(PlainRank(member), (address,), token="", beat_s=1.0, patience_s=60)
+        tie = TieThread(PlainRank(member), (address,), beat_s=1.0, patience_s=60)
         tie.barrier(member, f"joined-{os.getppid()}", expected=world)
         store = Marked(folder)
         commit = CoordinatorCommit(channel, lambda: member, folder)

@@ -30,6 +30,7 @@ from strata.grpcserver.wire import Turns
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
+from strata.trust.access import Access
 
 BEATS = header_block("/coordinator.Coordinator/StreamHeartbeats")
 REGISTER = header_block("/coordinator.Coordinator/RegisterWorker")
@@ -127,7 +128,7 @@ class Host:
 
     async def start(self, address: str, token: str, turns: Turns) -> None:
         hello = ag.AgentHello(agent_id=self._agent_id, incarnation=RUN, hostname="h", slots=RANKS_PER_AGENT)
-        self._stream = await Attachment.open(address, token, hello, self._on_message, turns)
+        self._stream = await Attachment.open(address, Access(token=token), hello, self._on_message, turns)
         self._relay.attach(self._stream.send)
         await self._relay.start(self.path)
         self._beating = asyncio.create_task(self._beat())

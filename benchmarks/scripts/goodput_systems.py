@@ -100,6 +100,7 @@ class _Strata(System):
         _until(lambda: (self._data_dir / "endpoints.json").exists(), self.check)
         from strata.client.channel import Channel
         from strata.client.tasks import TasksClient
+        from strata.trust.access import Access
         from strata.types.tasks import TaskSpec
 
         spec = TaskSpec(
@@ -110,7 +111,7 @@ class _Strata(System):
             spares=self.spares,
         )
         token = (self._data_dir / "token").read_text().strip()
-        with Channel(self._address, token=token) as channel:
+        with Channel(self._address, access=Access(token=token)) as channel:
             TasksClient(channel).submit(spec)
 
     @property

@@ -27,6 +27,7 @@ from strata.launchers.local import pid_of
 from strata.protocol.fields import to_message
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.trust.access import Access
 
 __all__ = ["Agent", "AgentConfig"]
 
@@ -51,7 +52,7 @@ class AgentConfig:
     slots: int
     memory_bytes: int
     coordinator: str
-    token: str
+    access: Access
     launcher: str = "local"
     leave_after_s: float | None = None  # without ranks or coordinator; None: it stays
 
@@ -214,7 +215,7 @@ class Agent:
         """One stream to its end; returns what ended it."""
         address = self._leaders.current
         try:
-            self._stream = await Attachment.open(address, self._config.token, self._hello(), on_message)
+            self._stream = await Attachment.open(address, self._config.access, self._hello(), on_message)
             return await self._stream.ended(several=self._leaders.several)
         except StrataError as error:
             return error

@@ -11,6 +11,7 @@ from pathlib import Path
 from strata.client.spill import offline_folders
 from strata.client.telemetry import send_folder
 from strata.errors import StrataError
+from strata.trust.access import Access
 
 __all__ = ["Leftovers"]
 
@@ -22,10 +23,10 @@ _AGE_S = 5.0  # younger ones are on their way
 class Leftovers:
     """Looks every few seconds. Nothing of it stops the agent."""
 
-    def __init__(self, data_dir: Path, find: Callable[[], str | None], token: str) -> None:
+    def __init__(self, data_dir: Path, find: Callable[[], str | None], access: Access) -> None:
         self._data_dir = data_dir
         self._find = find
-        self._token = token
+        self._access = access
 
     async def run(self) -> None:
         while True:
@@ -38,7 +39,7 @@ class Leftovers:
         count = 0
         for folder in offline_folders(self._data_dir) if address else ():
             try:
-                count += send_folder(folder, address or "", self._token, written_before=time.time() - min_age_s)
+                count += send_folder(folder, address or "", self._access, written_before=time.time() - min_age_s)
             except StrataError as error:
                 _log.debug("what lies in %s is not sent now: %s", folder, error)
                 break

@@ -25,11 +25,12 @@ from strata.launchers.local import LocalLauncher, pid_of
 from strata.protocol.fields import to_message
 from strata.protocol.generated import agents_pb2 as ag
 
-__all__ = ["Ranks", "report"]
+__all__ = ["SECRETS", "Ranks", "report"]
 
 _log = logging.getLogger(__name__)
 
 _UNWANTED_GRACE_S = 5.0
+SECRETS = frozenset({"STRATA_JOIN", "STRATA_TOKEN"})  # variables that are not for ranks
 
 OnChange = Callable[[RankRecord], None]
 
@@ -320,8 +321,8 @@ class Ranks:
 
 
 def _inherited() -> dict[str, str]:
-    """Of the agent's own environment all but the cluster's token: a rank has the secret of its attempt."""
-    return {name: value for name, value in os.environ.items() if name != "STRATA_TOKEN"}
+    """Of the agent's own environment all but tokens: a rank has the secret of its attempt."""
+    return {name: value for name, value in os.environ.items() if name not in SECRETS}
 
 
 def _check_ports(item: ag.DesiredProcess) -> None:

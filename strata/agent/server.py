@@ -17,16 +17,18 @@ from strata.agent.host import HostSampler
 from strata.agent.leftovers import Leftovers
 from strata.agent.notices import Notice, Notices
 from strata.agent.rank_files import RankFiles
-from strata.agent.ranks import Ranks
+from strata.agent.ranks import SECRETS, Ranks
 from strata.agent.relay import Relay
-from strata.client.channel import known_token
+from strata.client.endpoints import Endpoints, telemetry_address
+from strata.client.join import join_host, kept_host
 from strata.client.leaders import split_addresses
-from strata.client.observatory import telemetry_address
 from strata.client.telemetry import Outbox, OutboxConfig
 from strata.config import Settings, check_storage, environment
 from strata.datadir import open_data_dir
+from strata.errors import InvalidConfig
 from strata.lockfile import FolderLock
-from strata.network import is_loopback, write_endpoint
+from strata.network import is_loopback, join_address, split_address, write_endpoint
+from strata.trust.access import find_access
 
 __all__ = ["Whereabouts", "run"]
 
@@ -54,23 +56,23 @@ def run(settings: Settings, where: Whereabouts | None = None) -> None:
     lock = FolderLock(folder, "agent")
     lock.acquire()
     try:
-        asyncio.run(_serve(settings, folder, where or Whereabouts()))
+        asyncio.run(_serve(settings, folder, where or Whereabouts(), _cluster(settings, folder)))
     finally:
         lock.release()
 
 
-async def _serve(settings: Settings, folder: Path, where: Whereabouts) -> None:
-    token = known_token(settings)
-    told = where.telemetry or os.environ.get("STRATA_TELEMETRY_ADDR") or _beside_coordinator(settings)
+async def _serve(settings: Settings, folder: Path, where: Whereabouts, cluster: Endpoints) -> None:
+    access = cluster.access
+    told = where.telemetry or os.environ.get("STRATA_TELEMETRY_ADDR") or cluster.telemetry or None
 
     def find() -> str | None:
         return told or telemetry_address(settings)
 
-    outbox = Outbox(find, OutboxConfig(folder=folder / "spill", token=token))
-    leftovers = Leftovers(settings.data_dir.resolve(), find, token)
+    outbox = Outbox(find, OutboxConfig(folder=folder / "spill", access=access))
+    leftovers = Leftovers(settings.data_dir.resolve(), find, access)
     sampler = HostSampler(folder)
     files = RankFiles(folder / "ranks")
-    config = _config(settings, folder, where, token)
+    config = _config(settings, folder, where, cluster)
     ranks = Ranks(files, folder, _environment(settings, config, told, folder / _SOCKET))
     capture = Capture(ranks, outbox, config.hostname)
     relay = Relay()
@@ -110,26 +112,32 @@ def _write_ready(file: Path, config: AgentConfig) -> None:
         write_endpoint(file, {"agent_id": config.agent_id})
 
 
-def _beside_coordinator(settings: Settings) -> str | None:
-    """Where the observatory should listen when the cluster is another host's. That of our own data folder is looked up
-    there by agent and ranks alike, again after every failure, for it may come back on another port."""
-    host = split_addresses(settings.coordinator_addr)[0].rpartition(":")[0]
+def _cluster(settings: Settings, folder: Path) -> Endpoints:
+    """The one that this host joins or has joined, or else that of the settings. Where its observatory takes telemetry
+    is empty when both are of our own data folder: there it is looked up by agent and ranks alike, again after every
+    failure, for it may come back on another port."""
+    if settings.join is not None:
+        return join_host(settings, folder, _agent_id(folder, socket.gethostname()))
+    kept = kept_host(settings, folder)
+    if kept is not None:
+        return kept
+    host = split_address(split_addresses(settings.coordinator_addr)[0])[0]
     here = is_loopback(host) or (settings.data_dir / "coordinator.json").exists()
-    return None if here else f"{host}:{settings.telemetry_port}"
+    telemetry = "" if here else join_address(host, settings.telemetry_port)
+    return Endpoints(grpc=settings.coordinator_addr, telemetry=telemetry, access=find_access(settings))
 
 
-def _config(settings: Settings, folder: Path, where: Whereabouts, token: str) -> AgentConfig:
+def _config(settings: Settings, folder: Path, where: Whereabouts, cluster: Endpoints) -> AgentConfig:
     hostname = socket.gethostname()
-    coordinator = settings.coordinator_addr
     return AgentConfig(
         agent_id=_agent_id(folder, hostname),
         incarnation=secrets.token_hex(8),
         hostname=hostname,
-        address=_reachable_address(split_addresses(coordinator)[0]),
+        address=settings.advertise or _reachable_address(split_addresses(cluster.grpc)[0]),
         slots=settings.slots or max(4, os.cpu_count() or 1),
         memory_bytes=psutil.virtual_memory().total,
-        coordinator=coordinator,
-        token=token,
+        coordinator=cluster.grpc,
+        access=cluster.access,
         launcher=where.launcher,
         leave_after_s=where.leave_after_s,
     )
@@ -146,19 +154,26 @@ def _agent_id(folder: Path, hostname: str) -> str:
 
 def _reachable_address(coordinator: str) -> str:
     """The address of the interface that leads to the coordinator: the one by which other hosts' ranks find ours."""
-    host, _, port = coordinator.rpartition(":")
+    host, port = split_address(coordinator)
     if is_loopback(host):
-        return "127.0.0.1"
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, int(port)))
-        return str(probe.getsockname()[0])
+        return "::1" if ":" in host else "127.0.0.1"
+    try:
+        family, _, _, _, there = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(there)
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise InvalidConfig(
+            f"no way leads to the coordinator at {coordinator}: {error.strerror}",
+            hint="Check its name; --advertise says how other hosts reach this one.",
+        ) from None
 
 
 def _environment(settings: Settings, config: AgentConfig, telemetry: str | None, relay: Path) -> dict[str, str]:
     """What every rank needs to find the cluster, whatever its working folder; also what `.env` and strata.toml of this
     folder say, except the token."""
     for_ranks = {
-        **{name: value for name, value in environment().items() if name not in {*os.environ, "STRATA_TOKEN"}},
+        **{name: value for name, value in environment().items() if name not in {*os.environ, *SECRETS}},
         "STRATA_AGENT_ID": config.agent_id,
         "STRATA_AGENT_SOCKET": str(relay),
         "STRATA_COORDINATOR_ADDR": config.coordinator,
@@ -166,4 +181,8 @@ def _environment(settings: Settings, config: AgentConfig, telemetry: str | None,
     }
     if telemetry:
         for_ranks["STRATA_TELEMETRY_ADDR"] = telemetry
+    if config.access.roots:
+        file = settings.data_dir.resolve() / "agent" / "ca.pem"
+        file.write_text(config.access.roots)
+        for_ranks["STRATA_CA_FILE"] = str(file)
     return for_ranks

@@ -27,10 +27,13 @@ _WARM = b"warm"
 # What is each rank's own, or each attempt's. All other variables a spare has from its start, as its rank would have.
 OF_RANKS = frozenset(
     {
+        "GROUP_RANK",
+        "GROUP_WORLD_SIZE",
         "LOCAL_RANK",
         "LOCAL_WORLD_SIZE",
         "MASTER_ADDR",
         "MASTER_PORT",
+        "NODE_RANK",
         "RANK",
         "STRATA_ATTEMPT",
         "STRATA_GANG_PORT",

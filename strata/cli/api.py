@@ -2,16 +2,20 @@
 
 import http.client
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+from strata.client.endpoints import find_endpoints
+from strata.client.mismatch import untrusted
 from strata.config import Settings
 from strata.error_codes import rebuild_error
 from strata.errors import ObservatoryUnavailable, StrataError
-from strata.token import read_token
+from strata.network import join_address
+from strata.trust.access import client_context
 
 __all__ = ["Api"]
 
@@ -19,12 +23,13 @@ _TIMEOUT_S = 30.0
 
 
 class Api:
-    """The observatory of this data folder, or of the configured host and port."""
+    """The observatory of the nearest cluster: see strata/client/endpoints.py."""
 
     def __init__(self, settings: Settings) -> None:
-        self.endpoints = _read_endpoints(settings)
-        self.url = self.endpoints.get("http", f"http://{settings.host}:{settings.http_port}")
-        self._token = read_token(settings)
+        found = find_endpoints(settings)
+        self.url = found.http or _guess(settings)
+        self._token = found.access.token
+        self._tls = client_context(found.access.roots) if self.url.startswith("https://") else None
 
     def get(self, path: str) -> Any:
         return self._call(path, None)
@@ -41,12 +46,14 @@ class Api:
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
-            with urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310  as above
+            with urlopen(request, timeout=_TIMEOUT_S, context=self._tls) as response:  # noqa: S310  as above
                 yield response
         except HTTPError as error:
             raise _from_answer(error) from None
         except (URLError, http.client.HTTPException, OSError) as error:
             reason = getattr(error, "reason", error)
+            if isinstance(reason, ssl.SSLError):
+                raise untrusted(self.url, reason) from None
             raise ObservatoryUnavailable(f"no Strata answers at {self.url} ({reason})") from None
 
     def _call(self, path: str, body: bytes | None) -> Any:
@@ -54,13 +61,9 @@ class Api:
             return json.load(response)
 
 
-def _read_endpoints(settings: Settings) -> dict[str, str]:
-    """Where the cluster of this data folder listens; nothing when it does not run."""
-    try:
-        endpoints = json.loads((settings.data_dir / "endpoints.json").read_text())
-    except (OSError, ValueError):
-        return {}
-    return {str(key): str(value) for key, value in endpoints.items()}
+def _guess(settings: Settings) -> str:
+    """Of a cluster whose coordinator is known, and whose observatory has not said where it is."""
+    return f"http://{join_address(settings.host, settings.http_port)}"
 
 
 def _from_answer(error: HTTPError) -> StrataError:

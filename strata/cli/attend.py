@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from rich.console import Console
@@ -13,10 +13,13 @@ from rich.console import Console
 from strata.cli.api import Api
 from strata.cli.follow import LogFollower, print_lines
 from strata.cli.up import cluster
-from strata.client.channel import Channel, known_token
+from strata.client.channel import Channel
+from strata.client.endpoints import Endpoints, find_endpoints, folder_endpoints
+from strata.client.leaders import split_addresses
 from strata.client.tasks import TasksClient, TaskView
 from strata.config import Settings
 from strata.errors import CoordinatorUnavailable, InvalidArgument, StrataError
+from strata.network import is_loopback, split_address
 from strata.types.tasks import TaskStatus
 
 __all__ = ["Attendance", "Stops", "TaskCluster", "answers", "task_cluster", "whisper"]
@@ -61,7 +64,7 @@ class Stops:
 class TaskCluster(NamedTuple):
     """Where the cluster listens, the stops that a user asks for, and a pause between two looks at a task."""
 
-    endpoints: Mapping[str, str]
+    endpoints: Endpoints
     stops: Stops
     pause: Callable[[], None]
 
@@ -69,16 +72,17 @@ class TaskCluster(NamedTuple):
 @contextlib.contextmanager
 def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[TaskCluster]:
     """The cluster that answers, or one that is started here, with slots for this many workers."""
-    known = Api(settings).endpoints
-    address = known.get("grpc", settings.coordinator_addr)
+    known = find_endpoints(settings)
     stops = Stops()
-    if answers(address, known_token(settings)):
+    if answers(known):
         with stops.heard():
-            yield TaskCluster({**known, "grpc": address}, stops, lambda: stops.wait(_POLL_S))
+            yield TaskCluster(known, stops, lambda: stops.wait(_POLL_S))
         return
+    if known.asked and not is_loopback(split_address(split_addresses(known.grpc)[0])[0]):
+        raise CoordinatorUnavailable(f"no coordinator answers at {known.grpc}")
     if not embed:
         raise CoordinatorUnavailable(
-            f"no coordinator answers at {settings.coordinator_addr}",
+            f"no coordinator answers at {known.grpc}",
             hint="A detached task needs one that stays: start it with `strata up`.",
         )
     whisper("no coordinator answers, starting one here")
@@ -90,7 +94,9 @@ def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[T
                 supervisor.look()
                 stops.wait(_LOOK_S)
 
-        yield TaskCluster(supervisor.endpoints, stops, pause)
+        started = folder_endpoints(settings)
+        assert started is not None
+        yield TaskCluster(started, stops, pause)
 
 
 def _with_slots(settings: Settings, workers: int) -> Settings:
@@ -104,8 +110,10 @@ def _with_slots(settings: Settings, workers: int) -> Settings:
     return settings
 
 
-def answers(address: str, token: str) -> bool:
-    with Channel(address, token=token, patience_s=0.0) as channel:
+def answers(known: Endpoints) -> bool:
+    if not known.grpc:
+        return False
+    with Channel(known.grpc, access=known.access, patience_s=0.0) as channel:
         try:
             TasksClient(channel).list()
         except CoordinatorUnavailable:

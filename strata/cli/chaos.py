@@ -13,10 +13,11 @@ from rich.table import Table
 
 from strata.cli.api import Api
 from strata.cli.drills import DRILLS, SIZE_DRILLS, Drill, DrillResult, Site
-from strata.cli.options import DataDir, prepare
+from strata.cli.options import DataDir, reach
 from strata.cli.second_host import SecondHost
 from strata.cli.up import cluster
-from strata.client.channel import Channel, known_token
+from strata.client.channel import Channel
+from strata.client.endpoints import Endpoints, folder_endpoints
 from strata.client.tasks import TasksClient
 from strata.config import Settings
 from strata.errors import TaskFailed
@@ -39,7 +40,7 @@ def chaos(data_dir: DataDir = None) -> None:
 
     Uses the running cluster of the data folder; without one, starts a cluster of its own in a temporary folder.
     """
-    settings = prepare(data_dir=data_dir)
+    settings = reach(data_dir=data_dir)
     with _site(settings) as (here, endpoints):
         results = _drill(here, endpoints)
     _show(results)
@@ -48,9 +49,9 @@ def chaos(data_dir: DataDir = None) -> None:
 
 
 @contextlib.contextmanager
-def _site(settings: Settings) -> Iterator[tuple[Settings, dict[str, str]]]:
-    endpoints = Api(settings).endpoints
-    if endpoints:
+def _site(settings: Settings) -> Iterator[tuple[Settings, Endpoints]]:
+    endpoints = folder_endpoints(settings)
+    if endpoints is not None:
         yield settings, endpoints
         return
     with tempfile.TemporaryDirectory(prefix="strata-chaos-") as folder:
@@ -64,7 +65,9 @@ def _site(settings: Settings) -> Iterator[tuple[Settings, dict[str, str]]]:
             }
         )
         with cluster(fresh, with_agent=True) as supervisor, _watched(supervisor.look):
-            yield fresh, supervisor.endpoints
+            started = folder_endpoints(fresh)
+            assert started is not None
+            yield fresh, started
 
 
 @contextlib.contextmanager
@@ -85,10 +88,10 @@ def _watched(look: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-def _drill(settings: Settings, endpoints: dict[str, str]) -> list[tuple[Drill, DrillResult]]:
+def _drill(settings: Settings, endpoints: Endpoints) -> list[tuple[Drill, DrillResult]]:
     from strata.worker.demo import submit_demo
 
-    coordinator = endpoints["grpc"]
+    coordinator = endpoints.grpc
     # One worker more than there are slots for, until a second host comes.
     job = submit_demo(
         settings,
@@ -103,7 +106,7 @@ def _drill(settings: Settings, endpoints: dict[str, str]) -> list[tuple[Drill, D
         f"training [bold]{job.task_id}[/] with up to {_WORKERS + 1} workers; killing begins when it has made steps\n"
     )
     host = SecondHost(settings, endpoints)
-    site = Site(settings.data_dir, Api(settings), coordinator, job.task_id, host)
+    site = Site(settings.data_dir, Api(settings), endpoints, job.task_id, host)
     try:
         if site.wait_for_steps(5) is None:
             raise TaskFailed(f"the drill's task made no steps: {site.task()['reason']}")
@@ -111,7 +114,7 @@ def _drill(settings: Settings, endpoints: dict[str, str]) -> list[tuple[Drill, D
         return [(drill, _run(drill, site)) for drill in (*DRILLS, *(SIZE_DRILLS if smaller else ()))]
     finally:
         host.close()
-        with Channel(coordinator, token=known_token(settings)) as channel:
+        with Channel(coordinator, access=endpoints.access) as channel:
             TasksClient(channel).stop(job.task_id, "the drill is over")
 
 

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from strata.cli.api import Api
-from strata.cli.options import DataDir, prepare
+from strata.cli.options import DataDir, reach
 from strata.cli.show import Column, ago, number, show_rows, size
 from strata.cli.verify import verify
 from strata.cluster.plain import to_plain
@@ -112,14 +112,14 @@ def import_model(
 
 
 def _of_cluster(data_dir: DataDir, *, removed: bool) -> list[dict[str, Any]]:
-    known: list[dict[str, Any]] = Api(prepare(data_dir=data_dir)).get("/api/checkpoints")
+    known: list[dict[str, Any]] = Api(reach(data_dir=data_dir)).get("/api/checkpoints")
     return known if removed else [one for one in known if one["status"] != "removed"]
 
 
 def _manager(path: str) -> Any:
     from strata.checkpoint import CheckpointManager
 
-    prepare()
+    reach()
     return CheckpointManager(path, rank=0, world_size=1)
 
 

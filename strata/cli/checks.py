@@ -19,6 +19,7 @@ from strata import __version__
 from strata.cli.api import Api
 from strata.cli.extras import require_server
 from strata.cli.show import size
+from strata.client.endpoints import find_cluster
 from strata.config import Settings, check_storage, environment
 from strata.datadir import network_file_system
 from strata.errors import MissingExtra, ObservatoryUnavailable, StrataError
@@ -124,7 +125,7 @@ def check_cluster(settings: Settings) -> Iterator[Finding]:
     try:
         status = api.get("/api/status")
     except ObservatoryUnavailable as error:
-        if api.endpoints:
+        if find_cluster(settings) is not None:
             yield _from("cluster", error)
         else:
             yield _ok("cluster", "none runs in this folder; `strata up` starts one")

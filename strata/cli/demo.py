@@ -8,7 +8,7 @@ from rich.console import Console
 
 from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
 from strata.cli.up import cluster, serve
-from strata.client.observatory import announced
+from strata.client.endpoints import announced
 
 __all__ = ["add_to"]
 

@@ -12,6 +12,7 @@ from typing import Any
 from strata.cli.api import Api
 from strata.cli.second_host import SecondHost
 from strata.client.channel import Channel
+from strata.client.endpoints import Endpoints
 from strata.client.records import RecordsClient
 from strata.errors import StrataError
 
@@ -41,11 +42,11 @@ class Drill:
 class Site:
     """The cluster under the drill, seen from outside: its REST API, its pids and one task. `host` can join it."""
 
-    def __init__(self, folder: Path, api: Api, coordinator: str, task_id: str, host: SecondHost) -> None:
+    def __init__(self, folder: Path, api: Api, endpoints: Endpoints, task_id: str, host: SecondHost) -> None:
         self.host = host
         self._folder = folder
         self._api = api
-        self._coordinator = coordinator
+        self._endpoints = endpoints
         self._task_id = task_id
 
     def task(self) -> dict[str, Any]:
@@ -74,7 +75,7 @@ class Site:
 
     def rank_pids(self) -> dict[int, int]:
         """rank → pid of the task's live ranks, as they registered."""
-        with Channel(self._coordinator) as channel:
+        with Channel(self._endpoints.grpc, access=self._endpoints.access) as channel:
             mine = RecordsClient(channel).workers(self._task_id)
         return {one.rank: int(one.metadata["pid"]) for one in mine if one.alive and "pid" in one.metadata}
 

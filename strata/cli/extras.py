@@ -10,6 +10,7 @@ __all__ = ["SERVER_MODULES", "require_server"]
 SERVER_MODULES = (
     "chdb",
     "clickhouse_connect",
+    "cryptography",
     "fastapi",
     "grpc_health",
     "grpc_reflection",

@@ -1,18 +1,19 @@
 """The agents of one `strata run`: started through a launcher, watched while the task needs them, stopped with it."""
 
 import secrets
-import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from strata.client.endpoints import Endpoints
 from strata.client.tasks import TaskView
 from strata.config import Settings
 from strata.errors import InvalidArgument, ProcessFailed, Unavailable
 from strata.launchers.base import Launcher
 from strata.launchers.fleet import FleetSpec, agent_spec, fleet_hosts, open_launcher
 from strata.network import is_loopback
+from strata.trust.access import Access
 from strata.types.tasks import TaskStatus
 
 __all__ = ["Fleet", "FleetRequest", "open_fleet"]
@@ -51,15 +52,29 @@ class Fleet:
         Path(self._spec.working_dir).mkdir(parents=True, exist_ok=True)
         self._launcher.prepare(self._spec)
 
-    def start(self, endpoints: Mapping[str, str], token: str) -> None:
-        """`endpoints` are where the cluster listens that the agents join, with this token."""
-        telemetry = _from_elsewhere(endpoints.get("telemetry", ""))
-        coordinator = _from_elsewhere(endpoints["grpc"])
-        joined = replace(self._fleet, coordinator=coordinator, telemetry=telemetry, token=token)
+    def start(self, endpoints: Endpoints) -> None:
+        """`endpoints` are of the cluster that the agents join."""
+        joined = replace(
+            self._fleet,
+            coordinator=endpoints.grpc,
+            telemetry=endpoints.telemetry,
+            token=endpoints.access.token,
+            env={**self._fleet.env, **self._trust(endpoints.access)},
+        )
         self._fleet, self._spec = joined, agent_spec(joined)
         self._tell(f"asking {self._asked}")
         self._handle = self._launcher.start(self._spec)
         self._waiting_since = time.monotonic()
+
+    def _trust(self, access: Access) -> dict[str, str]:
+        """By whom the agents know the cluster: they all see the fleet's folder."""
+        if access.insecure:
+            return {"STRATA_INSECURE": "1"}
+        if not access.roots:
+            return {}
+        file = Path(self._spec.working_dir) / "ca.pem"
+        file.write_text(access.roots)
+        return {"STRATA_CA_FILE": str(file)}
 
     @property
     def _asked(self) -> str:
@@ -112,7 +127,7 @@ class Fleet:
         if is_loopback(self._fleet.coordinator.rpartition(":")[0]):
             hint += (
                 " The coordinator listens on loopback, which only this host reaches: for others start it with"
-                " STRATA_HOST=<an address of this host> and STRATA_INSECURE=1 (docs/deploying.md)."
+                " `strata up --host <an address of this host>` (docs/deploying.md)."
             )
         return ProcessFailed(
             f"asked {self._asked}, but {what}" + (f"; their last words: {last}" if last else ""), hint=hint
@@ -156,12 +171,6 @@ def _options(given: Sequence[str]) -> dict[str, str]:
             raise InvalidArgument(f"--launcher-option {item!r} is not NAME=VALUE")
         found[name] = value
     return found
-
-
-def _from_elsewhere(address: str) -> str:
-    """An address as other hosts dial it: a server that listens everywhere is found by this host's name."""
-    host, _, port = address.rpartition(":")
-    return f"{socket.gethostname()}:{port}" if host in ("0.0.0.0", "[::]", "::") else address  # noqa: S104  # compared
 
 
 def _storage(settings: Settings) -> dict[str, str]:

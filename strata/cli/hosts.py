@@ -1,6 +1,5 @@
 """`strata hosts` and `strata drain`: which hosts there are, and how one is emptied without losing a step."""
 
-import re
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -8,14 +7,11 @@ import typer
 from rich.console import Console
 
 from strata.cli.api import Api
-from strata.cli.options import DataDir, prepare
+from strata.cli.options import DataDir, reach
 from strata.cli.show import Column, show_rows
-from strata.errors import InvalidArgument
+from strata.cli.spans import parse_span
 
 __all__ = ["add_to"]
-
-_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(s|m|h|d)?\Z")
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,7 +32,7 @@ def hosts(
         ("tasks", lambda row: ", ".join(row["tasks"])),
         ("draining", lambda row: row["draining"]),
     ]
-    rows = Api(prepare(data_dir=data_dir)).get("/api/hosts")
+    rows = Api(reach(data_dir=data_dir)).get("/api/hosts")
     show_rows(rows, columns, as_json=as_json, empty="No hosts yet. Start one with `strata agent`.")
 
 
@@ -56,14 +52,7 @@ def drain(
     path = f"/api/hosts/{quote(host, safe='')}"
     body: dict[str, Any] = {"reason": reason or "drained by the user"}
     if deadline is not None:
-        body["deadline_s"] = _seconds(deadline)
-    api = Api(prepare(data_dir=data_dir))
+        body["deadline_s"] = parse_span("--deadline", deadline)
+    api = Api(reach(data_dir=data_dir))
     api.post(f"{path}/undrain" if undo else f"{path}/drain", {} if undo else body)
     Console(highlight=False).print(f"{host} stays" if undo else f"draining {host}", markup=False)
-
-
-def _seconds(text: str) -> float:
-    found = _SPAN.match(text.strip())
-    if found is None or not float(found[1]):
-        raise InvalidArgument(f"--deadline {text[:40]!r} is no time", hint="Write 30, 90s, 10m or 2h.")
-    return float(found[1]) * _UNITS[found[2] or "s"]

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from strata.cli.api import Api
 from strata.cli.follow import LogFollower, print_lines
-from strata.cli.options import DataDir, prepare
+from strata.cli.options import DataDir, reach
 from strata.cli.show import Column, ago, number, resumed, show_rows
 
 __all__ = ["add_to"]
@@ -139,7 +139,7 @@ def logs(
 
 
 def _api(data_dir: Any) -> Api:
-    return Api(prepare(data_dir=data_dir))
+    return Api(reach(data_dir=data_dir))
 
 
 def _count(shards: Any) -> Any:

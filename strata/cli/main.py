@@ -1,5 +1,6 @@
 """The `strata` command. Errors are one red line with what to do next; a traceback only with --debug."""
 
+import os
 import sys
 from importlib import import_module
 from typing import Annotated
@@ -20,6 +21,7 @@ PARTS = {
     "sync": ("sync",),
     "lists": ("workers", "datasets", "runs", "logs", "tasks"),
     "hosts": ("hosts", "drain"),
+    "token": ("token",),
     "checkpoints": ("checkpoints",),
     "transfer": ("import", "export"),
     "nodes": ("coordinator", "observatory", "agent"),
@@ -64,6 +66,7 @@ def _root(
 
 def run() -> None:
     """The console script: turns every StrataError into one line and an exit code."""
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # a handshake that fails is told by us, in a sentence
     try:
         build(next((word for word in sys.argv[1:] if not word.startswith("-")), None))()
     except StrataError as error:

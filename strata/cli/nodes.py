@@ -5,7 +5,20 @@ import os
 import typer
 
 from strata.cli.extras import require_server
-from strata.cli.options import AllowOrigin, DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
+from strata.cli.options import (
+    Advertise,
+    AllowOrigin,
+    Cert,
+    DataDir,
+    GrpcPort,
+    Host,
+    HttpPort,
+    Join,
+    Key,
+    Slots,
+    TelemetryPort,
+    prepare,
+)
 from strata.cli.parent import die_with_parent
 
 __all__ = ["add_to"]
@@ -17,13 +30,20 @@ def add_to(app: typer.Typer) -> None:
     app.command(rich_help_panel="Cluster")(agent)
 
 
-def coordinator(data_dir: DataDir = None, host: Host = None, grpc_port: GrpcPort = None) -> None:
+def coordinator(
+    data_dir: DataDir = None,
+    host: Host = None,
+    grpc_port: GrpcPort = None,
+    advertise: Advertise = None,
+    cert: Cert = None,
+    key: Key = None,
+) -> None:
     """Run the control plane alone: membership, barriers, shards, checkpoints, tasks."""
     require_server()
     from strata.coordinator.server import run
 
     die_with_parent()
-    run(prepare(data_dir=data_dir, host=host, grpc_port=grpc_port))
+    run(prepare(data_dir=data_dir, host=host, grpc_port=grpc_port, advertise=advertise, cert=cert, key=key))
 
 
 def observatory(
@@ -32,6 +52,9 @@ def observatory(
     http_port: HttpPort = None,
     telemetry_port: TelemetryPort = None,
     allow_origin: AllowOrigin = None,
+    advertise: Advertise = None,
+    cert: Cert = None,
+    key: Key = None,
     coordinator_addr: str | None = typer.Option(None, "--coordinator", help="The coordinator's host:port."),
 ) -> None:
     """Run the observability plane alone: metrics, logs, REST and the dashboard."""
@@ -48,6 +71,9 @@ def observatory(
             telemetry_port=telemetry_port,
             allowed_origins=allow_origin or None,
             coordinator_addr=coordinator_addr,
+            advertise=advertise,
+            cert=cert,
+            key=key,
         )
     )
 
@@ -56,9 +82,14 @@ def agent(
     data_dir: DataDir = None,
     slots: Slots = None,
     coordinator_addr: str | None = typer.Option(None, "--coordinator", help="The coordinator's host:port."),
+    join: Join = None,
+    advertise: Advertise = None,
 ) -> None:
-    """Run this host's agent: it starts workers, captures their output and watches the machine."""
+    """Run this host's agent: it starts workers, captures their output and watches the machine.
+
+    `--join` is needed once: the agent keeps a credential of its own in the data folder.
+    """
     from strata.agent.server import run
 
     die_with_parent()
-    run(prepare(data_dir=data_dir, slots=slots, coordinator_addr=coordinator_addr))
+    run(prepare(data_dir=data_dir, slots=slots, coordinator_addr=coordinator_addr, join=join, advertise=advertise))

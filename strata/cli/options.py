@@ -5,10 +5,25 @@ from typing import Annotated, Any
 
 import typer
 
+from strata.client.endpoints import find_joined
 from strata.config import Settings, load_settings
 from strata.logs import set_up_logging
 
-__all__ = ["AllowOrigin", "DataDir", "GrpcPort", "Host", "HttpPort", "Slots", "TelemetryPort", "prepare"]
+__all__ = [
+    "Advertise",
+    "AllowOrigin",
+    "Cert",
+    "DataDir",
+    "GrpcPort",
+    "Host",
+    "HttpPort",
+    "Join",
+    "Key",
+    "Slots",
+    "TelemetryPort",
+    "prepare",
+    "reach",
+]
 
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where state is kept (default .strata).")]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default 127.0.0.1).")]
@@ -21,6 +36,15 @@ AllowOrigin = Annotated[
     list[str] | None,
     typer.Option("--allow-origin", help="A web origin whose pages may call (https://host:port); may be repeated."),
 ]
+Advertise = Annotated[
+    str | None, typer.Option("--advertise", help="The name or address by which other hosts reach this one.")
+]
+Cert = Annotated[Path | None, typer.Option("--cert", help="A certificate (PEM), instead of one of the cluster's CA.")]
+Key = Annotated[Path | None, typer.Option("--key", help="The key of that certificate (PEM).")]
+Join = Annotated[
+    str | None,
+    typer.Option("--join", metavar="TOKEN@HOST:PORT", help="A cluster to join, as `strata up` or `strata token` says."),
+]
 Slots = Annotated[
     int | None, typer.Option("--slots", help="Workers this host may run (default: its cores, at least 4).")
 ]
@@ -30,4 +54,14 @@ def prepare(**flags: Any) -> Settings:
     """Settings of all sources, with logging set up as they say."""
     settings = load_settings(flags)
     set_up_logging(settings.log, settings.log_format)
+    return settings
+
+
+def reach(**flags: Any) -> Settings:
+    """For a command that speaks to a cluster: the one of --join or STRATA_JOIN is joined first, once."""
+    settings = prepare(**flags)
+    if settings.join is not None and find_joined(settings) is None:
+        from strata.client.join import log_in  # here: only a user's first command needs it
+
+        log_in(settings)
     return settings

@@ -4,20 +4,19 @@ Starts a cluster if none answers, and agents through another launcher if asked t
 import difflib
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from strata.cli.api import Api
 from strata.cli.attend import Attendance, TaskCluster, answers, task_cluster, whisper
 from strata.cli.fleet import Fleet, FleetRequest, open_fleet
-from strata.cli.options import DataDir, prepare
+from strata.cli.options import DataDir, Join, reach
 from strata.cli.show import resumed
 from strata.cli.sizes import check_saves, parse_size
 from strata.cli.state import read_state
-from strata.client.channel import Channel, known_token
+from strata.client.channel import Channel
+from strata.client.endpoints import Endpoints, find_endpoints
 from strata.client.tasks import TasksClient, TaskView
 from strata.config import Settings
 from strata.errors import InvalidArgument, StrataError, UnknownTask
@@ -80,10 +79,11 @@ def run(
     hang_timeout: Annotated[str | None, typer.Option("--hang-timeout", help=_HANG_HELP)] = None,
     exclude_stragglers: Annotated[bool, typer.Option("--exclude-stragglers", help=_STRAGGLERS_HELP)] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Submit and return; print the task's id.")] = False,
+    join: Join = None,
     data_dir: DataDir = None,
 ) -> None:
     """Run a script on several workers and follow its log; the exit code is the task's."""
-    settings = prepare(data_dir=data_dir, hang_timeout=hang_timeout)
+    settings = reach(data_dir=data_dir, hang_timeout=hang_timeout, join=join)
     size = parse_size(workers)
     spec = TaskSpec(
         name=name or Path(script).stem,
@@ -107,7 +107,7 @@ def run(
     agents = open_fleet(fleet, settings, whisper)
     with (
         task_cluster(settings, embed=not detach, workers=size.most if launcher == "local" else 0) as here,
-        Channel(here.endpoints["grpc"], token=known_token(settings)) as channel,
+        Channel(here.endpoints.grpc, access=here.endpoints.access) as channel,
     ):
         tasks = TasksClient(channel)
         if detach:
@@ -116,8 +116,7 @@ def run(
         task_id = tasks.submit(spec)
         whisper(f"task {task_id}")
         attendance = Attendance(tasks, task_id, settings, here, "strata run")
-        token = known_token(settings)
-        task = attendance.run() if agents is None else _on_agents(agents, attendance, here.endpoints, token)
+        task = attendance.run() if agents is None else _on_agents(agents, attendance, here.endpoints)
     attendance.tell(task)
     raise typer.Exit(0 if task.status is TaskStatus.COMPLETED else 1)
 
@@ -133,10 +132,10 @@ def resume(
 
     It stays the same task and the same run; its attempts are counted on, its restarts and losses anew.
     """
-    settings = prepare(data_dir=data_dir)
+    settings = reach(data_dir=data_dir)
     with (
         task_cluster(settings, embed=not detach, workers=_workers_of(settings, task_id)) as here,
-        Channel(here.endpoints["grpc"], token=known_token(settings)) as channel,
+        Channel(here.endpoints.grpc, access=here.endpoints.access) as channel,
     ):
         tasks = TasksClient(channel)
         _wait_until_stopped(tasks, task_id, here)
@@ -157,7 +156,7 @@ def _wait_until_stopped(tasks: TasksClient, task_id: str, here: TaskCluster) -> 
 
 def _workers_of(settings: Settings, task_id: str) -> int:
     """How many ranks a task of this folder has; a cluster that is started for it needs as many slots."""
-    if answers(Api(settings).endpoints.get("grpc", settings.coordinator_addr), known_token(settings)):
+    if answers(find_endpoints(settings)):
         return 0
     for task in read_state(settings.data_dir)["tasks"]:
         if task["task_id"] == task_id:
@@ -200,10 +199,10 @@ def _entrypoint(script: str, arguments: list[str]) -> tuple[str, ...]:
     return (program, *arguments)
 
 
-def _on_agents(agents: Fleet, attendance: Attendance, endpoints: Mapping[str, str], token: str) -> TaskView:
+def _on_agents(agents: Fleet, attendance: Attendance, endpoints: Endpoints) -> TaskView:
     """Runs the task on agents that are started for it and stopped afterwards."""
     try:
-        agents.start(endpoints, token)
+        agents.start(endpoints)
         return attendance.run(agents.look)
     except StrataError as error:
         attendance.stop(error.message)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import psutil
 
-from strata.client.channel import known_token
+from strata.client.endpoints import Endpoints
 from strata.config import Settings
+from strata.trust.identity import ANCHOR
 
 __all__ = ["SecondHost"]
 
@@ -18,7 +19,7 @@ __all__ = ["SecondHost"]
 class SecondHost:
     """Not there until `join`; after `close` nothing is left of it."""
 
-    def __init__(self, settings: Settings, endpoints: dict[str, str]) -> None:
+    def __init__(self, settings: Settings, endpoints: Endpoints) -> None:
         self._settings = settings
         self._endpoints = endpoints
         self._folder = tempfile.TemporaryDirectory(prefix="strata-host-")
@@ -27,9 +28,11 @@ class SecondHost:
     def join(self) -> None:
         """Starts the agent. Its ranks keep their checkpoints where the cluster's own do."""
         folder = Path(self._folder.name)
+        anchor = self._settings.data_dir.resolve() / ANCHOR
         told = {
-            "STRATA_TOKEN": known_token(self._settings),
-            "STRATA_TELEMETRY_ADDR": self._endpoints.get("telemetry", ""),
+            "STRATA_TOKEN": self._endpoints.access.token,
+            "STRATA_TELEMETRY_ADDR": self._endpoints.telemetry,
+            "STRATA_CA_FILE": str(anchor) if anchor.exists() else "",
             "STRATA_CHECKPOINT_BUCKET": self._settings.checkpoint_bucket
             or str(self._settings.data_dir.resolve() / "checkpoints"),
         }
@@ -37,7 +40,7 @@ class SecondHost:
         command = [sys.executable, "-m", "strata.agent", "--data-dir", str(folder), "--slots", "1"]
         with (folder / "agent.log").open("ab") as log:
             self._agent = subprocess.Popen(
-                [*command, "--coordinator", self._endpoints["grpc"]],
+                [*command, "--coordinator", self._endpoints.grpc],
                 stdout=log,
                 stderr=log,
                 env=environment,

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from strata.cli.parent import SUPERVISOR_VARIABLE
 from strata.errors import ProcessFailed
 
@@ -46,7 +48,8 @@ class Child:
 
     def start(self) -> None:
         _rotate(self.log_file)
-        self.ready_file.unlink(missing_ok=True)  # of one that was killed: nobody should go where it listened
+        if not _is_of_living(self.ready_file):  # of one that was killed: nobody should go where it listened
+            self.ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "strata", *self.arguments()]
         environment = {**os.environ, SUPERVISOR_VARIABLE: str(os.getpid())}
         with self.log_file.open("ab") as log:
@@ -178,6 +181,14 @@ class Supervisor:
         """Stops the children in reverse order, each before the next."""
         for child in reversed(self._children):
             child.stop()
+
+
+def _is_of_living(record: Path) -> bool:
+    """Whether another process that still runs wrote it: its place is taken, and the child will say so."""
+    try:
+        return psutil.pid_exists(int(json.loads(record.read_text())["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _rotate(file: Path) -> None:

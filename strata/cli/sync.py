@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from strata.cli.options import DataDir, prepare
+from strata.cli.options import DataDir, reach
 
 __all__ = ["add_to"]
 
@@ -23,7 +23,7 @@ def sync(
     from strata.worker.sync import sync as send
 
     console = Console(highlight=False)
-    sent = send(run_id, address=address, settings=prepare(data_dir=data_dir))
+    sent = send(run_id, address=address, settings=reach(data_dir=data_dir))
     for run in sent:
         console.print(f"{run.run_id}: {run.num_batches} batches")
     if not sent:

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 
 from strata.cli.api import Api
-from strata.cli.options import DataDir, prepare
-from strata.client.observatory import find_observatory
+from strata.cli.options import DataDir, reach
+from strata.client.endpoints import find_observatory
 from strata.client.telemetry import send_batches
 from strata.errors import InvalidArgument, ObservatoryUnavailable
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -34,14 +34,14 @@ def import_(
     data_dir: DataDir = None,
 ) -> None:
     """Bring TensorBoard or CSV metrics into Strata. A repeated import changes nothing."""
-    settings = prepare(data_dir=data_dir)
+    settings = reach(data_dir=data_dir)
     if not path.exists():
         raise InvalidArgument(f"there is no {path}")
     target = find_observatory(settings)
     if target is None:
         raise ObservatoryUnavailable("no observatory is known here", hint="Start one with `strata up`.")
     for name, files in _runs(path, run).items():
-        count = sum(send_batches(_batches(file, name), target.telemetry, target.token) for file in files)
+        count = sum(send_batches(_batches(file, name), target.telemetry, target.access) for file in files)
         _console.print(f"{name}: {count:,} points")
 
 
@@ -77,7 +77,7 @@ def export(
     kind = file.suffix.removeprefix(".")
     if kind not in ("csv", "parquet"):
         raise InvalidArgument(f"{file} is neither .csv nor .parquet")
-    api = Api(prepare(data_dir=data_dir))
+    api = Api(reach(data_dir=data_dir))
     staged = file.with_name(f"{file.name}.part")
     with api.open(f"/api/runs/{quote(run, safe='')}/export?format={kind}") as answer, staged.open("wb") as target:
         shutil.copyfileobj(answer, target)

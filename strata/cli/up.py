@@ -10,19 +10,38 @@ import typer
 from rich.console import Console
 
 from strata.cli.extras import require_server
-from strata.cli.options import AllowOrigin, DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
+from strata.cli.options import (
+    Advertise,
+    AllowOrigin,
+    Cert,
+    DataDir,
+    GrpcPort,
+    Host,
+    HttpPort,
+    Key,
+    Slots,
+    TelemetryPort,
+    prepare,
+)
 from strata.cli.supervisor import Child, Supervisor
-from strata.client.observatory import announced
+from strata.cli.token import usage
+from strata.client.channel import Channel
+from strata.client.endpoints import announced, folder_endpoints
+from strata.client.tokens import TokensClient
 from strata.config import Settings, check_storage
 from strata.datadir import open_data_dir
 from strata.lockfile import FolderLock
-from strata.network import write_endpoint
-from strata.token import ensure_token
+from strata.network import is_loopback, write_endpoint
+from strata.trust.identity import ensure_identity
+from strata.trust.token import ensure_token
+from strata.types.tokens import Role
 
 __all__ = ["add_to", "cluster", "serve"]
 
 _console = Console(highlight=False, soft_wrap=True)
 _STOP_S = 20.0  # a server ends itself within 15 s
+_INVITED = (Role.AGENT, Role.OPERATOR)
+_INVITED_S = 86_400.0
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,6 +55,9 @@ def up(
     telemetry_port: TelemetryPort = None,
     data_dir: DataDir = None,
     slots: Slots = None,
+    advertise: Advertise = None,
+    cert: Cert = None,
+    key: Key = None,
     allow_origin: AllowOrigin = None,
     no_agent: Annotated[bool, typer.Option("--no-agent", help="Start no workers on this machine.")] = False,
 ) -> None:
@@ -47,12 +69,16 @@ def up(
         telemetry_port=telemetry_port,
         data_dir=data_dir,
         slots=slots,
+        advertise=advertise,
+        cert=cert,
+        key=key,
         allowed_origins=allow_origin or None,
     )
     with (
         cluster(settings, with_agent=not no_agent) as supervisor,
         announced(supervisor.endpoints, settings.data_dir),
     ):
+        _invite(settings)
         serve(supervisor)
 
 
@@ -68,6 +94,7 @@ def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
     lock.acquire()
     try:
         ensure_token(settings)
+        ensure_identity(settings)
         children = _children(settings, with_agent=with_agent)
         supervisor = Supervisor(children, lambda line: _console.print(f"[yellow]{line}[/]"))
         with _stop_signals(supervisor):
@@ -93,6 +120,9 @@ def _children(settings: Settings, *, with_agent: bool) -> list[Child]:
     """Ports that were left to the system stay the same when a child comes back, so that others find it again."""
     folder = settings.data_dir
     common = ["--data-dir", str(folder)]
+    advertise = ["--advertise", settings.advertise] if settings.advertise else []
+    given = ["--cert", str(settings.cert), "--key", str(settings.key)] if settings.cert else []
+    listening = ["--host", settings.host, *advertise, *given]
 
     def child(name: str, arguments: Callable[[], list[str]], stop_s: float = _STOP_S) -> Child:
         return Child(
@@ -105,18 +135,18 @@ def _children(settings: Settings, *, with_agent: bool) -> list[Child]:
 
     def coordinator_arguments() -> list[str]:
         port = _port_of(coordinator.endpoints.get("grpc"), settings.grpc_port)
-        return ["coordinator", *common, "--host", settings.host, "--grpc-port", str(port)]
+        return ["coordinator", *common, *listening, "--grpc-port", str(port)]
 
     def observatory_arguments() -> list[str]:
         http = _port_of(observatory.endpoints.get("http"), settings.http_port)
         telemetry = _port_of(observatory.endpoints.get("telemetry"), settings.telemetry_port)
         ports = ["--http-port", str(http), "--telemetry-port", str(telemetry)]
         ports += [word for origin in settings.allowed_origins for word in ("--allow-origin", origin)]
-        return ["observatory", *common, "--host", settings.host, *ports, "--coordinator", coordinator.endpoints["grpc"]]
+        return ["observatory", *common, *listening, *ports, "--coordinator", coordinator.endpoints["grpc"]]
 
     def agent_arguments() -> list[str]:
         slots = ["--slots", str(settings.slots)] if settings.slots else []
-        return ["agent", *common, *slots, "--coordinator", coordinator.endpoints["grpc"]]
+        return ["agent", *common, *slots, *advertise, "--coordinator", coordinator.endpoints["grpc"]]
 
     coordinator = child("coordinator", coordinator_arguments)
     observatory = child("observatory", observatory_arguments)
@@ -145,6 +175,21 @@ def _stop_signals(supervisor: Supervisor) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _invite(settings: Settings) -> None:
+    """How others come in, when they can reach us: a host by one line, people by another. Each line holds a token that
+    lasts a day."""
+    if is_loopback(settings.host):
+        return
+    known = folder_endpoints(settings)
+    assert known is not None
+    with Channel(known.grpc, access=known.access) as channel:
+        tokens = TokensClient(channel)
+        lines = {role: usage(role, tokens.create(role.value, _INVITED_S, "by strata up")) for role in _INVITED}
+    _console.print("  another host joins with  [dim](for a day; `strata token create` makes more)[/]\n")
+    _console.print(f"    {lines[Role.AGENT]}\n\n  and you work from elsewhere with\n", markup=False)
+    _console.print(f"    {lines[Role.OPERATOR]}\n", markup=False)
 
 
 def _greet(endpoints: dict[str, str], folder: Path) -> None:

@@ -11,10 +11,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from strata.checkpoint import CheckpointManager
 from strata.checkpoint.layout import parse_step, step_path
 from strata.cli.api import Api
-from strata.cli.options import DataDir, prepare
+from strata.cli.options import DataDir, reach
 from strata.cli.show import size
-from strata.client.channel import Channel, known_token
+from strata.client.channel import Channel
 from strata.client.checkpoints import report_check
+from strata.client.endpoints import find_cluster
 from strata.config import Settings
 from strata.errors import CheckpointNotFound, CorruptCheckpoint, StrataError
 
@@ -49,7 +50,7 @@ def verify(
     Prints a line per checkpoint; each damaged one is named with its file and what is wrong, and the exit code is 1. A
     running cluster hears of it: the dashboard shows what is verified, and a recovery passes over what is damaged.
     """
-    settings = prepare(data_dir=data_dir)
+    settings = reach(data_dir=data_dir)
     results = [good for target in _targets(settings, what, step) for good in _check(settings, target, shallow=shallow)]
     damaged = results.count(False)
     _console.print(f"{len(results) - damaged} good, {damaged} damaged")
@@ -110,11 +111,11 @@ def _check_step(settings: Settings, manager: CheckpointManager, step: int, *, sh
 
 def _tell(settings: Settings, name: str, path: str, damage: str) -> None:
     """Without a cluster there is nobody to tell."""
-    address = Api(settings).endpoints.get("grpc")
-    if address is None:
+    known = find_cluster(settings)
+    if known is None or not known.grpc:
         return
     try:
-        with Channel(address, token=known_token(settings), patience_s=0.0) as channel:
+        with Channel(known.grpc, access=known.access, patience_s=0.0) as channel:
             report_check(channel, name, path, damage)
     except StrataError as error:
-        _console.print(f"[yellow]the cluster at {address} was not told: {error.message}[/]")
+        _console.print(f"[yellow]the cluster at {known.grpc} was not told: {error.message}[/]")

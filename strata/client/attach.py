@@ -10,6 +10,7 @@ from strata.errors import StrataError
 from strata.grpcserver.wire import Turns
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.status import from_rpc_error
+from strata.trust.access import Access
 
 __all__ = ["Attachment"]
 
@@ -32,14 +33,14 @@ class Attachment:
     async def open(
         cls,
         address: str,
-        token: str,
+        access: Access,
         hello: ag.AgentHello,
         on_message: Callable[[ag.CoordinatorMessage], None],
         turns: Turns | None = None,
     ) -> "Attachment":
         """Raises CoordinatorUnavailable when nobody is there."""
         parse = ag.CoordinatorMessage.FromString
-        stream = await open_stream(address, _PATH, token, lambda payload: on_message(parse(payload)), turns)
+        stream = await open_stream(address, _PATH, access, lambda payload: on_message(parse(payload)), turns)
         opened = cls(address, stream)
         opened.send(ag.AgentMessage(hello=hello))
         return opened

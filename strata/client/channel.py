@@ -8,20 +8,23 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import grpc
+import grpc.aio
 
 from strata.client.leaders import Leaders, Roaming
-from strata.config import Settings
-from strata.errors import DeadlineExceeded, StrataError, Unavailable
+from strata.client.mismatch import explain
+from strata.errors import DeadlineExceeded, Unavailable
 from strata.protocol.status import from_rpc_error
-from strata.token import read_token
+from strata.trust.access import Access
 from strata.trust.proofs import SECRET_METADATA, SECRET_VARIABLE
 
-__all__ = ["Channel", "dial", "known_token", "token_metadata"]
+__all__ = ["OPEN", "Channel", "dial", "open_channel", "token_metadata"]
+
+OPEN = Access()  # shows nothing
 
 _T = TypeVar("_T")
 
@@ -50,26 +53,35 @@ def dial(address: str) -> str:
     return address.removeprefix("http://").removeprefix("https://").rstrip("/")
 
 
-def known_token(settings: Settings | None) -> str:
-    """The cluster's token if this process may know it, else nothing: on loopback most calls need none."""
-    if settings is None:
-        return ""
-    try:
-        return read_token(settings) or ""
-    except StrataError:
-        return ""
+def open_channel(address: str, access: Access, options: Sequence[tuple[str, Any]] | None = None) -> grpc.aio.Channel:
+    """For a caller with an event loop of its own."""
+    if access.is_plain(address):
+        return grpc.aio.insecure_channel(dial(address), options=options)
+    return grpc.aio.secure_channel(dial(address), _credentials(access), options=options)
+
+
+def _credentials(access: Access) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(root_certificates=access.roots.encode() or None)
+
+
+def _open(address: str, access: Access, options: Sequence[tuple[str, Any]]) -> grpc.Channel:
+    if access.is_plain(address):
+        return grpc.insecure_channel(dial(address), options)
+    return grpc.secure_channel(dial(address), _credentials(access), options)
 
 
 class Channel:
     """A lazily connected channel. `patience_s` is how long a call goes on trying while nobody answers."""
 
-    def __init__(self, address: str, *, token: str = "", patience_s: float = 10.0) -> None:
+    def __init__(self, address: str, *, access: Access = OPEN, patience_s: float = 10.0) -> None:
         self._leaders = Leaders(address)
         self.patience_s = patience_s
-        self._metadata = token_metadata(token)
+        self._access = access
+        self._metadata = token_metadata(access.token)
         options = tuple((dict(_OPTIONS) | dict(_SEVERAL if self._leaders.several else ())).items())
-        self._channels = {name: grpc.insecure_channel(dial(name), options) for name in self._leaders.addresses}
+        self._channels = {name: _open(name, access, options) for name in self._leaders.addresses}
         self._closed = threading.Event()
+        self._heard = False  # the server's own word
 
     @property
     def address(self) -> str:
@@ -97,7 +109,9 @@ class Channel:
         while True:
             began, asked = time.monotonic(), self._leaders.current
             try:
-                return method(request, timeout=timeout_s, metadata=self._metadata)
+                answer = method(request, timeout=timeout_s, metadata=self._metadata)
+                self._heard = True
+                return answer
             except grpc.RpcError as error:
                 if error.code() is grpc.StatusCode.CANCELLED and self._closed.is_set():
                     raise self._closed_error() from error
@@ -114,7 +128,8 @@ class Channel:
             if unasked > 0:  # each is asked once before anything else
                 continue
             if now + pause > give_up_at:
-                raise failure
+                unheard = isinstance(failure, Unavailable) and not self._heard
+                raise (explain(asked, self._access) if unheard else None) or failure
             self._closed.wait(pause * (0.5 + random.random()))  # noqa: S311  # jitter
             pause = min(pause * 2, _MAX_PAUSE_S)
 

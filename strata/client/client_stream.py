@@ -108,10 +108,14 @@ class ClientStream(Wire):
             self._finish(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
             self.abort()
 
+    def finish(self) -> None:
+        """Says that no more comes."""
+        self.write(build_frame(Kind.DATA, Flag.END_STREAM, _STREAM))
+
     async def leave(self, timeout_s: float) -> None:
-        """Says that no more comes, and waits until the server has taken everything, but not for ever."""
+        """Says so, and waits until the server has taken everything, but not for ever."""
         if not self.ended.done():
-            self.write(build_frame(Kind.DATA, Flag.END_STREAM, _STREAM))
+            self.finish()
             await asyncio.wait([self.ended], timeout=timeout_s)
         self.abort()
 

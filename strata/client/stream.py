@@ -3,13 +3,17 @@
 import asyncio
 import contextlib
 import os
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from strata.client.channel import dial, token_metadata
+from strata.client.channel import token_metadata
 from strata.client.client_stream import ClientStream
+from strata.client.mismatch import untrusted
 from strata.errors import CoordinatorUnavailable
 from strata.grpcserver.wire import Turns
+from strata.network import split_address
+from strata.trust.access import Access
 
 __all__ = ["UNIX", "open_stream", "reachable"]
 
@@ -18,13 +22,13 @@ _CONNECT_S = 2.0
 
 
 async def open_stream(
-    address: str, path: str, token: str, on_message: Callable[[bytes], None], turns: Turns | None = None
+    address: str, path: str, access: Access, on_message: Callable[[bytes], None], turns: Turns | None = None
 ) -> ClientStream:
     """A connected stream. Raises CoordinatorUnavailable when nobody is there."""
     loop = asyncio.get_running_loop()
 
     def build() -> ClientStream:
-        return ClientStream(path, token_metadata(token), on_message, turns)
+        return ClientStream(path, token_metadata(access.token), on_message, turns)
 
     try:
         async with asyncio.timeout(_CONNECT_S):
@@ -32,9 +36,11 @@ async def open_stream(
                 with reachable(Path(address.removeprefix(UNIX))) as name:
                     _, stream = await loop.create_unix_connection(build, name)
             else:
-                host, _, port = dial(address).rpartition(":")
-                _, stream = await loop.create_connection(build, host.strip("[]"), int(port))
+                host, port = split_address(address)
+                _, stream = await loop.create_connection(build, host, port, ssl=access.context(address, "h2"))
     except (OSError, ValueError) as error:  # ValueError: no port
+        if isinstance(error, ssl.SSLError):
+            raise untrusted(address, error) from None
         raise CoordinatorUnavailable(f"nobody answers at {address} ({_why(error)})") from None
     return stream
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strata.client.batches import halves, num_lines, num_points, what_is_in
-from strata.client.channel import Channel
+from strata.client.channel import OPEN, Channel
 from strata.client.spill import Spill
 from strata.errors import (
     Busy,
@@ -29,6 +29,7 @@ from strata.errors import (
 )
 from strata.protocol.generated import telemetry_pb2 as tm
 from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
+from strata.trust.access import Access
 
 __all__ = ["Outbox", "OutboxConfig", "send_batches", "send_folder"]
 
@@ -46,7 +47,7 @@ class OutboxConfig:
     """`memory_batches` wait in memory before they go to the folder; that holds `disk_bytes` at most."""
 
     folder: Path
-    token: str = ""
+    access: Access = OPEN
     memory_batches: int = 32
     disk_bytes: int = 256 * 1024 * 1024
     send_timeout_s: float = 10.0
@@ -212,7 +213,7 @@ class _Sender:
         self._config = config
         self._told = set() if told is None else told
         self._failed = ("", 0)  # the batch over which the server failed, and how often in a row
-        self._channel = Channel(address, token=config.token, patience_s=0.0)
+        self._channel = Channel(address, access=config.access, patience_s=0.0)
         self._stub = self._channel.stub(TelemetryStub)
 
     @classmethod
@@ -280,12 +281,12 @@ class _Sender:
         self._channel.close()
 
 
-def send_folder(folder: Path, address: str, token: str = "", *, written_before: float = math.inf) -> int:
+def send_folder(folder: Path, address: str, access: Access = OPEN, *, written_before: float = math.inf) -> int:
     """Sends what a run left behind (of files that were written before the Unix time `written_before`) and removes it as
     it is accepted. What is refused is said and left out. Returns how many batches went out; raises Unavailable when
     nobody answers."""
     spill = Spill(folder, 0)
-    sender = _Sender(address, OutboxConfig(folder=folder, token=token))
+    sender = _Sender(address, OutboxConfig(folder=folder, access=access))
     count = 0
     try:
         while (path := spill.oldest()) is not None and _written_at(path) <= written_before:
@@ -307,10 +308,10 @@ def _written_at(path: Path) -> float:
         return 0.0  # somebody else has sent it
 
 
-def send_batches(batches: Iterable[tm.Batch], address: str, token: str = "") -> int:
+def send_batches(batches: Iterable[tm.Batch], address: str, access: Access = OPEN) -> int:
     """Sends batches one after the other, each acknowledged before the next. Returns how many points were accepted."""
     accepted = 0
-    with Channel(address, token=token, patience_s=5.0) as channel:
+    with Channel(address, access=access, patience_s=5.0) as channel:
         stub = channel.stub(TelemetryStub)
         for batch in batches:
             ack: tm.BatchAck = channel.call(stub.ReportOnce, batch, timeout_s=60.0)

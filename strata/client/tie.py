@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+from strata.client.channel import OPEN
 from strata.client.client_stream import ClientStream
 from strata.client.stream import UNIX, open_stream
 from strata.error_codes import rebuild_error
@@ -26,6 +27,7 @@ from strata.grpcserver.wire import Turns
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.status import from_rpc_error
+from strata.trust.access import Access
 
 __all__ = ["OnResult", "Rank", "Tie"]
 
@@ -63,7 +65,7 @@ class Tie:
         rank: Rank,
         roads: Sequence[str],
         *,
-        token: str = "",
+        access: Access = OPEN,
         beat_s: float = 1.0,
         patience_s: float = 600.0,
         turns: Turns | None = None,
@@ -72,7 +74,7 @@ class Tie:
         self._roads = roads
         self._home = roads[0] if roads[0].startswith(UNIX) and len(roads) > 1 else None
         self._several = len(roads) - (self._home is not None) > 1
-        self._token = token
+        self._access = access
         self._beat_s = beat_s
         self._patience_s = patience_s
         self._turns = turns
@@ -172,8 +174,8 @@ class Tie:
         welcome = asyncio.get_running_loop().create_future()
         on_message = partial(self._on_message, welcome)
         try:
-            stream = await open_stream(road, _PATH, self._token, on_message, self._turns)
-        except CoordinatorUnavailable as error:
+            stream = await open_stream(road, _PATH, self._access, on_message, self._turns)
+        except Unavailable as error:
             self._error = error
             return None
         words = self._words()

@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 
+from strata.client.channel import OPEN
 from strata.client.tie import Rank, Tie
 from strata.client.workers import Member
 from strata.errors import DeadlineExceeded, StrataError, Unavailable
 from strata.protocol.fields import from_message
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.trust.access import Access
 from strata.types.barriers import BarrierPolicy, BarrierResult
 
 __all__ = ["TieThread"]
@@ -25,9 +27,11 @@ _CLOSE_S = 5.0
 class TieThread:
     """Begins with its construction, ends with `close`."""
 
-    def __init__(self, rank: Rank, roads: Sequence[str], *, token: str, beat_s: float, patience_s: float) -> None:
+    def __init__(
+        self, rank: Rank, roads: Sequence[str], *, access: Access = OPEN, beat_s: float, patience_s: float
+    ) -> None:
         self._loop = asyncio.new_event_loop()
-        self._tie = Tie(rank, roads, token=token, beat_s=beat_s, patience_s=patience_s)
+        self._tie = Tie(rank, roads, access=access, beat_s=beat_s, patience_s=patience_s)
         self._closing = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="strata-tie", daemon=True)
         self._thread.start()

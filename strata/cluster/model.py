@@ -14,6 +14,7 @@ from strata.cluster.members import Agent, Group, Worker
 from strata.cluster.plain import shared
 from strata.cluster.queues import QueueRecords
 from strata.cluster.tasks import Task, changed_task, submitted_task
+from strata.cluster.tokens import TokenRecords
 from strata.types.workers import MemberState
 
 __all__ = ["KEEP_BARRIERS", "KEEP_GONE", "Cluster"]
@@ -38,6 +39,7 @@ class Cluster:
         self.checkpoints = CheckpointRecords()
         self.barriers: dict[str, BarrierEnd] = {}
         self.queues = QueueRecords(self.datasets)
+        self.tokens = TokenRecords()
 
     def evolve(self, event: e.Event) -> None:
         """Makes one event true, live and on replay."""
@@ -79,6 +81,7 @@ class Cluster:
             case _:
                 self.checkpoints.evolve(event)
         self.queues.evolve(event)
+        self.tokens.evolve(event)
 
     def world(self, task_id: str) -> Group:
         """The group, also one that nobody has joined yet."""

@@ -13,6 +13,7 @@ from strata.cluster.queues import queue_order
 from strata.cluster.tasks import Task
 from strata.sharding.queue import ShardQueue
 from strata.types.checkpoints import CheckpointInfo
+from strata.types.tokens import TokenRecord
 
 __all__ = ["dump_cluster", "load_cluster"]
 
@@ -33,6 +34,7 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
         "checkpoints": _plain(cluster.checkpoints.records.values()),
         "attempts": dict(cluster.checkpoints.attempts),
         "barriers": _plain(cluster.barriers.values()),
+        "tokens": _plain(cluster.tokens.records.values()),
         "queues": [
             {"task_id": task_id, "dataset_id": dataset_id, "queue": queue.dump()}
             for (task_id, dataset_id), queue in cluster.queues.records.items()
@@ -61,6 +63,7 @@ def load_cluster(cluster: Cluster, dumped: Mapping[str, Any], guard: Guard = nul
     cluster.checkpoints.records.update({item.id: item for item in read("checkpoints", CheckpointInfo)})
     cluster.checkpoints.attempts.update(dumped.get("attempts", {}))
     cluster.checkpoints.trim()
+    cluster.tokens.records.update({item.token_id: item for item in read("tokens", TokenRecord)})
     cluster.barriers.update({item.key: item for item in read("barriers", BarrierEnd)})
     for place, item in enumerate(dumped.get("queues", ())):
         with guard(f"queues[{place}]"):

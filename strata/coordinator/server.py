@@ -14,6 +14,7 @@ import uvloop
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from strata.client.endpoints import folder_endpoints
 from strata.clock import SystemClock
 from strata.config import Settings, check_storage
 from strata.coordinator.engine.coordinator import Coordinator
@@ -28,6 +29,7 @@ from strata.coordinator.rpc.control import ControlService
 from strata.coordinator.rpc.straight import StraightTies
 from strata.coordinator.rpc.ties import Ties
 from strata.coordinator.rpc.together import Gathering
+from strata.coordinator.rpc.trust import Surroundings, TrustService
 from strata.coordinator.rpc.vitals import VitalsFeed
 from strata.coordinator.rpc.workers import WorkersService
 from strata.coordinator.scheduling.launch import BUILTIN_ENTRYPOINTS
@@ -38,7 +40,7 @@ from strata.datadir import open_data_dir
 from strata.errors import InvalidConfig, NotLeader
 from strata.gate import Gate
 from strata.grpcserver.server import Server
-from strata.network import check_exposure, check_free, write_endpoint
+from strata.network import check_free, join_address, reachable_host, write_endpoint
 from strata.protocol.generated import (
     agents_pb2,
     agents_pb2_grpc,
@@ -48,9 +50,12 @@ from strata.protocol.generated import (
     coordinator_pb2_grpc,
     ranks_pb2,
     ranks_pb2_grpc,
+    trust_pb2,
+    trust_pb2_grpc,
 )
-from strata.token import ensure_token
+from strata.trust.identity import Identity, ensure_identity
 from strata.trust.proofs import Proofs
+from strata.trust.token import ensure_token
 
 __all__ = ["CoordinatorServer", "run"]
 
@@ -66,6 +71,7 @@ _SERVICES = (
     control_pb2.DESCRIPTOR.services_by_name["Control"].full_name,
     agents_pb2.DESCRIPTOR.services_by_name["Agents"].full_name,
     ranks_pb2.DESCRIPTOR.services_by_name["Ranks"].full_name,
+    trust_pb2.DESCRIPTOR.services_by_name["Trust"].full_name,
 )
 
 
@@ -92,10 +98,10 @@ class CoordinatorServer:
         check_storage(settings)
         open_data_dir(settings.data_dir)
         token = ensure_token(settings)
-        check_exposure(settings.host, token=token, insecure=settings.insecure)
-        proofs = Proofs(token)
+        identity = ensure_identity(settings)
         entrypoints = {**BUILTIN_ENTRYPOINTS, **settings.task_types}
         state = ClusterState(StateConfig(worker_lease_s=settings.heartbeat_timeout, task_types=tuple(entrypoints)))
+        proofs = Proofs(token, lambda: state.cluster.tokens.records)
         clock = SystemClock()
         coordinator = Coordinator(state, _journal(settings, token), clock)
         await coordinator.open()
@@ -109,10 +115,11 @@ class CoordinatorServer:
         stack.callback(lifecycle.flush)
         vitals = VitalsFeed(coordinator)
         straggler = StragglerRule(factor=settings.straggler_factor, after_s=settings.straggler_after)
-        scheduler = Scheduler(coordinator, entrypoints, proofs, settings.hang_timeout, straggler)
+        ports = settings.rank_port_range
+        scheduler = Scheduler(coordinator, entrypoints, proofs, settings.hang_timeout, straggler, ports)
         ties = Ties(coordinator, proofs)
         gathering = Gathering(ties)
-        agents = AgentsService(coordinator, scheduler, ties, gathering)
+        agents = AgentsService(coordinator, scheduler, ties, gathering, proofs)
         server = Server(Gate(proofs))
         await _add_services(
             server,
@@ -120,17 +127,26 @@ class CoordinatorServer:
             ControlService(coordinator, vitals),
             agents,
             StraightTies(ties, gathering),
+            TrustService(coordinator, self._surroundings(identity)),
         )
-        port = await _bind(server, settings.host, settings.grpc_port)
+        port = await _bind(server, settings.host, settings.grpc_port, identity)
         stack.push_async_callback(server.stop, 1.0)
         for job in (run_ticker(coordinator, lifecycle.flush), vitals.run(), scheduler.run()):
             task = asyncio.create_task(job)
             stack.push_async_callback(_cancelled, task)
             task.add_done_callback(lambda done: _stop_on_bug(done, coordinator))
-        self.address = f"{_bracketed(settings.host)}:{port}"
+        self.address = join_address(reachable_host(settings.host, settings.advertise), port)
         file = write_endpoint(settings.data_dir / "coordinator.json", {"grpc": self.address})
         stack.callback(file.unlink, missing_ok=True)
         _log.info("coordinator at %s", self.address)
+
+    def _surroundings(self, identity: Identity | None) -> Surroundings:
+        def observatory() -> tuple[str, str]:
+            found = folder_endpoints(self._settings)
+            return (found.http, found.telemetry) if found else ("", "")
+
+        anchor = identity.anchor if identity else ""
+        return Surroundings(anchor=anchor, address=lambda: self.address, observatory=observatory)
 
 
 def _journal(settings: Settings, token: str) -> Journal:
@@ -140,13 +156,19 @@ def _journal(settings: Settings, token: str) -> Journal:
 
 
 async def _add_services(
-    server: Server, workers: WorkersService, control: ControlService, agents: AgentsService, ties: StraightTies
+    server: Server,
+    workers: WorkersService,
+    control: ControlService,
+    agents: AgentsService,
+    ties: StraightTies,
+    trust: TrustService,
 ) -> None:
     registry = cast("grpc.aio.Server", server)  # generated code calls no more of it than ours has
     coordinator_pb2_grpc.add_CoordinatorServicer_to_server(workers, registry)
     control_pb2_grpc.add_ControlServicer_to_server(control, registry)
     agents_pb2_grpc.add_AgentsServicer_to_server(agents, registry)
     ranks_pb2_grpc.add_RanksServicer_to_server(ties, registry)
+    trust_pb2_grpc.add_TrustServicer_to_server(trust, registry)
     checks = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(checks, registry)
     serving = health_pb2.HealthCheckResponse.SERVING
@@ -190,19 +212,15 @@ async def _serve_once(settings: Settings) -> None:
             loop.remove_signal_handler(number)
 
 
-async def _bind(server: Server, host: str, port: int) -> int:
+async def _bind(server: Server, host: str, port: int, identity: Identity | None) -> int:
     check_free(host, port, flag="--grpc-port")
     try:
-        return await server.start(host, port)
+        return await server.start(host, port, identity.context() if identity else None)
     except OSError as error:
         raise InvalidConfig(
-            f"cannot listen on {_bracketed(host)}:{port}: {error.strerror or error}",
+            f"cannot listen on {join_address(host, port)}: {error.strerror or error}",
             hint="Choose another with --grpc-port (0 = any free one).",
         ) from error
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

@@ -68,6 +68,7 @@ class Service:
     methods: "Mapping[str, grpc.RpcMethodHandler[Any, Any]]"
     gate: Gate
     max_message: int
+    opened: "Callable[[Connection], None]"
     closed: "Callable[[Connection], None]"
     turns: Turns
     complaints: Complaints
@@ -124,6 +125,7 @@ class Connection(Wire):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP gives no less
         super().connection_made(transport)
+        self._service.opened(self)
         self._check = self._service.gate(transport)
         settings = b"".join(
             key.to_bytes(2, "big") + value.to_bytes(4, "big")

@@ -1,12 +1,13 @@
 """A gRPC server on one event loop, made for many connections with small messages: see docs/adr/0006.
 
 It takes the servicers that protoc generates for grpc.aio (unary and streaming), with deadlines, cancellation, flow
-control, metadata, gzip requests and keepalive. It has no TLS and no compression of its own answers.
+control, metadata, gzip requests, keepalive and TLS. It does not compress its own answers.
 """
 
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = ["Server"]
 _MAX_MESSAGE_BYTES = 4 << 20
 _KEEPALIVE_S = 20.0  # a peer that was silent so long is asked, and is gone after as long without an answer
 _BACKLOG = 4_096
+_HANDSHAKE_S = 10.0
 
 
 def _open_gate(transport: asyncio.Transport) -> Check:
@@ -40,6 +42,7 @@ class Server:
             methods=self._methods,
             gate=gate,
             max_message=max_message,
+            opened=self._on_opened,
             closed=self._on_closed,
             turns=Turns(),
             complaints=self.complaints,
@@ -60,10 +63,13 @@ class Server:
 
     # --- start and stop
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
         """Serves there; returns the port, which the system chose when it was 0."""
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(self._accept, host, port, backlog=_BACKLOG)
+        patience = _HANDSHAKE_S if tls is not None else None
+        self._listener = await loop.create_server(
+            self._accept, host.strip("[]"), port, backlog=_BACKLOG, ssl=tls, ssl_handshake_timeout=patience
+        )
         self._keepalive = loop.create_task(self._ask_the_silent())
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
@@ -96,11 +102,13 @@ class Server:
             await self._emptied.wait()
 
     def _accept(self) -> Connection:
+        return Connection(self._service)
+
+    def _on_opened(self, connection: Connection) -> None:
+        """After its TLS handshake, if there is one: whoever fails that was never here."""
         if len(self._connections) >= self._max_connections:
             self._make_room()
-        connection = Connection(self._service)
         self._connections[connection] = None
-        return connection
 
     def _make_room(self) -> None:
         """Closes the oldest connection that never made a call, or the oldest of all when each made one."""

@@ -239,5 +239,6 @@ class Wire(asyncio.Protocol):
         if self.paused:
             self.abort()
             return
-        self._transport.write_eof()
+        if self._transport.can_write_eof():  # TLS has no half-closed connections
+            self._transport.write_eof()
         asyncio.get_running_loop().call_later(LINGER_S, self.abort)

@@ -19,7 +19,7 @@ from strata.config import Settings
 from strata.datadir import open_data_dir
 from strata.errors import Internal
 from strata.gate import Gate
-from strata.network import bind, check_free, shown_address, write_endpoint
+from strata.network import bind, check_free, join_address, reachable_host, write_endpoint
 from strata.observatory.alerts.book import AlertBook
 from strata.observatory.alerts.watcher import AlertWatcher
 from strata.observatory.alerts.webhook import Webhook
@@ -67,6 +67,8 @@ from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.supervised import SupervisedStore
 from strata.observatory.store.writer import StoreWriter
 from strata.observatory.stream.broadcaster import Broadcaster
+from strata.trust.access import find_access
+from strata.trust.identity import Identity, ensure_identity
 
 __all__ = ["Observatory", "run", "serve"]
 
@@ -85,6 +87,7 @@ class Observatory:
         self._clock = clock or SystemClock()
         self._started_at = self._clock.wall()
         self._teardown = Teardown()
+        self._identity: Identity | None = None
         self._build()
         self.http = ""
         self.telemetry = ""
@@ -144,7 +147,8 @@ class Observatory:
     async def _start(self, teardown: Teardown) -> None:
         settings = self._settings
         open_data_dir(settings.data_dir)
-        guard = Guard.from_settings(settings)
+        guard = Guard.from_settings(settings, lambda: self._published.followed.records.tokens.records)
+        self._identity = ensure_identity(settings)
         sock = bind(settings.host, settings.http_port, flag="--http-port")
         teardown.callback(sock.close)
         check_free(settings.host, settings.telemetry_port, flag="--telemetry-port")
@@ -152,7 +156,7 @@ class Observatory:
         teardown.callback(self._spool.close)
         await self._store.start()
         teardown.step("the metric store", self._store.stop, _STORE_S)
-        feed = CoordinatorFeed(self._leaders, guard.token, self._published)
+        feed = CoordinatorFeed(self._leaders, find_access(settings), self._published)
         for part in (
             self._writer,
             self._intake,
@@ -178,15 +182,17 @@ class Observatory:
         _log.info("dashboard at %s, telemetry at %s", self.http, self.telemetry)
 
     async def _serve_telemetry(self, teardown: Teardown, guard: Guard) -> None:
-        host = self._settings.host
-        shown = f"[{host}]" if ":" in host else host
+        settings = self._settings
         server = TelemetryServer(self._intake, Gate(guard.proofs), self._live.runs.owner_of)
         teardown.step("the telemetry server", server.stop)
-        self.telemetry = f"{shown}:{await server.start(host, self._settings.telemetry_port)}"
+        tls = self._identity.context() if self._identity else None
+        port = await server.start(settings.host, settings.telemetry_port, tls)
+        self.telemetry = join_address(reachable_host(settings.host, settings.advertise), port)
 
     async def _serve_http(self, teardown: Teardown, guard: Guard, sock: socket.socket) -> None:
-        leaders = Leaders(self._settings.coordinator_addr)  # its own: what the feed follows is what is shown
-        commands = CoordinatorCommands(leaders, guard.token, self._published.shown)
+        settings = self._settings
+        leaders = Leaders(settings.coordinator_addr)  # its own: what the feed follows is what is shown
+        commands = CoordinatorCommands(leaders, find_access(settings), self._published.shown)
         teardown.step("the channel to the coordinator", commands.stop)
         parts = Parts(
             guard=guard,
@@ -208,11 +214,13 @@ class Observatory:
             timelines=self._timelines,
             exposition=Exposition(self._published, self._broadcaster, self._intake.counts, self._gauges),
         )
-        listener = HttpListener(create_app(parts), sock)
+        listener = HttpListener(create_app(parts), sock, self._identity)
         teardown.step("the HTTP server", listener.stop)
         teardown.callback(self._broadcaster.close)  # streams end first, or the listener would wait for them
         await listener.start()
-        self.http = f"http://{shown_address(sock)}"
+        host = reachable_host(settings.host, settings.advertise)
+        scheme = "https" if self._identity else "http"
+        self.http = f"{scheme}://{join_address(host, sock.getsockname()[1])}"
 
     def _take(self, columns: Columns, end: int) -> None:
         """It is safe on disk already: whoever cannot show it must not keep the others from it."""

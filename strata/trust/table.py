@@ -23,14 +23,24 @@ class Rule:
     costs: bool = False
 
 
+_ALL = frozenset({Who.OWNER, Who.OPERATOR})
 _ANYONE = Rule(frozenset(Who))
-_OWNERS = Rule(frozenset({Who.OWNER}))
-_COSTLY = Rule(frozenset({Who.OWNER}), costs=True)
-_READERS = Rule(frozenset({Who.OWNER, Who.RANK}))
+_KNOWN = Rule(frozenset(Who) - {Who.STRANGER, Who.RANK})
+_OWNER = Rule(frozenset({Who.OWNER}))
+_OPERATORS = Rule(_ALL)
+_COSTLY = Rule(_ALL, costs=True)
+_VIEWERS = Rule(_ALL | {Who.VIEWER})
+_COSTLY_VIEWS = Rule(_ALL | {Who.VIEWER}, costs=True)
+_READERS = Rule(_ALL | {Who.VIEWER, Who.RANK})
+_AGENTS = Rule(_ALL | {Who.AGENT})
 
 
-def _own(*fields: str) -> Rule:
-    return Rule(frozenset({Who.OWNER, Who.RANK}), fields)
+_A = {who: "an" if who[0] in "aeiou" else "a" for who in Who}
+
+
+def _own(*fields: str, also: Who | None = None) -> Rule:
+    """Operators' and the rank's own, and all of it for one more."""
+    return Rule(_ALL | {Who.RANK} | ({also} if also else set()), fields)
 
 
 def _methods(service: str, rules: Mapping[str, Rule]) -> dict[str, Rule]:
@@ -45,7 +55,7 @@ TABLE: Mapping[str, Rule] = {
             "Heartbeat": _own("worker_id"),
             "DeregisterWorker": _own("worker_id"),
             "StreamHeartbeats": _own("worker_id"),
-            "RegisterDataset": _READERS,
+            "RegisterDataset": _own(),
             "GetDataShard": _own("worker_id"),
             "GetShardAssignments": _own("worker_id"),
             "WaitBarrier": _own("worker_id"),
@@ -65,78 +75,92 @@ TABLE: Mapping[str, Rule] = {
     **_methods(
         "strata.control.Control",
         {
-            "WatchState": _OWNERS,
-            "GetTask": _own("task_id"),
-            "ListTasks": _OWNERS,
+            "WatchState": _OPERATORS,
+            "GetTask": _own("task_id", also=Who.VIEWER),
+            "ListTasks": _VIEWERS,
             "GetDataset": _READERS,
-            "ListDatasets": _OWNERS,
-            "ListWorkers": _OWNERS,
-            "ListAgents": _OWNERS,
-            "ListCheckpoints": _OWNERS,
-            "GetShardTable": _OWNERS,
-            "SubmitTask": _OWNERS,
-            "StopTask": _OWNERS,
-            "ResumeTask": _OWNERS,
-            "DrainAgent": _OWNERS,
-            "ReportCheck": _OWNERS,
+            "ListDatasets": _VIEWERS,
+            "ListWorkers": _VIEWERS,
+            "ListAgents": _VIEWERS,
+            "ListCheckpoints": _VIEWERS,
+            "GetShardTable": _VIEWERS,
+            "SubmitTask": _OPERATORS,
+            "StopTask": _OPERATORS,
+            "ResumeTask": _OPERATORS,
+            "DrainAgent": _OPERATORS,
+            "ReportCheck": _OPERATORS,
         },
     ),
-    **_methods("strata.agents.Agents", {"Attach": _OWNERS}),
+    **_methods("strata.agents.Agents", {"Attach": _AGENTS}),
     **_methods("strata.ranks.Ranks", {"Tie": _own("worker_id")}),
     **_methods(
-        "strata.telemetry.Telemetry", {"Report": _own("run_id", "task_id"), "ReportOnce": _own("run_id", "task_id")}
+        "strata.telemetry.Telemetry",
+        {
+            "Report": _own("run_id", "task_id", also=Who.AGENT),
+            "ReportOnce": _own("run_id", "task_id", also=Who.AGENT),
+        },
+    ),
+    **_methods(
+        "strata.trust.Trust",
+        {
+            "GetAuthority": _ANYONE,  # whoever joins must know whom to believe before it shows anything
+            "Join": _KNOWN,
+            "CreateToken": _OWNER,
+            "ListTokens": _OWNER,
+            "RevokeToken": _OWNER,
+        },
     ),
     **_methods("grpc.health.v1.Health", {"Check": _ANYONE, "List": _ANYONE, "Watch": _ANYONE}),
-    **_methods("grpc.reflection.v1alpha.ServerReflection", {"ServerReflectionInfo": _OWNERS}),
+    **_methods("grpc.reflection.v1alpha.ServerReflection", {"ServerReflectionInfo": _OPERATORS}),
     "GET /health": _ANYONE,
     "GET /api/health": _ANYONE,
     "GET /{path:path}": _ANYONE,  # the page itself: files of the package
     "POST /api/session": _ANYONE,  # gives nothing without the token
     "DELETE /api/session": _ANYONE,
-    "GET /docs": _OWNERS,
-    "GET /openapi.json": _OWNERS,
-    "GET /api/status": _OWNERS,
-    "GET /metrics": _OWNERS,
-    "GET /stream": _COSTLY,
-    "GET /api/stream": _COSTLY,
-    "GET /runs": _OWNERS,
-    "GET /api/runs": _OWNERS,
-    "PATCH /api/runs": _OWNERS,
-    "GET /api/runs/table": _OWNERS,
-    "GET /api/runs/{run_id}/summary": _OWNERS,
-    "GET /api/runs/{run_id}/texts": _OWNERS,
-    "PATCH /api/runs/{run_id}": _OWNERS,
-    "DELETE /api/runs/{run_id}": _OWNERS,
-    "POST /api/runs/{run_id}/points": _OWNERS,
-    "GET /api/runs/{run_id}/export": _COSTLY,
-    "GET /metrics/{run_id}": _OWNERS,
-    "GET /api/metrics/{run_id}": _OWNERS,
-    "GET /api/series": _OWNERS,
-    "GET /api/outline": _OWNERS,
-    "GET /api/logs": _OWNERS,
-    "GET /api/tasks/{task_id}/logs": _OWNERS,
-    "GET /api/workers": _OWNERS,
-    "GET /api/checkpoints": _OWNERS,
-    "GET /checkpoints/{run_id}": _OWNERS,
-    "GET /api/checkpoints/{run_id}": _OWNERS,
-    "POST /api/checkpoints/{checkpoint_id}/pin": _OWNERS,
-    "POST /api/checkpoints/{checkpoint_id}/unpin": _OWNERS,
-    "GET /api/barriers": _OWNERS,
-    "GET /api/metrics": _OWNERS,
-    "GET /api/alerts": _OWNERS,
-    "GET /api/dashboard": _OWNERS,
-    "GET /api/tasks": _OWNERS,
-    "POST /api/tasks": _OWNERS,
-    "GET /api/tasks/{task_id}": _OWNERS,
-    "GET /api/tasks/{task_id}/course": _OWNERS,
-    "POST /api/tasks/{task_id}/stop": _OWNERS,
-    "POST /api/tasks/{task_id}/resume": _OWNERS,
-    "GET /api/hosts": _OWNERS,
-    "POST /api/hosts/{host}/drain": _OWNERS,
-    "POST /api/hosts/{host}/undrain": _OWNERS,
-    "GET /api/datasets": _OWNERS,
-    "POST /api/datasets": _OWNERS,
-    "GET /api/datasets/{dataset_id}/shards": _OWNERS,
+    "GET /docs": _VIEWERS,
+    "GET /openapi.json": _VIEWERS,
+    "GET /api/status": _VIEWERS,
+    "GET /metrics": _VIEWERS,
+    "GET /stream": _COSTLY_VIEWS,
+    "GET /api/stream": _COSTLY_VIEWS,
+    "GET /runs": _VIEWERS,
+    "GET /api/runs": _VIEWERS,
+    "PATCH /api/runs": _OPERATORS,
+    "GET /api/runs/table": _VIEWERS,
+    "GET /api/runs/{run_id}/summary": _VIEWERS,
+    "GET /api/runs/{run_id}/texts": _VIEWERS,
+    "PATCH /api/runs/{run_id}": _OPERATORS,
+    "DELETE /api/runs/{run_id}": _OPERATORS,
+    "POST /api/runs/{run_id}/points": _OPERATORS,
+    "GET /api/runs/{run_id}/export": _COSTLY_VIEWS,
+    "GET /metrics/{run_id}": _VIEWERS,
+    "GET /api/metrics/{run_id}": _VIEWERS,
+    "GET /api/series": _VIEWERS,
+    "GET /api/outline": _VIEWERS,
+    "GET /api/logs": _VIEWERS,
+    "GET /api/tasks/{task_id}/logs": _VIEWERS,
+    "GET /api/workers": _VIEWERS,
+    "GET /api/checkpoints": _VIEWERS,
+    "GET /checkpoints/{run_id}": _VIEWERS,
+    "GET /api/checkpoints/{run_id}": _VIEWERS,
+    "POST /api/checkpoints/{checkpoint_id}/pin": _OPERATORS,
+    "POST /api/checkpoints/{checkpoint_id}/unpin": _OPERATORS,
+    "GET /api/barriers": _VIEWERS,
+    "GET /api/metrics": _VIEWERS,
+    "GET /api/alerts": _VIEWERS,
+    "GET /api/dashboard": _VIEWERS,
+    "GET /api/tasks": _VIEWERS,
+    "POST /api/tasks": _OPERATORS,
+    "GET /api/tasks/{task_id}": _VIEWERS,
+    "GET /api/tasks/{task_id}/course": _VIEWERS,
+    "POST /api/tasks/{task_id}/stop": _OPERATORS,
+    "POST /api/tasks/{task_id}/resume": _OPERATORS,
+    "GET /api/hosts": _VIEWERS,
+    "POST /api/hosts/{host}/drain": _OPERATORS,
+    "POST /api/hosts/{host}/undrain": _OPERATORS,
+    "GET /api/datasets": _VIEWERS,
+    "POST /api/datasets": _OPERATORS,
+    "GET /api/datasets/{dataset_id}/shards": _VIEWERS,
     "GET /api/datasets/{dataset_id}/preview": _COSTLY,
 }
 
@@ -165,7 +189,9 @@ def admit(command: str, visitor: Visitor) -> Admission | StrataError:
     if rule is not None and visitor.who in rule.may:
         return Admission(visitor, rule)
     if visitor.who is Who.STRANGER:
+        if visitor.fault:
+            return Unauthenticated(visitor.fault, hint="Ask for another one: `strata token create` on the head.")
         return Unauthenticated("the cluster's token is needed here: this caller is not known to be Strata's owner")
     if rule is None:
         return PermissionDenied(f"{command[:80]} is in no row of the table of rights")
-    return PermissionDenied(f"{command} is not for a {visitor.who}")
+    return PermissionDenied(f"{command} is not for {_A[visitor.who]} {visitor.who}")

@@ -18,6 +18,7 @@ __all__ = [
     "MAX_LOSSES",
     "MAX_STALLED",
     "MIN_HANG_S",
+    "PORTS",
     "SPARE_BYTES",
     "TaskCourse",
     "TaskSpec",
@@ -33,6 +34,7 @@ __all__ = [
 BUILTIN_TYPES = ("training",)
 LAUNCHERS = ("local", "ray", "slurm", "ssh")
 MIN_HANG_S, MAX_HANG_S = 3.0, 1e9
+PORTS = (20_000, 21_000)  # where ranks meet: below what the system gives to outgoing connections
 MAX_STALLED = 3  # failures of its own in a row, with no new checkpoint among them
 MAX_LOSSES = 20  # kills from outside and lost hosts within the window, with no new checkpoint among them
 LOSS_WINDOW_S = 6 * 3600.0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from strata.client.channel import Channel, known_token
+from strata.client.channel import Channel
 from strata.client.datasets import DatasetsClient
 from strata.client.records import RecordsClient
 from strata.client.tasks import TasksClient
@@ -21,6 +21,7 @@ from strata.config import Settings
 from strata.data.describe import describe_dataset
 from strata.data.table.arrow import arrow
 from strata.errors import StrataError
+from strata.trust.access import find_access
 from strata.types.tasks import GROW_AFTER_S, TaskSpec
 
 __all__ = ["Demo", "kill_now_and_then", "submit_demo", "write_spirals"]
@@ -74,7 +75,7 @@ def submit_demo(
 ) -> Demo:
     """Makes the dataset known and submits the task; returns at once."""
     path = write_spirals(settings.data_dir / "demo")
-    with Channel(coordinator, token=known_token(settings)) as channel:
+    with Channel(coordinator, access=find_access(settings)) as channel:
         spec = replace(describe_dataset("spirals", path, "parquet", shard_size=500), seed=42)
         DatasetsClient(channel).register(spec)
         task = TaskSpec(

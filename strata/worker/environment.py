@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from strata.client.channel import known_token
 from strata.client.leaders import split_addresses
 from strata.config import Settings, load_settings
 from strata.errors import InvalidConfig
+from strata.trust.access import find_access
 from strata.trust.proofs import SECRET_VARIABLE
 
 __all__ = ["LEFT", "Place", "checkpoint_path", "find_place", "gang_address", "gang_secret", "leave_note"]
@@ -148,7 +148,7 @@ def gang_address() -> tuple[str, int]:
 
 def gang_secret(place: Place, world: int = 0) -> bytes:
     """Ranks of one attempt and world share it; a rank of another, or another user's process, is turned away."""
-    known = os.environ.get(SECRET_VARIABLE) or known_token(place.settings)
+    known = os.environ.get(SECRET_VARIABLE) or find_access(place.settings).token
     words = f"{known}/{place.task_id or place.group}/{place.attempt}" + (f"/{world}" if world else "")
     return hashlib.sha256(words.encode()).digest()
 

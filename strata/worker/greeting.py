@@ -3,13 +3,13 @@
 import shlex
 import sys
 
-from strata.client.observatory import Observatory
+from strata.client.endpoints import Endpoints
 from strata.worker.environment import Place
 
 __all__ = ["greet", "how_to_send", "whisper"]
 
 
-def greet(place: Place, observatory: Observatory | None) -> None:
+def greet(place: Place, observatory: Endpoints | None) -> None:
     """One line: the run's id and its page, or where it is kept and how it is sent."""
     if observatory is None:
         whisper(place, f"run {place.run_id}: no observatory is known here; {how_to_send(place)}")

@@ -5,13 +5,14 @@ import contextlib
 from types import TracebackType
 from typing import Self
 
-from strata.client.channel import Channel, known_token
+from strata.client.channel import Channel
 from strata.client.plain_rank import PlainRank
 from strata.client.tie_thread import TieThread
 from strata.client.workers import Member, ResumePoint, WorkersClient
 from strata.config import load_settings
 from strata.errors import Refused, StrataError
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.trust.access import find_access
 from strata.types.barriers import BarrierResult
 from strata.types.datasets import ShardAssignment
 from strata.types.workers import WorkerSpec
@@ -26,8 +27,8 @@ class TrainingOrchestrator:
 
     def __init__(self, address: str | None = None, *, timeout_s: float = 10.0) -> None:
         settings = load_settings()
-        self._token = known_token(settings)
-        self._channel = Channel(address or settings.coordinator_addr, token=self._token, patience_s=timeout_s)
+        self._access = find_access(settings)
+        self._channel = Channel(address or settings.coordinator_addr, access=self._access, patience_s=timeout_s)
         self._workers = WorkersClient(self._channel)
         self._tied: tuple[PlainRank, TieThread] | None = None
 
@@ -54,7 +55,7 @@ class TrainingOrchestrator:
         tie = TieThread(
             rank,
             self._channel.addresses,
-            token=self._token,
+            access=self._access,
             beat_s=rank.member.beat_s,
             patience_s=self._channel.patience_s,
         )

@@ -1,9 +1,10 @@
 """Which part of the data this rank reads: lanes by rank, datasets by their id at the coordinator."""
 
-from strata.client.channel import Channel, known_token
+from strata.client.channel import Channel
 from strata.client.datasets import DatasetsClient
 from strata.data.plan import DatasetSource, LanePlan, StaticPlan
 from strata.errors import StrataError
+from strata.trust.access import find_access
 from strata.worker.environment import Place
 
 __all__ = ["SharePlan", "WorkerPlan", "owners", "shares_of"]
@@ -28,7 +29,7 @@ class WorkerPlan(StaticPlan):
             return None
         settings = self._place.settings
         try:
-            with Channel(settings.coordinator_addr, token=known_token(settings), patience_s=0.0) as channel:
+            with Channel(settings.coordinator_addr, access=find_access(settings), patience_s=0.0) as channel:
                 spec = DatasetsClient(channel).find(dataset)
         except StrataError:
             return None

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from strata.client.channel import Channel, dial, known_token
+from strata.client.channel import Channel, dial
 from strata.client.datasets import DatasetsClient
 from strata.config import load_settings
 from strata.data.describe import describe_dataset
 from strata.errors import InvalidArgument
+from strata.trust.access import find_access
 from strata.types.datasets import DatasetSpec
 
 __all__ = ["DatasetRegistry"]
@@ -22,7 +23,7 @@ class DatasetRegistry:
     def __init__(self, address: str | None = None, *, timeout_s: float = 10.0) -> None:
         settings = load_settings()
         self._channel = Channel(
-            dial(address or settings.coordinator_addr), token=known_token(settings), patience_s=timeout_s
+            dial(address or settings.coordinator_addr), access=find_access(settings), patience_s=timeout_s
         )
         self._client = DatasetsClient(self._channel)
 

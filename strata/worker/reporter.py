@@ -16,11 +16,12 @@ from typing import Any
 import psutil
 
 from strata.client.batches import new_batch
-from strata.client.channel import known_token
-from strata.client.observatory import Observatory, find_observatory, telemetry_address
+from strata.client.channel import OPEN
+from strata.client.endpoints import Endpoints, find_observatory, telemetry_address
 from strata.client.spill import offline_folder
 from strata.client.telemetry import Outbox, OutboxConfig
 from strata.protocol.generated import telemetry_pb2 as tm
+from strata.trust.access import find_access
 from strata.types.metrics import NO_DEVICE, attempt_tags
 from strata.types.names import check_metric
 from strata.worker.description import Description
@@ -54,8 +55,8 @@ class Reporter:
         self._tags = self._tags_in(place.world_number)
         self.folder = offline_folder(place.data_dir, run_id) / f"rank-{place.rank}"
         self.observatory = None if forked else _find(place)
-        token = self.observatory.token if self.observatory else ""
-        self.outbox = Outbox(_finder(place, forked=forked), OutboxConfig(folder=self.folder, token=token))
+        access = self.observatory.access if self.observatory else OPEN
+        self.outbox = Outbox(_finder(place, forked=forked), OutboxConfig(folder=self.folder, access=access))
         self._notes: deque[_Note] = deque()
         self._dropped = 0
         self._reported = 0
@@ -317,11 +318,11 @@ def _config_json(config: Mapping[Any, Any]) -> str:
     return text
 
 
-def _find(place: Place) -> Observatory | None:
+def _find(place: Place) -> Endpoints | None:
     """A rank of a task is told by its agent, or finds it in the data folder that they share."""
     address = place.telemetry or (telemetry_address(place.settings) if place.task_id else "")
     if address:
-        return Observatory(telemetry=address, token=known_token(place.settings))
+        return Endpoints(telemetry=address, access=find_access(place.settings))
     return None if place.task_id else find_observatory(place.settings)
 
 

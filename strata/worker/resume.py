@@ -9,8 +9,9 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from strata.client.observatory import Observatory
+from strata.client.endpoints import Endpoints
 from strata.errors import Conflict, InvalidArgument, NotFound, ObservatoryUnavailable
+from strata.trust.access import client_context
 
 __all__ = ["Earlier", "Resume", "check_resume", "find_earlier"]
 
@@ -36,7 +37,7 @@ def check_resume(resume: bool | str | None, run_id: str | None) -> Resume | None
     return "allow" if resume is True else resume  # type: ignore[return-value]  # checked above
 
 
-def find_earlier(run_id: str, resume: Resume, observatory: Observatory | None, offline: Path) -> Earlier | None:
+def find_earlier(run_id: str, resume: Resume, observatory: Endpoints | None, offline: Path) -> Earlier | None:
     """The run's last state, None when it begins now. `must` and `never` raise when they are not met; so does `must`
     when nobody can be asked."""
     earlier = _asked(run_id, observatory) if observatory is not None and observatory.http else None
@@ -49,13 +50,14 @@ def find_earlier(run_id: str, resume: Resume, observatory: Observatory | None, o
     return earlier
 
 
-def _asked(run_id: str, observatory: Observatory) -> Earlier | None:
+def _asked(run_id: str, observatory: Endpoints) -> Earlier | None:
     query = urlencode({"filter": f'id = "{run_id}" and (archived:yes or archived:no)', "limit": 1})
+    tls = client_context(observatory.access.roots) if observatory.http.startswith("https://") else None
     request = Request(f"{observatory.http}/api/runs?{query}")  # noqa: S310  the scheme is ours
-    if observatory.token:
-        request.add_header("Authorization", f"Bearer {observatory.token}")
+    if observatory.access.token:
+        request.add_header("Authorization", f"Bearer {observatory.access.token}")
     try:
-        with urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310  as above
+        with urlopen(request, timeout=_TIMEOUT_S, context=tls) as response:  # noqa: S310  as above
             found = json.load(response)
     except (URLError, http.client.HTTPException, OSError, ValueError) as error:
         raise ObservatoryUnavailable(

@@ -19,7 +19,7 @@ from strata.checkpoint.manager import CheckpointManager
 from strata.checkpoint.options import CheckpointOptions
 from strata.checkpoint.owner import set_owner_source
 from strata.checkpoint.spreading import Exchange
-from strata.client.observatory import find_observatory
+from strata.client.endpoints import find_observatory
 from strata.client.queues import QueuesClient
 from strata.client.spill import offline_folder
 from strata.data.plan import set_plan_source

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 
 import psutil
 
-from strata.client.channel import Channel, known_token
+from strata.client.channel import Channel
 from strata.client.tie_thread import TieThread
 from strata.client.workers import Member, WorkersClient
 from strata.errors import Fenced, StrataError, UnknownWorker
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
+from strata.trust.access import find_access
 from strata.trust.proofs import SECRET_VARIABLE
 from strata.types.workers import WorkerSpec
 from strata.worker.environment import LEFT, Place, leave_note
@@ -45,7 +46,7 @@ class Session:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.channel = Channel(
-            place.settings.coordinator_addr, token=known_token(place.settings), patience_s=_PATIENCE_S
+            place.settings.coordinator_addr, access=find_access(place.settings), patience_s=_PATIENCE_S
         )
         self.workers = WorkersClient(self.channel)
         self.member: Member = self.workers.register(_spec(place))
@@ -70,7 +71,7 @@ class Session:
         self.tie = TieThread(
             self,
             place.roads,
-            token=known_token(place.settings),
+            access=find_access(place.settings),
             beat_s=self.member.beat_s,
             patience_s=_PATIENCE_S,
         )

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from strata.client.channel import known_token
-from strata.client.observatory import Observatory, find_observatory
+from strata.client.endpoints import Endpoints, find_observatory
 from strata.client.spill import offline_folder
 from strata.client.telemetry import send_folder
 from strata.config import Settings, load_settings
 from strata.errors import NotFound, ObservatoryUnavailable
+from strata.trust.access import find_access
 
 __all__ = ["SyncedRun", "sync"]
 
@@ -24,7 +24,7 @@ class SyncedRun:
 def sync(run_id: str | None = None, *, address: str | None = None, settings: Settings | None = None) -> list[SyncedRun]:
     """Sends one offline run, or all of the data folder. Safe to repeat: a batch that arrived already counts once."""
     settings = settings or load_settings()
-    given = Observatory(telemetry=address, token=known_token(settings)) if address else None
+    given = Endpoints(telemetry=address, access=find_access(settings)) if address else None
     target = given or find_observatory(settings)
     if target is None:
         raise ObservatoryUnavailable("no observatory is known here", hint="Start one with `strata up`, or name it.")
@@ -33,12 +33,12 @@ def sync(run_id: str | None = None, *, address: str | None = None, settings: Set
     return [_send_run(settings, name, target) for name in runs]
 
 
-def _send_run(settings: Settings, run_id: str, target: Observatory) -> SyncedRun:
+def _send_run(settings: Settings, run_id: str, target: Endpoints) -> SyncedRun:
     folder: Path = offline_folder(settings.data_dir, run_id)
     if not folder.is_dir():
         raise NotFound(f"no offline run {run_id!r} in {settings.data_dir}")
     ranks = sorted(path for path in folder.iterdir() if path.is_dir())
-    count = sum(send_folder(path, target.telemetry, target.token) for path in ranks)
+    count = sum(send_folder(path, target.telemetry, target.access) for path in ranks)
     for path in ranks:
         if not any(path.iterdir()):
             path.rmdir()

@@ -19,6 +19,7 @@ from strata.client.channel import Channel
 from strata.client.datasets import DatasetsClient
 from strata.client.tasks import TasksClient, TaskView
 from strata.errors import StrataError
+from strata.trust.access import Access
 from strata.types.datasets import DatasetSpec
 from strata.types.tasks import TaskSpec, TaskStatus
 from tests.support.ports import free_ports
@@ -66,7 +67,7 @@ class Writer(threading.Thread):
         self.acks: list[Ack] = []
         self.errors: list[str] = []
         self.enough = threading.Event()
-        self._channel = Channel(addresses, token=_TOKEN, patience_s=120.0)
+        self._channel = Channel(addresses, access=Access(token=_TOKEN), patience_s=120.0)
 
     def run(self) -> None:
         datasets = DatasetsClient(self._channel)
@@ -118,7 +119,7 @@ class Ensemble:
             (self.folder / name).mkdir()
             self._coordinators[name] = _Process(self.folder / name, port)
             self.start(name)
-        self._channel = Channel(self.addresses, token=_TOKEN, patience_s=120.0)
+        self._channel = Channel(self.addresses, access=Access(token=_TOKEN), patience_s=120.0)
         eventually("a leader", lambda: any(map(self.serves, self.names)))
 
     def __exit__(self, *_: object) -> None:
@@ -189,7 +190,9 @@ class Ensemble:
         return None
 
     def serves(self, name: str) -> bool:
-        with Channel(f"127.0.0.1:{self._coordinators[name].port}", token=_TOKEN, patience_s=0.0) as channel:
+        with Channel(
+            f"127.0.0.1:{self._coordinators[name].port}", access=Access(token=_TOKEN), patience_s=0.0
+        ) as channel:
             try:
                 TasksClient(channel).list()
             except StrataError:

@@ -19,6 +19,7 @@ from strata.client.datasets import DatasetsClient
 from strata.client.tasks import TasksClient, TaskView
 from strata.cluster.model import Cluster
 from strata.data.manifest import build_manifest
+from strata.trust.access import Access
 from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.tasks import TaskSpec, TaskStatus
 from tests.support.records import seen_cluster
@@ -162,7 +163,7 @@ class Nodes:
         return (self.data_dir / "token").read_text().strip()
 
     def channel(self) -> Channel:
-        channel = Channel(self.address, token=self._token(), patience_s=20.0)
+        channel = Channel(self.address, access=Access(token=self._token()), patience_s=20.0)
         self._channels.append(channel)
         return channel
 
@@ -192,7 +193,7 @@ class Nodes:
         return self.tasks().submit(TaskSpec(**values))
 
     def task(self, task_id: str) -> TaskView:
-        with Channel(self.address, token=self._token(), patience_s=20.0) as channel:
+        with Channel(self.address, access=Access(token=self._token()), patience_s=20.0) as channel:
             return TasksClient(channel).get(task_id)
 
     def wait_task(self, task_id: str, *statuses: TaskStatus, timeout_s: float = 60.0) -> TaskView:

@@ -86,9 +86,17 @@ def test_s3_without_a_bucket_is_refused_in_one_sentence(monkeypatch: pytest.Monk
     check_storage(load_settings())
 
 
-@pytest.mark.parametrize("address", ["http://h:1", "https://h:1", "h:1"])
-def test_addresses_may_have_a_scheme(address: str) -> None:
-    assert load_settings({"coordinator_addr": address}).coordinator_addr == "h:1"
+@pytest.mark.parametrize(("given", "address"), [("http://h:1", "h:1"), ("h:1", "h:1"), ("https://h:1", "https://h:1")])
+def test_addresses_may_have_a_scheme(given: str, address: str) -> None:
+    """https means TLS also on loopback."""
+    assert load_settings({"coordinator_addr": given}).coordinator_addr == address
+
+
+def test_ports_for_ranks_are_a_range() -> None:
+    assert load_settings({"rank_ports": "30000-30001"}).rank_port_range == range(30000, 30002)
+    for wrong in ("30000", "30001-30000", "80-90", "30000-70000", "a-b"):
+        with pytest.raises(InvalidConfig, match="rank_ports"):
+            load_settings({"rank_ports": wrong})
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from strata.cluster.events.queues import (
     QueueStaged,
 )
 from strata.cluster.events.tasks import TaskChanged, TaskSubmitted
+from strata.cluster.events.tokens import TokenMade, TokenRevoked
 
 __all__ = [
     "EVENT_KINDS",
@@ -65,6 +66,8 @@ __all__ = [
     "ShardsRebalanced",
     "TaskChanged",
     "TaskSubmitted",
+    "TokenMade",
+    "TokenRevoked",
     "WorkerJoined",
     "decode_event",
     "encode_event",

@@ -9,11 +9,11 @@ import time
 from collections import deque
 
 from strata.client.batches import new_batch
-from strata.client.channel import known_token
-from strata.client.observatory import telemetry_address
+from strata.client.endpoints import telemetry_address
 from strata.client.telemetry import Outbox, OutboxConfig
 from strata.config import Settings
 from strata.protocol.generated import telemetry_pb2 as tm
+from strata.trust.access import find_access
 
 __all__ = ["LogFeed"]
 
@@ -32,7 +32,7 @@ class LogFeed(logging.Handler):
         self._lines: deque[tm.LogLine] = deque(maxlen=_BUFFER)
         self._dropped = 0
         self._closing = threading.Event()
-        config = OutboxConfig(folder=settings.data_dir / "coordinator" / "spill", token=known_token(settings))
+        config = OutboxConfig(folder=settings.data_dir / "coordinator" / "spill", access=find_access(settings))
         self._outbox = Outbox(lambda: telemetry_address(settings), config)
         self._thread = threading.Thread(target=self._run, name="log-feed", daemon=True)
         self._logger = logging.getLogger("strata")

@@ -4,7 +4,8 @@ back on it, and what those ranks must hear.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 
 import grpc
 
@@ -16,10 +17,13 @@ from strata.coordinator.rpc.ties import Ties
 from strata.coordinator.rpc.together import Gathering
 from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.state import commands as c
-from strata.errors import Busy, InvalidArgument, StrataError
+from strata.errors import Busy, InvalidArgument, PermissionDenied, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import agents_pb2_grpc as ag_grpc
+from strata.trust.proofs import Proofs
+from strata.trust.table import Admission, admit
+from strata.trust.who import Who
 
 __all__ = ["AgentsService"]
 
@@ -30,8 +34,11 @@ _UNHANDLED = 10_000  # of an agent's reports, while one waits for the disk
 class AgentsService(ag_grpc.AgentsServicer):
     """Implements `strata.agents.Agents`."""
 
-    def __init__(self, coordinator: Coordinator, scheduler: Scheduler, ties: Ties, gathering: Gathering) -> None:
+    def __init__(
+        self, coordinator: Coordinator, scheduler: Scheduler, ties: Ties, gathering: Gathering, proofs: Proofs
+    ) -> None:
         self._coordinator = coordinator
+        self._proofs = proofs
         self._scheduler = scheduler
         self._ties = ties
         self._gathering = gathering
@@ -41,10 +48,27 @@ class AgentsService(ag_grpc.AgentsServicer):
             first = await context.read()
             if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
                 raise InvalidArgument("an agent's first message must be its hello")
+            self._check_own(first.hello, context)
             carried = CarriedTies(self._ties, self._gathering, first.hello.agent_id, context.send)
-            await _Session(self._coordinator, self._scheduler, carried, first.hello, context).run()
+            check = partial(self._check_own, first.hello, context)
+            await _Session(self._coordinator, self._scheduler, carried, first.hello, context, check).run()
         except StrataError as error:
             await fail(context, error)
+
+    def _check_own(self, hello: ag.AgentHello, context: Context) -> None:
+        """An agent's credential is good for that agent, and as long as nobody revokes it."""
+        admission = context.caller
+        assert isinstance(admission, Admission)
+        if not admission.visitor.token_id:
+            return
+        answer = admit("/strata.agents.Agents/Attach", self._proofs.holder(admission.visitor.token_id))
+        if isinstance(answer, StrataError):
+            raise answer
+        if answer.visitor.who is Who.AGENT and answer.visitor.agent_id != hello.agent_id:
+            raise PermissionDenied(
+                f"this credential is not of agent {hello.agent_id[:80]!r}",
+                hint="A join token is exchanged first: `strata agent --join`.",
+            )
 
 
 class _Session:
@@ -59,7 +83,9 @@ class _Session:
         carried: CarriedTies,
         hello: ag.AgentHello,
         context: Context,
+        check: Callable[[], None],
     ) -> None:
+        self._check = check
         self._coordinator = coordinator
         self._scheduler = scheduler
         self._state = coordinator.state
@@ -126,6 +152,7 @@ class _Session:
 
     def _on_beat(self, beat: ag.AgentBeat) -> None:
         self._coordinator.check_leads()
+        self._check()
         now = self._coordinator.now()
         self._coordinator.meter.count("Attach.beat", 1 + len(beat.workers))
         self._state.agents.beat(self._hello.agent_id, beat, now)

@@ -3,8 +3,8 @@ its place. Starts nothing.
 """
 
 import json
-import os
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
 
 from strata.cluster.tasks import Task
 from strata.protocol.generated import agents_pb2 as ag
@@ -75,6 +75,8 @@ def _grace_s(task: Task) -> float:
 def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | None) -> dict[str, str]:
     course, spec = task.course, task.spec
     world = str(task.size)
+    hosts = list(dict.fromkeys(course.placement))
+    node = str(hosts.index(course.placement[rank]))
     environment = {
         "STRATA_TASK_ID": task.task_id,
         "STRATA_RUN_ID": task.task_id,
@@ -90,6 +92,9 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
         "RANK": str(rank),
         "WORLD_SIZE": world,
         "LOCAL_RANK": str(local_rank),
+        "NODE_RANK": node,
+        "GROUP_RANK": node,
+        "GROUP_WORLD_SIZE": str(len(hosts)),
         "LOCAL_WORLD_SIZE": str(course.placement.count(course.placement[rank])),
         "MASTER_ADDR": course.master_addr,
         "MASTER_PORT": str(course.master_port),
@@ -110,8 +115,12 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
     return environment
 
 
-def pick_ports() -> tuple[int, int]:
-    """Two ports where ranks meet, MASTER_PORT for a framework and one for `run.gang`, below what the system gives to
-    outgoing connections. The agent of rank 0 checks that both are free; if not, the attempt is repeated with others."""
-    first = 20_000 + int.from_bytes(os.urandom(4)) % 12_000
-    return first, 20_000 + (first - 20_000 + 1 + int.from_bytes(os.urandom(4)) % 11_999) % 12_000
+def pick_ports(ports: range, tasks: Iterable[Task]) -> tuple[int, int]:
+    """Two ports where ranks meet, MASTER_PORT for a framework and one for `run.gang`, of those that the settings say;
+    none that another task has. The agent of rank 0 checks that both are free; if not, the attempt is repeated with
+    others."""
+    going = [task.course for task in tasks if not task.status.final]
+    taken = {port for course in going for port in (course.master_port, course.gang_port)}
+    free = [port for port in ports if port not in taken]
+    first, second = secrets.SystemRandom().sample(free if len(free) > 1 else ports, 2)
+    return first, second

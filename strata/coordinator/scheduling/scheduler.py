@@ -29,7 +29,7 @@ from strata.errors import StrataError
 from strata.protocol.fields import from_message
 from strata.protocol.generated import agents_pb2 as ag
 from strata.trust.proofs import SECRET_VARIABLE, Proofs
-from strata.types.tasks import TaskCourse, TaskStatus, worker_id_of
+from strata.types.tasks import PORTS, TaskCourse, TaskStatus, worker_id_of
 from strata.types.workers import WorkerSpec
 
 __all__ = ["Scheduler"]
@@ -54,7 +54,7 @@ class _Process:
 
 class Scheduler:
     """One per coordinator. `entrypoints` maps task types to command lines; `proofs` makes the secrets of attempts;
-    `hang_timeout_s` is for tasks that have none of their own."""
+    `hang_timeout_s` is for tasks that have none of their own; `ports` are where ranks may meet."""
 
     def __init__(
         self,
@@ -63,11 +63,12 @@ class Scheduler:
         proofs: Proofs,
         hang_timeout_s: float | None = None,
         straggler: StragglerRule = StragglerRule(),  # noqa: B008  # frozen
+        ports: range = range(*PORTS),
     ) -> None:
         self._coordinator = coordinator
         self._state = coordinator.state
         self._entrypoints = entrypoints
-        self._proofs = proofs
+        self._proofs, self._ports = proofs, ports
         self._agents: dict[str, Push] = {}
         self._sent: dict[str, bytes] = {}
         self._stale = True  # something changed that agents may have to hear of
@@ -265,7 +266,7 @@ class Scheduler:
         if (change.attempt, change.course.lives) != (before.attempt, before.course.lives):
             self._let_go(before, first_rank=len(change.course.placement))
             host = self._state.agents.agents[change.course.placement[0]]
-            master, gang = pick_ports()
+            master, gang = pick_ports(self._ports, self._state.tasks.tasks.values())
             course = replace(change.course, master_addr=host.address, master_port=master, gang_port=gang)
             change = replace(change, course=course)
         task = self._coordinator.apply(change).reply

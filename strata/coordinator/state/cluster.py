@@ -29,6 +29,7 @@ from strata.coordinator.state.readings import Readings
 from strata.coordinator.state.replies import BarrierReply, JoinReply, RecoverReply, ShardsReply
 from strata.coordinator.state.shares import Shares
 from strata.coordinator.state.tasks import Tasks, check_runnable
+from strata.coordinator.state.tokens import Tokens
 from strata.errors import InvalidArgument, UnknownWorker
 from strata.types.datasets import ShardAssignment
 from strata.types.tasks import BUILTIN_TYPES
@@ -71,6 +72,7 @@ class ClusterState:
         self.queues = Queues(cluster, self.membership, self.datasets, self.checkpoints)
         self.readings = Readings(self.membership, self.datasets)
         self.tasks = Tasks(cluster)
+        self.tokens = Tokens(cluster)
         self.shares = Shares(cluster, self.membership, self.datasets, self.queues, self.readings)
         self._handlers: dict[type[c.Command[Any]], Callable[[Any, Now, c.Emit], Any]] = {
             c.Start: self._start,
@@ -99,6 +101,8 @@ class ClusterState:
             c.CommitShards: self.queues.commit,
             c.RestoreQueue: self.queues.restore,
             c.AnnounceReading: self.readings.announce,
+            c.MakeToken: self.tokens.make,
+            c.RevokeToken: self.tokens.revoke,
         }
 
     @property

@@ -13,6 +13,7 @@ from strata.types.barriers import BarrierArrival
 from strata.types.datasets import DatasetSpec
 from strata.types.queues import LeaseProgress, QueueGrant
 from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus
+from strata.types.tokens import TokenRecord
 from strata.types.workers import AgentSpec, WorkerSpec
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "GetShards",
     "LoseAgent",
     "LoseWorkers",
+    "MakeToken",
     "NoteCheck",
     "NotifyCheckpoint",
     "Recover",
@@ -40,6 +42,7 @@ __all__ = [
     "Reply",
     "RestoreQueue",
     "ResumeTask",
+    "RevokeToken",
     "Start",
     "StopTask",
     "SubmitTask",
@@ -273,3 +276,13 @@ class ResumeTask(Command[int]):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick(Command[None]):
     """Time has passed: leases, barriers and checkpoint deadlines are checked, shards of changed groups dealt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeToken(Command[TokenRecord]):
+    token: TokenRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeToken(Command[TokenRecord]):
+    token_id: str

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
+from strata.client.channel import open_channel, token_metadata
 from strata.client.leaders import Leaders
 from strata.errors import DeadlineExceeded, Unavailable
 from strata.protocol import convert
@@ -18,6 +19,7 @@ from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.protocol.status import from_rpc_error
+from strata.trust.access import Access
 from strata.types.datasets import DatasetSpec
 from strata.types.tasks import TaskSpec
 
@@ -36,10 +38,11 @@ class CoordinatorCommands:
     nobody answers or somebody else leads.
     `shown` returns when the pages show an event of the coordinator: who has our answer finds the change there."""
 
-    def __init__(self, leaders: Leaders, token: str | None, shown: Callable[[int], Awaitable[None]]) -> None:
+    def __init__(self, leaders: Leaders, access: Access, shown: Callable[[int], Awaitable[None]]) -> None:
         self._leaders = leaders
         self._shown = shown
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._access = access
+        self._metadata = token_metadata(access.token)
         self._channels: dict[str, grpc.aio.Channel] = {}
 
     async def stop(self) -> None:
@@ -105,5 +108,5 @@ class CoordinatorCommands:
 
     def _channel(self, address: str) -> grpc.aio.Channel:
         if address not in self._channels:
-            self._channels[address] = grpc.aio.insecure_channel(address, options=_OPTIONS)
+            self._channels[address] = open_channel(address, self._access, _OPTIONS)
         return self._channels[address]

@@ -40,6 +40,8 @@ CHANGES: dict[type[e.Event], set[str]] = {
     e.BarrierBroke: {"barriers"},
     e.TaskSubmitted: {"tasks"},
     e.TaskChanged: {"tasks", "datasets"},
+    e.TokenMade: set(),
+    e.TokenRevoked: set(),
     e.QueueOpened: {"datasets"},
     e.QueueLeased: {"datasets"},
     e.QueueEnded: {"datasets"},

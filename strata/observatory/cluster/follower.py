@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from strata.client.channel import open_channel, token_metadata
 from strata.client.leaders import Leaders
 from strata.errors import CoordinatorUnavailable
 from strata.observatory.background.part import Part
@@ -18,6 +19,7 @@ from strata.observatory.cluster.vitals import to_figures, to_vitals
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.status import from_rpc_error
+from strata.trust.access import Access
 
 __all__ = ["CoordinatorFeed"]
 
@@ -33,11 +35,12 @@ _SILENCE_OF_SEVERAL_S = 2.5  # where another coordinator may lead by then
 class CoordinatorFeed(Part):
     """One task; while the coordinator is away it tries again about every two seconds, for ever."""
 
-    def __init__(self, leaders: Leaders, token: str | None, published: PublishedCluster) -> None:
+    def __init__(self, leaders: Leaders, access: Access, published: PublishedCluster) -> None:
         self._leaders = leaders
         self._address = leaders.current
         self._silence_s = _SILENCE_OF_SEVERAL_S if leaders.several else _SILENCE_S
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._access = access
+        self._metadata = token_metadata(access.token)
         self._published = published
 
     async def _run(self) -> None:
@@ -46,9 +49,8 @@ class CoordinatorFeed(Part):
         while True:
             self._address = self._leaders.current
             try:
-                async with grpc.aio.insecure_channel(
-                    self._address, options=[("grpc.max_receive_message_length", _MAX_MESSAGE)]
-                ) as channel:
+                options = [("grpc.max_receive_message_length", _MAX_MESSAGE)]
+                async with open_channel(self._address, self._access, options) as channel:
                     failures = 0 if await self._follow(channel) else failures + 1
             except grpc.RpcError as error:
                 failures = 1 if self._published.connected else failures + 1

@@ -5,6 +5,7 @@ our own page when it changes or costs something, and must carry JSON.
 """
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
@@ -12,13 +13,14 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 
 from strata.config import Settings
-from strata.errors import InvalidArgument, PermissionDenied, Unauthenticated
-from strata.network import check_exposure, is_loopback
-from strata.token import read_token
+from strata.errors import InvalidArgument, InvalidConfig, PermissionDenied, Unauthenticated
+from strata.network import is_loopback
 from strata.trust.peer import Peer
 from strata.trust.proofs import Proofs
 from strata.trust.table import Admission, admit
-from strata.trust.who import OWNER, Visitor
+from strata.trust.token import read_token
+from strata.trust.who import OWNER, Visitor, Who
+from strata.types.tokens import TokenRecord
 
 __all__ = ["COOKIE", "SESSION_S", "Guard"]
 
@@ -39,18 +41,23 @@ class Guard:
     token: str | None
     names: frozenset[str] = _LOCAL_NAMES
     origins: frozenset[str] = frozenset()
+    made: Callable[[], Mapping[str, TokenRecord]] = dict
     proofs: Proofs = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "proofs", Proofs(self.token))
+        object.__setattr__(self, "proofs", Proofs(self.token, self.made))
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> "Guard":
+    def from_settings(cls, settings: Settings, made: Callable[[], Mapping[str, TokenRecord]] = dict) -> "Guard":
+        """`made` are the tokens for others, as the coordinator says."""
         token = read_token(settings)
-        check_exposure(settings.host, token=token, insecure=settings.insecure)
+        if not (token or is_loopback(settings.host)):
+            hint = "Set STRATA_TOKEN, or write one to <data-dir>/token (mode 0600)."
+            raise InvalidConfig(f"host = {settings.host!r} needs a token", hint=hint)
         return cls(
             public=not is_loopback(settings.host),
             token=token,
+            made=made,
             names=_LOCAL_NAMES | {settings.host},
             origins=frozenset(settings.allowed_origins),
         )
@@ -74,24 +81,29 @@ class Guard:
             raise answer
 
     def recognise(self, headers: Headers, peer: Peer | None) -> Visitor:
-        if self._is_session(_cookie(headers)):
-            return OWNER
-        return self.proofs.recognise(peer, _bearer(headers))
+        return self._of_session(_cookie(headers)) or self.proofs.recognise(peer, _bearer(headers))
 
     # --- sessions of browsers
 
     def open_session(self, token: str) -> str:
         """The value of the cookie that stands for the token in this browser."""
-        if not self.proofs.is_token(token):
-            raise Unauthenticated("this is not the cluster's token", hint="It is in <data-dir>/token on the server.")
+        visitor = self.proofs.recognise(None, token)
+        if visitor.who is Who.STRANGER:
+            raise Unauthenticated(
+                visitor.fault or "this is not the cluster's token",
+                hint="It is in <data-dir>/token on the server; `strata token create` there makes others.",
+            )
         until = str(int(time.time()) + SESSION_S)
-        return f"{until}.{self.proofs.sign('session', until)}"
+        return f"{until}.{visitor.token_id}.{self.proofs.sign('session', until, visitor.token_id)}"
 
-    def _is_session(self, cookie: str) -> bool:
-        until, _, mac = cookie.partition(".")
+    def _of_session(self, cookie: str) -> Visitor | None:
+        """Whoever signed in with the token that the cookie stands for, if that is still good."""
+        until, token_id, mac = (*cookie.split("."), "", "", "")[:3]
         if not (self.token and until.isascii() and until.isdecimal() and len(until) < 12 and int(until) > time.time()):
-            return False
-        return self.proofs.is_signed(mac, "session", until)
+            return None
+        if not self.proofs.is_signed(mac, "session", until, token_id):
+            return None
+        return self.proofs.holder(token_id) if token_id else OWNER
 
     # --- pages of other sites
 

@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from strata.observatory.http.protocol import BoundedHttp
+from strata.trust.identity import Identity
 from strata.trust.peer import Peer
 
 __all__ = ["PEER", "HttpListener"]
@@ -34,7 +35,7 @@ class _Protocol(BoundedHttp):
 class HttpListener:
     """One uvicorn server on one socket that is bound already."""
 
-    def __init__(self, app: FastAPI, sock: socket.socket) -> None:
+    def __init__(self, app: FastAPI, sock: socket.socket, identity: Identity | None = None) -> None:
         config = uvicorn.Config(
             app,
             http=_Protocol,
@@ -44,6 +45,8 @@ class HttpListener:
             server_header=False,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=_DRAIN_S,
+            ssl_certfile=identity.chain if identity else None,
+            ssl_keyfile=identity.key if identity else None,
         )
         self._server = _Server(config)
         self._socket = sock

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, cast
 
@@ -35,9 +36,9 @@ class TelemetryServer:
         service = DESCRIPTOR.services_by_name["Telemetry"].full_name
         self._server.add_registered_method_handlers(service, _handlers(servicer))
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
         """Serves there; returns the port, which the system chose when it was 0."""
-        return await self._server.start(host, port)
+        return await self._server.start(host, port, tls)
 
     async def stop(self) -> None:
         await self._server.stop(grace=1.0)

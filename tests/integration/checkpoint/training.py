@@ -76,7 +76,7 @@ def _joined(rank: int, options: argparse.Namespace) -> Any:
     task = Path(options.folder).parent.name  # a group of its own: who takes over places of another run is fenced
     spec = WorkerSpec(worker_id=f"{task}-{rank}", task_id=task, incarnation=incarnation, rank=rank)
     member = workers.register(spec)
-    TieThread(PlainRank(member), (options.coordinator,), token="", beat_s=0.2, patience_s=60)
+    TieThread(PlainRank(member), (options.coordinator,), beat_s=0.2, patience_s=60)
     return CoordinatorCommit(channel, lambda: member, options.folder, options.deadline)
 
 

@@ -97,7 +97,7 @@ BAD_SETTINGS: list[tuple[tuple[str, ...], dict[str, str], str]] = [
     (("--data-dir", "/proc/strata"), {}, "the data folder /proc/strata cannot be used"),
     ((), {"HEARTBEAT_TIMEOUT": "soon"}, "HEARTBEAT_TIMEOUT = 'soon' is not valid"),
     ((), {"STRATA_HARTBEAT_TIMEOUT": "3"}, "Did you mean STRATA_HEARTBEAT_TIMEOUT?"),
-    (("--host", "0.0.0.0"), {}, "would serve the network without TLS"),
+    (("--host", "0.0.0.0", "--cert", "none.pem"), {}, "--cert and --key belong together"),
     ((), {"STRATA_LOG": "loud"}, "STRATA_LOG = 'loud' is not valid"),
 ]
 

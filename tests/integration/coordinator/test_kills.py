@@ -74,7 +74,7 @@ class Worker(threading.Thread):
         )
         if self._by_tie:
             rank = PlainRank(self._member)
-            self._tie = TieThread(rank, (self._address,), token="", beat_s=0.2, patience_s=60)
+            self._tie = TieThread(rank, (self._address,), beat_s=0.2, patience_s=60)
 
     def run(self) -> None:
         try:

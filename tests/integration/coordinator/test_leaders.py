@@ -22,6 +22,7 @@ from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster.follower import CoordinatorFeed
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.stream.broadcaster import Broadcaster
+from strata.trust.access import Access
 from tests.integration.observatory.conftest import ObservatoryProcess
 from tests.support.answers import partly
 from tests.support.ensemble import Ensemble, Writer, check_history
@@ -166,7 +167,7 @@ def test_the_database_is_away_restarted_and_switched_over(tmp_path: Path) -> Non
 
 def _refusal(ensemble: Ensemble, name: str) -> StrataError | None:
     """How a coordinator refuses a command now."""
-    with Channel(ensemble.address(name), token=ensemble.token, patience_s=0.0) as channel:
+    with Channel(ensemble.address(name), access=Access(token=ensemble.token), patience_s=0.0) as channel:
         try:
             TasksClient(channel).stop("none")
         except StrataError as error:
@@ -223,7 +224,7 @@ async def test_the_feed_goes_on_where_it_was(postgres: Postgres, tmp_path: Path)
     published.listeners.append(lambda event, seq: seen.append(seq))
     url = await asyncio.to_thread(postgres.new_database)
     with Ensemble(tmp_path, postgres, url) as ensemble:
-        feed = CoordinatorFeed(Leaders(ensemble.addresses), ensemble.token, published)
+        feed = CoordinatorFeed(Leaders(ensemble.addresses), Access(token=ensemble.token), published)
         await feed.start()
         with ensemble.writers(2) as writers:
             leader = await asyncio.to_thread(_wait_for_leader, ensemble, "")

@@ -159,7 +159,7 @@ def test_each_process_alone(tmp_path: Path) -> None:
     """The head node and a worker node on one machine: the agent's slots are there, and the page is served."""
     grpc_port, http_port, telemetry_port = free_ports(3)
     data_dir = tmp_path / "head"
-    code = block("docs/deploying.md", "Deploying").replace("/var/lib/strata", str(data_dir))
+    code = block("docs/deploying.md", "One process at a time").replace("/var/lib/strata", str(data_dir))
     code = code.replace("head:50051", f"127.0.0.1:{grpc_port}")
     coordinator, observatory, agent = [line for line in code.splitlines() if "strata " in line]
     ports = {

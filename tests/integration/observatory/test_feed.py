@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from strata.client.channel import OPEN
 from strata.client.leaders import Leaders
 from strata.observatory.cluster.commands import CoordinatorCommands
 from strata.protocol.generated import control_pb2 as ct
@@ -67,7 +68,7 @@ async def test_a_command_is_answered_when_the_records_show_what_it_did(coordinat
     async def shown(seq: int) -> None:
         awaited.append(seq)
 
-    commands = CoordinatorCommands(Leaders(address), None, shown)
+    commands = CoordinatorCommands(Leaders(address), OPEN, shown)
     try:
         for name in ("a", "b"):
             spec = DatasetSpec(dataset_id=name, path="p", format="csv", total_samples=4, shard_size=2)

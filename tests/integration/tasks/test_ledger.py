@@ -26,6 +26,7 @@ from strata.client.datasets import DatasetsClient
 from strata.client.tasks import TasksClient, TaskView
 from strata.data import Loader, describe_dataset
 from strata.data.blocks import INDEX
+from strata.trust.access import Access
 from strata.types.tasks import TaskSpec, TaskStatus
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
@@ -62,7 +63,7 @@ class Running:
 
     def channel(self) -> Channel:
         token = (self.cluster.folder / "token").read_text().strip()
-        return Channel(self.cluster.endpoints["grpc"], token=token, patience_s=30.0)
+        return Channel(self.cluster.endpoints["grpc"], access=Access(token=token), patience_s=30.0)
 
     def task(self) -> TaskView:
         with self.channel() as channel:

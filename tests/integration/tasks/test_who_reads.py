@@ -28,6 +28,7 @@ from strata.data import build_manifest, describe_dataset, read_range
 from strata.data.blocks import INDEX
 from strata.data.preview import preview_rows
 from strata.protocol.generated import telemetry_pb2 as tm
+from strata.trust.access import Access
 from strata.types.tasks import TaskSpec
 from strata.worker.orchestrator import TrainingOrchestrator
 from tests.support.cluster import Cluster
@@ -54,7 +55,7 @@ class Site:
         return (self.cluster.folder / "token").read_text().strip()
 
     def channel(self) -> Channel:
-        return Channel(self.cluster.endpoints["grpc"], token=self.token, patience_s=30.0)
+        return Channel(self.cluster.endpoints["grpc"], access=Access(token=self.token), patience_s=30.0)
 
     def submit(self, mode: str) -> str:
         spec = TaskSpec(
@@ -194,7 +195,7 @@ def test_plain_workers_read_what_they_were_given(site: Site) -> None:
             rows = {**read_range(manifest, start, stop), INDEX: np.arange(start, stop)}
             look = json.dumps(preview_rows(rows, 3, manifest, 0, 0).to_dict())
             batch.samples.append(tm.Sample(dataset_id="ds", worker_id=name, rows_json=look))
-        send_batches([batch], site.cluster.endpoints["telemetry"], site.token)
+        send_batches([batch], site.cluster.endpoints["telemetry"], Access(token=site.token))
         table = site.read_by(site.shards())
         assert table == {
             name: {sample for shard in shards for sample in range(shard.start_index, shard.end_index)}

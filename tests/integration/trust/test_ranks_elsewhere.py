@@ -1,15 +1,14 @@
 """Ranks that nobody knows by uid or token: they reach the cluster over an address that is not loopback, with the secret
 of their attempt alone. The whole SDK works with it."""
 
-import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
+from tests.support.addresses import needs_address, own_address
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.slow
 _SCRIPT = """
 import os, sys
 import strata
-from strata.token import read_token
+from strata.trust.token import read_token
 from strata.config import load_settings
 assert read_token(load_settings()) is None and "STRATA_TOKEN" not in os.environ
 run = strata.init(config={"lr": 0.1})
@@ -31,18 +30,11 @@ assert run.finish()
 """
 
 
-def _own_address() -> str:
-    found = [
-        each.address for all_of in psutil.net_if_addrs().values() for each in all_of if each.family == socket.AF_INET
-    ]
-    return next((address for address in found if not address.startswith("127.")), "")
-
-
-@pytest.mark.skipif(not _own_address(), reason="this machine has no address but loopback")
+@needs_address
 def test_a_task_runs_with_the_secret_of_its_attempt_alone(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(_SCRIPT)
-    flags = ("--host", _own_address(), "--slots", "2")
+    flags = ("--host", own_address(), "--slots", "2")
     with Cluster(tmp_path / "data", *flags, environment={"STRATA_INSECURE": "1"}) as cluster:
         host, _, port = cluster.endpoints["grpc"].rpartition(":")
         telemetry = cluster.endpoints["telemetry"]

@@ -1,5 +1,5 @@
 """Every cell of the table of rights, tried on running servers by the one whom it names: the owner, another user of the
-machine, and a rank that runs as another user and shows the secret of its attempt."""
+machine, that user with each kind of token, and with the secret of a rank's attempt."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pool, message_factory
 
+from strata.client.channel import Channel
+from strata.client.tokens import TokensClient
 from strata.protocol.generated import ranks_pb2  # noqa: F401  # for the pool of descriptors
+from strata.trust.access import Access
 from strata.trust.proofs import Proofs
 from strata.trust.table import TABLE, Rule
 from strata.trust.who import Who
 from strata.types.tasks import TaskStatus, worker_id_of
+from strata.types.tokens import Role
 from tests.support.nodes import Nodes, wait_for
 from tests.support.stranger import Stranger, needs_root
 
@@ -32,6 +36,10 @@ class World:
         token = (nodes.data_dir / "token").read_text().strip()
         self.token = f"Bearer {token}"
         self.secret = Proofs(token).mint_secret(task_id, 1)
+        with Channel(nodes.address, access=Access(token=token)) as channel:
+            tokens = TokensClient(channel)
+            made = {role: tokens.create(role.value, 3600.0).partition("@")[0] for role in Role}
+        self.holders = {Who(role.value): f"Bearer {made[role]}" for role in Role}
 
     def address_of(self, path: str) -> str:
         return self.nodes.telemetry if "telemetry" in path else self.nodes.address
@@ -44,7 +52,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         sleep = ("python", "-c", "import time; time.sleep(600)")
         task_id = nodes.submit(name="held", worker_count=1, entrypoint=sleep)
         wait_for(lambda: nodes.task(task_id).status is TaskStatus.RUNNING and nodes.rank_pids(task_id), 60)
-        yield World(nodes, task_id)
+        world = World(nodes, task_id)
+        with Stranger() as other:  # the observatory hears of tokens from the coordinator
+            held = {"Authorization": world.holders[Who.OPERATOR]}
+            wait_for(lambda: other.rest(nodes.http, "GET", "/api/status", None, **held) == 200, what="its tokens")
+        yield world
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +85,9 @@ def test_a_method(world: World, stranger: Stranger, owner: Stranger, path: str) 
     assert stranger.grpc(address, path, _harmless(path)) == "UNAUTHENTICATED"
     assert stranger.grpc(address, path, authorization="Bearer wrong") == "UNAUTHENTICATED"
     assert stranger.grpc(address, path, _harmless(path), authorization=world.token) not in _REFUSED
+    for who, bearer in world.holders.items():
+        answered = stranger.grpc(address, path, _harmless(path), authorization=bearer)
+        assert (answered == "PERMISSION_DENIED") == (who not in rule.may), (who, answered)
     shown = {"strata_rank_secret": world.secret}
     if Who.RANK not in rule.may:
         assert stranger.grpc(address, path, b"", **shown) == "PERMISSION_DENIED"
@@ -94,6 +109,9 @@ def test_a_route(world: World, stranger: Stranger, owner: Stranger, command: str
         status = stranger.rest(world.nodes.http, method, path, body, **headers)
         assert (status == 401) == (Who.STRANGER not in _ROUTES[command].may), (headers, status)
     assert stranger.rest(world.nodes.http, method, path, body, Authorization=world.token) not in refused
+    for who, bearer in world.holders.items():
+        answered = stranger.rest(world.nodes.http, method, path, body, Authorization=bearer)
+        assert (answered == 403) == (who not in _ROUTES[command].may), (who, answered)
 
 
 def test_what_no_row_names_is_refused(world: World, stranger: Stranger, owner: Stranger) -> None:

@@ -11,7 +11,7 @@ from urllib.error import URLError
 
 import pytest
 
-from strata.client.observatory import announced, find_observatory
+from strata.client.endpoints import announced, find_observatory
 from strata.config import Settings
 from tests.support.cluster import Cluster, strata
 from tests.support.nodes import wait_for

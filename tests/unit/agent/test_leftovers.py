@@ -4,6 +4,7 @@ from pathlib import Path
 
 from strata.agent.leftovers import Leftovers
 from strata.client.batches import new_batch
+from strata.client.channel import OPEN
 from strata.client.spill import Spill, offline_folder
 from tests.support.telemetry import ReceivingObservatory, serving
 
@@ -20,12 +21,12 @@ def test_what_lies_there_is_sent_once_somebody_listens(tmp_path: Path) -> None:
     files = [
         _leave(tmp_path, run_id, rank, value) for run_id, rank, value in [("a", 0, 1.0), ("a", 1, 2.0), ("b", 0, 3.0)]
     ]
-    assert Leftovers(tmp_path, lambda: None, "").send() == 0
-    assert Leftovers(tmp_path, lambda: "127.0.0.1:9", "").send() == 0
+    assert Leftovers(tmp_path, lambda: None, OPEN).send() == 0
+    assert Leftovers(tmp_path, lambda: "127.0.0.1:9", OPEN).send() == 0
     assert all(file.exists() for file in files)
     observatory = ReceivingObservatory()  # type: ignore[abstract]  # the streaming call is not used here
     with serving(observatory) as address:
-        leftovers = Leftovers(tmp_path, lambda: address, "")
+        leftovers = Leftovers(tmp_path, lambda: address, OPEN)
         assert leftovers.send(min_age_s=3600.0) == 0
         assert leftovers.send() == 3
         assert leftovers.send() == 0

@@ -13,6 +13,7 @@ import grpc
 import pytest
 
 from strata.agent.relay import Relay
+from strata.client.channel import OPEN
 from strata.client.client_stream import ClientStream
 from strata.client.stream import UNIX, open_stream
 from strata.errors import CoordinatorUnavailable
@@ -30,7 +31,7 @@ class Host:
 
     async def rank(self) -> tuple[ClientStream, "asyncio.Queue[bytes]"]:
         heard: asyncio.Queue[bytes] = asyncio.Queue()
-        stream = await open_stream(f"{UNIX}{self.path}", "/strata.ranks.Ranks/Tie", "", heard.put_nowait)
+        stream = await open_stream(f"{UNIX}{self.path}", "/strata.ranks.Ranks/Tie", OPEN, heard.put_nowait)
         return stream, heard
 
     async def next(self) -> list[tuple[int, bytes, bool]]:
@@ -161,4 +162,4 @@ async def test_a_release_of_several_is_each_rank_s_own(host: Host) -> None:
 
 async def test_without_an_agent_nobody_answers(tmp_path: Path) -> None:
     with pytest.raises(CoordinatorUnavailable, match="nobody answers"):
-        await open_stream(f"{UNIX}{tmp_path}/none.sock", "/x", "", lambda payload: None)
+        await open_stream(f"{UNIX}{tmp_path}/none.sock", "/x", OPEN, lambda payload: None)

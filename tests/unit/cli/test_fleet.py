@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from strata.cli.fleet import Fleet, FleetRequest, open_fleet
+from strata.client.endpoints import Endpoints
 from strata.client.tasks import TaskView
 from strata.config import Settings
 from strata.errors import InvalidArgument, ProcessFailed, Unavailable
@@ -14,7 +15,7 @@ from strata.launchers.local import LocalLauncher
 from strata.types.tasks import TaskSpec, TaskStatus
 from tests.support.waiting import eventually
 
-_ENDPOINTS = {"grpc": "127.0.0.1:1"}
+_ENDPOINTS = Endpoints(grpc="127.0.0.1:1")
 
 
 def _task(status: TaskStatus = TaskStatus.QUEUED) -> TaskView:
@@ -43,7 +44,7 @@ def _program(folder: Path, text: str) -> str:
 def test_agents_that_end_are_told_with_their_last_words(tmp_path: Path) -> None:
     fleet = _fleet(tmp_path / "fleet", _program(tmp_path, "echo no module named strata; exit 1"), [])
     fleet.prepare()
-    fleet.start(_ENDPOINTS, "")
+    fleet.start(_ENDPOINTS)
     with pytest.raises(ProcessFailed, match="asked ssh for 2 agents with 2 slots each, but they have ended") as failed:
         eventually("the end", lambda: fleet.look(_task(), attach_s=0.01))
     assert "their last words: no module named strata" in failed.value.message
@@ -55,7 +56,7 @@ def test_agents_that_run_and_never_attach_are_given_up(tmp_path: Path) -> None:
     lines: list[str] = []
     fleet = _fleet(tmp_path / "fleet", _program(tmp_path, "exec sleep 60"), lines)
     fleet.prepare()
-    fleet.start(_ENDPOINTS, "")
+    fleet.start(_ENDPOINTS)
     with pytest.raises(ProcessFailed, match="still waiting for 4 slots: no ssh agent is attached"):
         eventually("the end of patience", lambda: fleet.look(_task(), attach_s=0.1))
     fleet.look(_task(TaskStatus.RUNNING), attach_s=0.0)

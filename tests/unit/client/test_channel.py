@@ -13,6 +13,7 @@ from strata.errors import CoordinatorUnavailable, Unavailable, UnknownTask
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import control_pb2_grpc as ct_grpc
 from strata.protocol.status import to_status, to_trailers
+from strata.trust.access import Access
 
 
 class _Control(ct_grpc.ControlServicer):
@@ -53,7 +54,7 @@ def test_addresses_are_understood_as_people_write_them() -> None:
 def test_a_call_is_repeated_while_the_other_side_starts(server: tuple[_Control, str]) -> None:
     control, address = server
     control.failures = 2
-    with Channel(address, token="secret") as channel:
+    with Channel(address, access=Access(token="secret")) as channel:
         assert TasksClient(channel).stop("t") == "stopped"
     assert control.seen == ["t"] * 3
     assert set(control.tokens) == {"Bearer secret"}

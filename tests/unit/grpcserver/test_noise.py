@@ -32,6 +32,9 @@ class Sink(asyncio.Transport):
 
     def resume_reading(self) -> None: ...
 
+    def can_write_eof(self) -> bool:
+        return True
+
     def write_eof(self) -> None:
         self.closed = True
 
@@ -82,6 +85,7 @@ async def _feed(noise: bytes, portion: int) -> None:
         methods=server._methods,  # the real handlers
         gate=lambda transport: lambda path, metadata: None,
         max_message=1000,
+        opened=lambda connection: None,
         closed=lambda connection: None,
         turns=Turns(),
         complaints=server.complaints,

@@ -19,6 +19,7 @@ from strata.protocol.generated import (
     ranks_pb2_grpc,
     telemetry_pb2,
     telemetry_pb2_grpc,
+    trust_pb2_grpc,
 )
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.trust.proofs import Proofs
@@ -51,6 +52,7 @@ def _methods() -> set[str]:
     agents_pb2_grpc.add_AgentsServicer_to_server(servicer, registry)
     ranks_pb2_grpc.add_RanksServicer_to_server(servicer, registry)
     telemetry_pb2_grpc.add_TelemetryServicer_to_server(servicer, registry)
+    trust_pb2_grpc.add_TrustServicer_to_server(servicer, registry)
     health_pb2_grpc.add_HealthServicer_to_server(servicer, registry)
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, registry)  # type: ignore[no-untyped-call]  # its stubs have no types
     return set(server._methods)

@@ -16,8 +16,8 @@ from strata.protocol.generated import agents_pb2_grpc as ag_grpc
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
 from strata.protocol.generated import ranks_pb2 as rk
-from strata.token import ensure_token
 from strata.trust.proofs import Proofs
+from strata.trust.token import ensure_token
 from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus, incarnation_of, worker_id_of
 from strata.types.workers import MemberState, WorkerSpec
 

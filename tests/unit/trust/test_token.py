@@ -7,7 +7,7 @@ import pytest
 
 from strata.config import Settings
 from strata.errors import InvalidConfig
-from strata.token import ensure_token, read_token
+from strata.trust.token import ensure_token, read_token
 
 
 def settings(folder: Path, **values: str) -> Settings:

@@ -1,0 +1,99 @@
+"""The page docs/deploying.md, command by command, on three fresh hosts: one starts Strata, the printed line joins the
+second, the third runs a training. Three commands; nothing of it can be read on the wire."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.namespaces import Host, Site, line_with
+from tests.support.networks import lacking
+from tests.support.pages import ROOT, blocks
+
+pytestmark = [pytest.mark.hosts, pytest.mark.skipif(bool(lacking()), reason=lacking())]
+
+_SLOTS = {"STRATA_SLOTS": "2"}  # four ranks need two hosts
+
+
+def _commands() -> list[str]:
+    """Those of the page, in their order."""
+    page = blocks(ROOT / "docs" / "deploying.md")
+    return [one.code.strip() for one in page if one.heading == "Several hosts: three commands"][:3]
+
+
+def _ticket(line: str) -> str:
+    found = re.search(r"\S+\.\S+\.\S+@\S+:\d+", line)
+    assert found is not None, line
+    return found[0]
+
+
+def _as_typed(command: str, ticket: str) -> str:
+    typed, count = re.subn(r"\S+…@\S+:\d+", ticket, command)
+    assert count == 1, command
+    return typed
+
+
+def _start(site: Site) -> tuple[Host, str, str]:
+    """The first host, and what it prints for the others."""
+    head = site.host("head")
+    said = head.start(_commands()[0].replace("10.0.0.5", head.address), **_SLOTS)
+    host = f"[{head.address}]" if ":" in head.address else head.address
+    assert f"https://{host}:3000" in line_with(said, "Dashboard")
+    return head, _ticket(line_with(said, "strata agent --join")), _ticket(line_with(said, "strata run --join"))
+
+
+@pytest.mark.parametrize("net", ["10.219.77", "fd42:7::"], ids=["ipv4", "ipv6"])
+def test_three_commands_train_on_two_hosts_and_nobody_on_the_wire_can_read_it(tmp_path: Path, net: str) -> None:
+    with Site(tmp_path, net.removesuffix(":")) as site:
+        site.listen()
+        head, agents, operators = _start(site)
+        second, third = site.host("second"), site.host("third")
+        second.start(_as_typed(_commands()[1], agents), **_SLOTS)
+        example = ROOT / "examples" / "train_numpy.py"
+        command = _as_typed(_commands()[2], operators).replace("examples/train_numpy.py", str(example))
+        ran = third.run(f"{command} --data {tmp_path}/shared")
+        assert ran.returncode == 0, ran.stderr
+        assert "done: loss" in ran.stdout
+        for host in (head, second):
+            assert list((host.folder / ".strata" / "agent" / "logs").glob("*/1/*")), f"no rank ran on {host.name}"
+        listed = third.run("strata runs")  # by what the third command kept
+        assert "train-numpy" in listed.stdout, listed.stderr
+        site.stop_listening()
+        heard = site.capture.read_bytes()
+        for port in (50051, 50052, 3000):
+            assert site.packets(port) > 10, f"nothing was heard of port {port}"
+        secrets = [ticket.split(".")[1] for ticket in (agents, operators)]
+        secrets += [(head.folder / ".strata" / "token").read_text().strip()]
+        for word in ("Bearer", "train-numpy", "train/loss", "done: loss", "ledger", "strata.agents", *secrets):
+            assert word.encode() not in heard, f"{word!r} can be read on the wire"
+
+
+def test_the_same_words_are_found_where_there_is_no_tls(tmp_path: Path) -> None:
+    """That the search above would find something."""
+    with Site(tmp_path, "10.219.78") as site:
+        site.listen()
+        head, other = site.host("head"), site.host("other")
+        plain = {"STRATA_INSECURE": "1"}
+        said = head.start(f"strata up --host {head.address} --no-agent", **plain)
+        line_with(said, "Dashboard")
+        token = (head.folder / ".strata" / "token").read_text().strip()
+        asked = other.run("strata tasks", COORDINATOR_ADDR=f"{head.address}:50051", STRATA_TOKEN=token, **plain)
+        assert asked.returncode == 0, asked.stderr
+        site.stop_listening()
+        heard = site.capture.read_bytes()
+        assert b"Bearer" in heard
+        assert token.encode() in heard
+
+
+def test_an_agent_is_found_by_the_address_that_it_advertises(tmp_path: Path) -> None:
+    """A second network card: the ranks of other hosts meet rank 0 there."""
+    with Site(tmp_path, "10.219.79") as site:
+        head = site.host("head")
+        said = head.start(f"strata up --host {head.address} --no-agent")
+        agents, operators = (_ticket(line_with(said, f"strata {verb} --join")) for verb in ("agent", "run"))
+        second = site.host("second")
+        second.start(f"strata agent --join {agents} --advertise 10.99.0.2", **_SLOTS)
+        script = tmp_path / "where.py"
+        script.write_text("import os; print('meets at', os.environ['MASTER_ADDR'])")
+        ran = site.host("third").run(f"strata run --join {operators} {script}")
+        assert "meets at 10.99.0.2" in ran.stdout, ran.stderr
