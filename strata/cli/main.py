@@ -16,6 +16,7 @@ __all__ = ["PARTS", "build", "run"]
 PARTS = {
     "up": ("up",),
     "demo": ("demo",),
+    "init": ("init",),
     "run": ("run", "resume"),
     "chaos": ("chaos",),
     "sync": ("sync",),
