@@ -10,7 +10,7 @@ from strata.errors import Conflict, InvalidArgument
 
 __all__ = ["add_to"]
 
-_SCRIPT = Path(__file__).with_name("first_train.py")
+_SCRIPT = Path(__file__).with_name("_first_train.py")
 
 
 def add_to(app: typer.Typer) -> None:
