@@ -13,9 +13,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from strata.errors import PeerLost
+from strata.errors import InvalidArgument, PeerLost
 from strata.worker.collective.meeting import Address, dial, gather
 
 __all__ = ["Gang"]
@@ -45,17 +45,26 @@ class Gang:
             else:
                 self._peers = gather(address, world_size, secret, given_up=given_up)
 
-    def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The element-wise sum over all ranks, added in rank order."""
+    def sum(self, values: ArrayLike) -> NDArray[np.float64]:
+        """The element-wise sum over all ranks, added in rank order, as float64. All give arrays of one shape."""
+        total = np.array(values, dtype=np.float64)
         if self.world_size == 1:
-            return values
+            return total
         if self.rank:
-            self._send(0, values.tobytes())
-            return np.frombuffer(self._receive(0), dtype=np.float64)
-        total = values.astype(np.float64, copy=True)
+            self._send(0, total.tobytes())
+            return self._receive_like(total, 0)
         for rank in range(1, self.world_size):
-            total += np.frombuffer(self._receive(rank), dtype=np.float64)
+            total += self._receive_like(total, rank)
         return self._tell_all(total)
+
+    def _receive_like(self, mine: NDArray[np.float64], rank: int) -> NDArray[np.float64]:
+        data = bytearray(self._receive(rank))
+        if len(data) != mine.nbytes:
+            raise InvalidArgument(
+                f"rank {rank} gave {len(data) // 8} numbers to a sum to which rank {self.rank} gave {mine.size}",
+                hint="Every rank gives an array of the same shape, in the same order of calls.",
+            )
+        return np.frombuffer(data, dtype=np.float64).reshape(mine.shape)
 
     def sum_shares(self, shares: Sequence[NDArray[np.float64]], owners: Sequence[int]) -> NDArray[np.float64]:
         """The element-wise sum over all shares, added in their order, whoever has which: the same bits at every size.

@@ -1,6 +1,7 @@
 """A gang: sums by rank, sums by share with the same bits whatever the size, states of one rank for others, and the end
 of a wait for the dead."""
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from strata.errors import PeerLost
+from strata.errors import InvalidArgument, PeerLost
 from strata.worker.collective.gang import Gang
 from strata.worker.plan import owners, shares_of
 from tests.support.ports import free_ports
@@ -53,6 +54,22 @@ def _each(size: int, act: Callable[[Gang], _Result]) -> list[_Result]:
     with ThreadPoolExecutor(size) as threads:
         ranks = [threads.submit(lambda rank: act(Gang(rank, size, address, b"secret")), rank) for rank in range(size)]
         return [rank.result(60) for rank in ranks]
+
+
+@pytest.mark.parametrize("values", [np.ones((2, 3), np.float32), np.arange(4), 1.5, [[1, 2], [3, 4]]])
+def test_a_sum_has_the_shape_of_what_was_given_and_is_the_callers(values: NDArray[np.float64]) -> None:
+    for total in _each(3, lambda gang: gang.sum(values)):
+        assert np.array_equal(total, 3 * np.asarray(values, np.float64))
+        total += 1  # no rank's is read-only
+
+
+def test_arrays_of_different_sizes_are_refused_by_their_rank() -> None:
+    def sum_up(gang: Gang) -> NDArray[np.float64]:
+        with contextlib.closing(gang):  # as the end of its process does
+            return gang.sum(np.zeros(2 + gang.rank))
+
+    with pytest.raises(InvalidArgument, match="rank 1 gave 3 numbers to a sum to which rank 0 gave 2"):
+        _each(2, sum_up)
 
 
 @pytest.mark.parametrize(("source", "takers"), [(0, [1, 2]), (1, [0, 2]), (2, [0]), (2, [1]), (1, [])])
