@@ -1,6 +1,4 @@
-"""Flax over two JAX processes, as a task: killed, it goes on with the losses of a calm run; another number of processes
-restores what they saved.
-"""
+"""Flax over two JAX processes, as a task: killed, it ends with the losses of a calm run."""
 
 import importlib.util
 import os

@@ -72,9 +72,7 @@ class Saves:
         if found is None:
             return None
         step, rank = found.info.step, self._run.rank
-        # Before version 0.2 rank 0 alone saved what all ranks have alike.
-        whole = found.state if "parts" in found.state else self._checkpoints.load(step, rank=0)
-        self._memory.load(whole["parts"])
+        self._memory.load(found.state["parts"])
         if rank < found.world_size:
             self._memory.load_random(found.state["random"])
         else:
