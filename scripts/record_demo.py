@@ -106,7 +106,8 @@ def train(cluster: Cluster) -> tuple[Demo, Demo]:
 
 
 def is_over(cluster: Cluster, job: Demo) -> bool:
-    return bool(cluster.get(f"/api/tasks/{job.task_id}")["status"] == "completed")
+    tasks = {one["id"]: one["status"] for one in cluster.get("/api/tasks")}  # it may not have heard of it yet
+    return tasks.get(job.task_id) == "completed"
 
 
 def saved(cluster: Cluster, job: Demo) -> list[Any]:

@@ -44,6 +44,7 @@ class Loader:
         self.config = LoaderConfig(**options)
         if batch_size < 1:
             raise InvalidArgument(f"batch_size must be at least 1: {batch_size}")
+        self._has_plan = plan is not None
         self._source = plan or self._chosen_source()
         self._skipped = SkipLog()
         self._name = dataset if isinstance(dataset, str) else ""
@@ -190,6 +191,17 @@ class Loader:
         if self._plan.resume is None:
             self.set_epoch(0)
         else:
+            self.load_state_dict(self._plan.resume)
+
+    def join(self) -> None:
+        """A loader that was made before its run began reads its rank's part from now on. One that knows its part, or
+        was read from already, stays as it is."""
+        source = self._chosen_source()
+        if self._has_plan or source is not plan_source() or source is self._source or self._num_batches:
+            return
+        self._source = source
+        self._order, self._plan = self._ordered(*self._chosen_lanes())
+        if self._plan.resume is not None:
             self.load_state_dict(self._plan.resume)
 
     def sample(self, num_rows: int = 4) -> Preview:

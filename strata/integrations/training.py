@@ -11,6 +11,7 @@ from typing import Any
 
 from strata.checkpoint.manager import CheckpointManager
 from strata.checkpoint.objects import object_part
+from strata.data import Loader
 from strata.errors import InvalidArgument
 from strata.worker.elastic.keepers import Keeper, LiveKeeper, RandomKeeper, RandomState, Stateful
 from strata.worker.elastic.memory import Memory
@@ -64,6 +65,8 @@ def training(
         memory = Memory(_live_keeper, _randoms())
         world = SteadyWorld(run, memory, Saves(run, memory, plan))
     if loader is not None:
+        if isinstance(loader, Loader):
+            loader.join()  # it may have been made before the run
         known["loader"] = Batches(loader, world.run.world_size)
     return Job(world, known, total=total, epochs=epochs, seed=seed, owns_run=before is None, leaves=elastic is None)
 

@@ -50,6 +50,8 @@ def write_dataset(folder: Path, rows: int = 4_000, files: int = 4, seed: int = 7
 class Nodes:
     """Processes over one data folder. Use as a context manager: whatever was started is ended."""
 
+    insecure = False
+
     def __init__(self, folder: Path, slots: int = 4) -> None:
         self.data_dir = folder / "strata"
         self.data_dir.mkdir(parents=True, exist_ok=True)
@@ -163,7 +165,7 @@ class Nodes:
         return (self.data_dir / "token").read_text().strip()
 
     def channel(self) -> Channel:
-        channel = Channel(self.address, access=Access(token=self._token()), patience_s=20.0)
+        channel = Channel(self.address, access=Access(token=self._token(), insecure=self.insecure), patience_s=20.0)
         self._channels.append(channel)
         return channel
 
@@ -171,7 +173,7 @@ class Nodes:
         return TasksClient(self.channel())
 
     def records(self) -> Cluster:
-        return seen_cluster(self.address)
+        return seen_cluster(self.address, Access(insecure=self.insecure))
 
     def register(self, dataset_id: str, path: str, shard_size: int = 500) -> DatasetSpec:
         manifest = build_manifest(path, "parquet")
@@ -193,7 +195,9 @@ class Nodes:
         return self.tasks().submit(TaskSpec(**values))
 
     def task(self, task_id: str) -> TaskView:
-        with Channel(self.address, access=Access(token=self._token()), patience_s=20.0) as channel:
+        with Channel(
+            self.address, access=Access(token=self._token(), insecure=self.insecure), patience_s=20.0
+        ) as channel:
             return TasksClient(channel).get(task_id)
 
     def wait_task(self, task_id: str, *statuses: TaskStatus, timeout_s: float = 60.0) -> TaskView:

@@ -3,11 +3,12 @@
 import json
 from typing import Any
 
-from strata.client.channel import Channel
+from strata.client.channel import OPEN, Channel
 from strata.cluster.model import Cluster
 from strata.cluster.snapshot import load_cluster
 from strata.protocol.generated.control_pb2 import StateSnapshot, WatchRequest
 from strata.protocol.generated.control_pb2_grpc import ControlStub
+from strata.trust.access import Access
 
 __all__ = ["first_snapshot", "seen_cluster"]
 
@@ -19,8 +20,8 @@ def first_snapshot(control: ControlStub) -> StateSnapshot:
     return snapshot
 
 
-def seen_cluster(address: str) -> Cluster:
+def seen_cluster(address: str, access: Access = OPEN) -> Cluster:
     cluster = Cluster()
-    with Channel(address, patience_s=20.0) as channel:
+    with Channel(address, access=access, patience_s=20.0) as channel:
         load_cluster(cluster, json.loads(first_snapshot(channel.stub(ControlStub)).records_json))
     return cluster

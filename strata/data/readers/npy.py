@@ -1,5 +1,6 @@
 """NumPy files: .npy is mapped, one column named `data`; .npz gives one column per array, all of equal length."""
 
+import threading
 import zipfile
 from functools import lru_cache
 from hashlib import blake2b
@@ -17,6 +18,8 @@ from strata.errors import DataError
 __all__ = ["NpyReader"]
 
 _DATA = "data"
+# NumPy reads a header by ast.literal_eval, and Python 3.11 may fail there (SystemError) when several threads do it.
+_parsing = threading.Lock()
 
 
 class NpyReader:
@@ -91,7 +94,8 @@ def _headers(file: BinaryIO) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
 def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, kind = read(file)
+    with _parsing:
+        shape, _, kind = read(file)
     return shape, kind
 
 

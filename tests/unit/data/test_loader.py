@@ -237,6 +237,20 @@ def test_the_worker_runtime_can_provide_the_plan(parquet: "Dataset") -> None:
         set_plan_source(None)
 
 
+def test_a_loader_that_was_made_before_the_run_joins_it_once(parquet: "Dataset") -> None:
+    early, given, read = Loader(parquet.glob, 6), Loader(parquet.glob, 6, world_size=2), Loader(parquet.glob, 6)
+    next(iter(read))
+    set_plan_source(Coordinator(parquet.glob))
+    try:
+        for loader in (early, given, read):
+            loader.join()
+        assert early.lanes == Loader(parquet.glob, 6).lanes
+        assert (len(early), given.config.world_size) == (len(Loader(parquet.glob, 6)), 2)
+        assert len(read.lanes) > len(early.lanes), "one that was read from stays as it is"
+    finally:
+        set_plan_source(None)
+
+
 def test_bad_options_are_refused(parquet: "Dataset") -> None:
     with pytest.raises(InvalidArgument, match="batch_size"):
         Loader(parquet.glob, 0)
