@@ -60,7 +60,7 @@ class Probe:
 
 def register(server: CoordinatorProcess, dataset_id: str, total: int, size: int) -> pb.DatasetAck:
     info = pb.DatasetInfo(dataset_id=dataset_id, path="p", total_samples=total, shard_size=size)
-    return server.workers.RegisterDataset(info, timeout=120)
+    return server.workers.RegisterDataset(info, timeout=120, wait_for_ready=True)
 
 
 def refused(server: CoordinatorProcess, total: int, size: int) -> StrataError:
