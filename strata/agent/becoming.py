@@ -1,12 +1,13 @@
-"""What a spare interpreter runs: it imports what the ranks of its task import, says that it is warm, waits, and becomes
-a rank. Run by its path, in any interpreter: standard library only.
+"""What a template or a spare runs: it imports what the ranks of its task import. Where a fork of it is as good as a new
+interpreter it is a template, and each fork is a spare, for which nothing has to be imported again; where it is not, it
+is the spare itself. A spare waits, and becomes a rank. Run by its path, in any interpreter: standard library only.
 
 From the hand-over on it must be what `python SCRIPT` or `python -m MODULE` would have been. Where it cannot be (a file
 that it imported has changed, a module of the script's own folder would have come first), it starts the plain command in
 its own place: the same process, the same output, only later.
 """
 
-# ruff: noqa: PTH109, PTH110, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH109, PTH110, PTH115, PTH116, PTH118, PTH120, PTH123, PTH208
 # (pathlib would be one more module that the rank itself may not have.)
 import sys
 
@@ -16,11 +17,14 @@ if not sys.flags.safe_path:
 import builtins
 import contextlib
 import fcntl
+import gc
 import importlib
 import json
 import os
 import runpy
 import socket
+import stat
+import time
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
@@ -68,7 +72,63 @@ def _warm(channel: socket.socket) -> str:
             break
     os.environ.__class__ = plain
     fcntl.fcntl(channel, fcntl.F_SETFL, flags)
+    sys.stdout.flush()
+    sys.stderr.flush()
     return unfit
+
+
+def _open_files() -> dict[str, str]:
+    """What is open here, and what each descriptor leads to. Files and the kernel's own devices (null, urandom) can be
+    shared by forks, and are left out."""
+    found = {}
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the list itself
+            status = os.fstat(int(number))
+            device = stat.S_ISCHR(status.st_mode) and os.major(status.st_rdev) != 1
+            if device or not (stat.S_ISREG(status.st_mode) or stat.S_ISCHR(status.st_mode)):
+                found[number] = os.readlink(f"/proc/self/fd/{number}")
+    return found
+
+
+def _forkable(opened: dict[str, str]) -> bool:
+    """Whether the imports have left nothing that a fork would lack or share: no thread, no child, nothing open that was
+    not `opened` before (a GPU, a socket, a pipe)."""
+    return len(os.listdir("/proc/self/task")) == 1 and not _has_children() and _open_files() == opened
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _fork_spares(channel: socket.socket, before: dict[str, tuple[int, int]]) -> socket.socket:
+    """Forks a spare for every channel that comes, and returns in each spare, with its channel. Each is handed over to
+    the agent, which takes in orphans meanwhile: a rank's parent learns its exit code. Ends when a file that it has
+    imported has changed: the next template imports the new one."""
+    gc.collect()
+    gc.freeze()  # a collection would write to the pages of all that was imported, and forks would not share them
+    while True:
+        _, (number,) = _receive(channel)
+        if any(_stamp(path) != known for path, known in before.items()):
+            os._exit(0)
+        middle = os.fork()
+        if middle:
+            os.close(number)
+            os.waitpid(middle, 0)
+            continue
+        middle = os.getpid()
+        if os.fork():
+            os._exit(0)
+        channel.close()
+        os.setsid()
+        while os.getppid() == middle:
+            time.sleep(0.0005)
+        if "numpy.random" in sys.modules:  # Python's own random numbers begin anew by themselves
+            sys.modules["numpy.random"].seed()
+        return socket.socket(fileno=number)
 
 
 def _files_of_modules() -> dict[str, tuple[int, int]]:
@@ -126,8 +186,6 @@ def _replay(number: int) -> bytes:
 def _take_over(order: dict, files: list[int], before: dict[str, tuple[int, int]]) -> None:  # type: ignore[type-arg]
     """Environment, folder, output and arguments of the rank; from here on it is the rank."""
     printed = [_replay(1), _replay(2)]
-    sys.stdout.flush()
-    sys.stderr.flush()
     for number, file in zip((1, 2), files, strict=True):
         os.dup2(file, number)
         os.close(file)
@@ -163,13 +221,18 @@ def _new_main(script: str) -> ModuleType:
 
 if __name__ == "__main__":
     channel = socket.socket(fileno=int(sys.argv[1]))
+    opened = _open_files()
     unfit = _warm(channel)
     before = _files_of_modules()
     try:
-        channel.send(unfit.encode() or b"warm")
+        if unfit:
+            channel.send(f"unfit {unfit}".encode())
+            os._exit(0)
+        if _forkable(opened):
+            channel.send(b"template")
+            channel = _fork_spares(channel, before)
+        channel.send(f"warm {os.getpid()}".encode())
     except OSError:  # the agent is gone
-        os._exit(0)
-    if unfit:
         os._exit(0)
     order, files = _receive(channel)
     channel.close()

@@ -1,4 +1,4 @@
-"""One spare: an interpreter of this agent that has done the imports of a rank and waits to become one."""
+"""One spare: a process of this agent that has done the imports of a rank and waits to become one."""
 
 import contextlib
 import json
@@ -6,23 +6,20 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psutil
 
 from strata.launchers.base import LaunchSpec
+from strata.launchers.local import Child
 
-__all__ = ["OF_RANKS", "Kind", "Spare", "kind_of"]
+__all__ = ["OF_RANKS", "Kind", "Spare", "end", "kind_of", "send"]
 
-_PROGRAM = str(Path(__file__).with_name("becoming.py"))
 _PYTHON = re.compile(r"python(3(\.\d+)?)?\Z")
 _FLAG = re.compile(r"-[bBdEIOPqsSuv]+\Z")
-_WARM = b"warm"
 
 # What is each rank's own, or each attempt's. All other variables a spare has from its start, as its rank would have.
 OF_RANKS = frozenset(
@@ -82,42 +79,14 @@ def _program_of(argv: Sequence[str]) -> int | None:
 
 
 class Spare:
-    """Started at once; `warm` when its imports are done."""
+    """A process that has done the imports of its ranks and waits on its channel to become one."""
 
-    def __init__(self, kind: Kind, modules: Sequence[str], folder: Path) -> None:
+    def __init__(self, kind: Kind, child: Child, channel: socket.socket) -> None:
         self.kind = kind
-        self.warm = False
-        self.unfit = ""  # a module that cannot be imported ahead of a rank
-        self.memory_bytes = 0
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._channel.setblocking(False)
-        # What its imports print is the rank's to print: the spare keeps it, in files like a rank's.
-        with contextlib.ExitStack() as stack:
-            out, err = (stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(2))
-            stack.enter_context(theirs)
-            undo = stack.enter_context(contextlib.ExitStack())
-            undo.callback(self._channel.close)
-            self.child = subprocess.Popen(
-                (*kind.command, _PROGRAM, str(theirs.fileno())),
-                env=kind.env,
-                cwd=kind.working_dir or None,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
-            undo.pop_all()
-        self._send({"modules": list(modules), "of_ranks": sorted(OF_RANKS)})
-
-    def listen(self) -> None:
-        """Takes its word, if there is one by now: that it is warm, or which module it cannot import ahead."""
-        with contextlib.suppress(BlockingIOError, ConnectionError, psutil.Error):
-            word = self._channel.recv(1000)
-            self.warm = word == _WARM
-            self.unfit = "" if self.warm else word.decode()
-            if self.warm:  # from now on it only waits: this is what it alone holds until it becomes a rank
-                self.memory_bytes = int(psutil.Process(self.child.pid).memory_full_info().uss)
+        self.child = child
+        self._channel = channel
+        # What it alone holds until it becomes a rank: from now on it only waits.
+        self.memory_bytes = int(psutil.Process(child.pid).memory_full_info().uss)
 
     def become(self, spec: LaunchSpec) -> bool:
         """Hands it a rank's work. False when it is dead: then nothing has happened."""
@@ -135,23 +104,29 @@ class Spare:
         assert spec.stderr is not None
         spec.stdout.parent.mkdir(parents=True, exist_ok=True)
         with spec.stdout.open("ab") as out, spec.stderr.open("ab") as err:
-            return self._send(order, out, err)
-
-    def _send(self, message: Mapping[str, Any], *files: IO[bytes]) -> bool:
-        """In a file, so that no size of it can make this agent wait."""
-        with os.fdopen(os.memfd_create("order"), "wb") as content:
-            content.write(json.dumps(message).encode())
-            content.flush()
-            try:
-                socket.send_fds(self._channel, [b"."], [content.fileno(), *(file.fileno() for file in files)])
-            except OSError:
-                return False
-        return True
+            return send(self._channel, order, out.fileno(), err.fileno())
 
     def close(self, *, kill: bool) -> None:
         """Lets go of it, with `kill` by ending it."""
         self._channel.close()
         if kill:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.child.pid, signal.SIGKILL)
-            self.child.wait()
+            end(self.child)
+
+
+def send(channel: socket.socket, message: Mapping[str, Any], *files: int) -> bool:
+    """Tells a spare or a template. False when it is dead. In a file, so that no size of it can make this agent wait."""
+    with os.fdopen(os.memfd_create("order"), "wb") as content:
+        content.write(json.dumps(message).encode())
+        content.flush()
+        try:
+            socket.send_fds(channel, [b"."], [content.fileno(), *files])
+        except OSError:
+            return False
+    return True
+
+
+def end(child: Child) -> None:
+    """Kills the whole session of it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

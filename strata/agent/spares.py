@@ -1,4 +1,4 @@
-"""Warm spares: for each task that asks for them, interpreters that have done the imports of its ranks and wait. A rank
+"""Warm spares: for each task that asks for them, processes that have done the imports of its ranks and wait. A rank
 that is started again becomes one of them at once. Whatever goes wrong with a spare, its rank is started plainly.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from strata.agent.spare import Kind, Spare, kind_of
+from strata.agent.template import Template
 from strata.launchers.base import LaunchSpec
 from strata.protocol.generated import agents_pb2 as ag
 from strata.types.tasks import SPARE_BYTES
@@ -36,6 +37,7 @@ class _Pool:
     wanted: int
     attempt: int
     spares: list[Spare] = field(default_factory=list)
+    template: Template | None = None  # what makes them: imports, or is ready to be forked
     barred: set[str] = field(default_factory=set)  # packages that cannot be imported ahead of a rank
     deaths: int = 0
     next_at: float = 0.0
@@ -47,7 +49,36 @@ class _Pool:
             self.said.add(what)
             _log.warning(f"spares of task {self.task_id}: {text}", *values)
 
+    def fail(self, what: str, text: str, *values: object) -> None:
+        """The next one is tried after a while."""
+        self.deaths += 1
+        self.next_at = time.monotonic() + min(_PAUSE_S * 2 ** (self.deaths - 1), _MAX_PAUSE_S)
+        self.say(what, text, *values)
+
+    def memory_bytes(self) -> int:
+        held = self.template.memory_bytes if self.template is not None else 0
+        return held + sum(spare.memory_bytes for spare in self.spares)
+
+    def lacks(self) -> bool:
+        """Whether it is time for one more."""
+        return len(self.spares) < self.wanted and time.monotonic() >= self.next_at
+
+    def fork(self) -> Spare | None:
+        """One more spare, if there is a template for it."""
+        if self.template is None or not self.template.ready:
+            return None
+        spare = self.template.fork()
+        if spare is None:
+            self.drop_template()
+        return spare
+
+    def drop_template(self) -> None:
+        if self.template is not None:
+            self.template.close()
+            self.template = None
+
     def close(self) -> None:
+        self.drop_template()
         for spare in self.spares:
             spare.close(kill=True)
         self.spares.clear()
@@ -81,14 +112,15 @@ class Spares:
                 self._pools[task_id] = _Pool(task_id, kind, item.spares, item.attempt)
 
     def take(self, task_id: str, spec: LaunchSpec) -> Spare | None:
-        """A warm spare that can become this rank. It is the caller's now."""
+        """A spare that can become this rank, one that waits or one made now. It is the caller's."""
         pool = self._pools.get(task_id)
-        for spare in pool.spares if pool is not None else ():
-            if spare.warm and spare.child.poll() is None and spare.kind == kind_of(spec):
-                assert pool is not None
+        if pool is None or pool.kind != kind_of(spec):
+            return None
+        for spare in pool.spares:
+            if spare.child.poll() is None:
                 pool.spares.remove(spare)
                 return spare
-        return None
+        return pool.fork()
 
     def standing(self) -> list[ag.SpareReport]:
         """How many are warm, and what memory they hold."""
@@ -96,8 +128,8 @@ class Spares:
             ag.SpareReport(
                 task_id=pool.task_id,
                 wanted=pool.wanted,
-                warm=sum(spare.warm for spare in pool.spares),
-                memory_bytes=sum(spare.memory_bytes for spare in pool.spares),
+                warm=len(pool.spares),
+                memory_bytes=pool.memory_bytes(),
             )
             for pool in self._pools.values()
         ]
@@ -116,40 +148,47 @@ class Spares:
 
     def _tend(self, pool: _Pool) -> None:
         for spare in list(pool.spares):
-            if not spare.warm:
-                spare.listen()
-            if spare.unfit:
-                package = spare.unfit.partition(".")[0]
-                pool.barred.add(package)
-                pool.say(package, "%s reads a rank's own variables when it is imported: left to the ranks", spare.unfit)
-            elif spare.child.poll() is None:
-                continue
-            else:
-                pool.deaths += 1
-                pool.next_at = time.monotonic() + min(_PAUSE_S * 2 ** (pool.deaths - 1), _MAX_PAUSE_S)
-                when = "when it was warm" if spare.warm else "at its imports"
-                pool.say("death", "one ended with code %s %s; others take its place", spare.child.returncode, when)
-            pool.spares.remove(spare)
-            spare.close(kill=True)
+            if spare.child.poll() is not None:
+                pool.fail("death", "one ended with code %s; others take its place", spare.child.poll())
+                pool.spares.remove(spare)
+                spare.close(kill=True)
+        if pool.template is not None:
+            self._tend_template(pool, pool.template)
+
+    def _tend_template(self, pool: _Pool, template: Template) -> None:
+        if not template.ready:
+            template.listen()
+        if template.spare is not None:
+            pool.spares.append(template.spare)
+            pool.template = None
+        elif template.unfit:
+            pool.barred.add(template.unfit.partition(".")[0])
+            text = "%s reads a rank's own variables when it is imported: left to the ranks"
+            pool.say(template.unfit.partition(".")[0], text, template.unfit)
+            pool.drop_template()
+        elif (code := template.child.poll()) is not None:
+            if not template.ready:
+                pool.fail("imports", "one ended with code %s at its imports; others take its place", code)
+            pool.drop_template()
 
     def _warm_next(self) -> None:
-        """One at a time: warming takes a core, and that is the ranks'."""
-        if any(not spare.warm for pool in self._pools.values() for spare in pool.spares):
+        """Forks cost little. Of those that import, one at a time: imports take a core, and that is the ranks'."""
+        for pool in filter(_Pool.lacks, self._pools.values()):
+            while len(pool.spares) < pool.wanted and (spare := pool.fork()) is not None:
+                pool.spares.append(spare)
+        if any(pool.template is not None and not pool.template.ready for pool in self._pools.values()):
             return
-        for pool in self._pools.values():
-            if len(pool.spares) < pool.wanted and time.monotonic() >= pool.next_at:
-                modules = self._learned(pool)
-                if modules is not None and self._has_room(pool):
-                    self._start(pool, modules)
-                    return
+        for pool in filter(_Pool.lacks, self._pools.values()):
+            modules = self._learned(pool)
+            if modules is not None and self._has_room(pool):
+                self._start(pool, modules)
+                return
 
     def _start(self, pool: _Pool, modules: list[str]) -> None:
         try:
-            pool.spares.append(Spare(pool.kind, modules, self._folder))
+            pool.template = Template(pool.kind, modules, self._folder)
         except (OSError, ValueError) as error:
-            pool.deaths += 1
-            pool.next_at = time.monotonic() + min(_PAUSE_S * 2 ** (pool.deaths - 1), _MAX_PAUSE_S)
-            pool.say("start", "none can be started: %s", error)
+            pool.fail("start", "none can be started: %s", error)
 
     def _has_room(self, pool: _Pool) -> bool:
         needed = max([SPARE_BYTES, *(spare.memory_bytes for spare in pool.spares)])

@@ -10,14 +10,14 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import psutil
 
 from strata.errors import InvalidArgument
 from strata.launchers.base import Exit, LaunchSpec, Standing
 
-__all__ = ["TAG_VARIABLE", "LocalLauncher", "pid_of"]
+__all__ = ["TAG_VARIABLE", "Child", "LocalLauncher", "pid_of"]
 
 TAG_VARIABLE = "STRATA_INCARNATION"
 _POLL_S = 0.02
@@ -28,11 +28,22 @@ def pid_of(handle: str) -> int:
     return int(handle.partition(":")[0])
 
 
+class Child(Protocol):
+    """A process whose parent is this one, as `subprocess.Popen` has it."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self) -> int: ...
+
+
 class LocalLauncher:
     """Knows the exit codes of the processes it started itself; of adopted ones only that they are gone."""
 
     def __init__(self) -> None:
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._children: dict[str, Child] = {}
 
     def prepare(self, spec: LaunchSpec) -> None:
         folder = spec.working_dir or None
@@ -65,7 +76,7 @@ class LocalLauncher:
                 raise InvalidArgument(f"{spec.argv[0]!r} cannot be started: {error.strerror}") from None
         return self.keep(child)
 
-    def keep(self, child: "subprocess.Popen[bytes]") -> str:
+    def keep(self, child: Child) -> str:
         """The handle of a process of ours that is the leader of its own session, from now on watched here."""
         handle = f"{child.pid}:{_start_time(child.pid)}:{_boot()}"
         self._children[handle] = child

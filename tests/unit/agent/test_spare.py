@@ -3,7 +3,6 @@ it can see of itself is compared."""
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from strata.agent.spare import Spare, kind_of
+from strata.agent.template import Template
 from strata.launchers.base import LaunchSpec
-from strata.launchers.local import LocalLauncher
+from strata.launchers.local import Child, LocalLauncher
 from tests.support.waiting import eventually
 
 _ABOUT = """
@@ -105,11 +105,21 @@ class _Folder:
             stderr=self.folder / f"{way}.err",
         )
 
-    def spare(self, spec: LaunchSpec, modules: tuple[str, ...] = ()) -> Spare:
+    def template(self, spec: LaunchSpec, modules: tuple[str, ...] = ()) -> Template:
         kind = kind_of(spec)
         assert kind is not None
-        spare = Spare(kind, modules, self.folder)
-        eventually("a warm spare", lambda: _heard(spare))
+        template = Template(kind, modules, self.folder)
+        eventually("its word", lambda: _heard(template))
+        return template
+
+    def spare(self, spec: LaunchSpec, modules: tuple[str, ...] = ()) -> Spare:
+        """A fork of a template that is gone by now, or what would be one if it could be forked."""
+        template = self.template(spec, modules)
+        if template.spare is not None:
+            return template.spare
+        spare = template.fork()
+        template.close()
+        assert spare is not None
         return spare
 
     def plainly(self, *argv: str, env: dict[str, str] | None = None) -> list[str]:
@@ -124,16 +134,16 @@ class _Folder:
         spare.close(kill=False)
         return self.outcome(spare.child, spec)
 
-    def outcome(self, child: "subprocess.Popen[bytes]", spec: LaunchSpec) -> list[str]:
-        code = child.wait(60)
+    def outcome(self, child: Child, spec: LaunchSpec) -> list[str]:
+        code = child.wait()
         assert spec.stdout is not None
         assert spec.stderr is not None
         return [f"code {code}", *spec.stdout.read_text().splitlines(), *spec.stderr.read_text().splitlines()]
 
 
-def _heard(spare: Spare) -> bool:
-    spare.listen()
-    return spare.warm or bool(spare.unfit)
+def _heard(template: Template) -> bool:
+    template.listen()
+    return template.ready or template.spare is not None or bool(template.unfit)
 
 
 @pytest.fixture
@@ -196,10 +206,10 @@ def test_a_module_that_changed_since_or_that_the_script_has_itself_makes_it_star
 def test_a_module_that_reads_a_ranks_variable_is_not_imported_ahead(folder: _Folder) -> None:
     folder.installed("reader", "import os\nRANK = os.environ.get('RANK')")
     env = folder.with_installed()
-    spare = folder.spare(folder.spec("spare", "neighbour.py", env=env), ("json", "reader", "socket"))
-    assert (spare.warm, spare.unfit) == (False, "reader")
-    assert spare.child.wait(60) == 0
-    spare.close(kill=False)
+    template = folder.template(folder.spec("spare", "neighbour.py", env=env), ("json", "reader", "socket"))
+    assert (template.ready, template.spare, template.unfit) == (False, None, "reader")
+    assert template.child.wait() == 0
+    template.close()
 
 
 def test_what_cannot_be_imported_is_left_to_the_script(folder: _Folder) -> None:
@@ -214,20 +224,85 @@ def test_it_ends_with_its_agent_even_while_an_import_hangs(folder: _Folder) -> N
     folder.installed("hangs", "import pathlib, time\npathlib.Path('began').touch()\ntime.sleep(1e6)")
     kind = kind_of(folder.spec("spare", "neighbour.py", env=folder.with_installed()))
     assert kind is not None
-    spare = Spare(kind, ("hangs",), folder.folder)
+    hanging = Template(kind, ("hangs",), folder.folder)
     eventually("the import", (folder.folder / "began").exists)
-    spare.close(kill=False)  # as when the agent dies: nothing holds its end any more
-    assert spare.child.wait(60) == -signal.SIGIO
-    idle = folder.spare(folder.spec("spare", "neighbour.py"))
-    idle.close(kill=False)
-    assert idle.child.wait(60) == 0
+    hanging._channel.close()  # as when the agent dies: nothing holds its end any more
+    assert hanging.child.wait() == -signal.SIGIO
+    template = folder.template(folder.spec("spare", "neighbour.py"))
+    idle = template.fork()
+    assert idle is not None
+    for each in (idle, template):
+        each._channel.close()
+        assert each.child.wait() == 0
+
+
+_LEFT_BEHIND = {
+    "nothing": "",
+    "a file": "kept = open(__file__)",
+    "a thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()",
+    "a socket": "import socket\nkept = socket.socket()",
+    "a child": "import subprocess\nkept = subprocess.Popen(['sleep', '1000'])",
+    "a dead child": "import os\nos.fork() or os._exit(0)",
+}
+
+
+@pytest.mark.parametrize("left", _LEFT_BEHIND)
+def test_only_imports_that_leave_nothing_behind_are_shared(folder: _Folder, left: str) -> None:
+    folder.installed("leaves", _LEFT_BEHIND[left])
+    (folder.folder / "script.py").write_text("import leaves, os\nprint('up', os.environ['RANK'])\nos._exit(3)")
+    env = folder.with_installed()
+    spec = folder.spec("spare", "script.py", env=env)
+    template = folder.template(spec, ("leaves",))
+    try:
+        assert template.ready == (left in ("nothing", "a file"))
+        spare = template.spare or template.fork()
+        assert spare is not None
+        assert spare.become(spec)
+        spare.close(kill=False)
+        assert folder.outcome(spare.child, spec) == ["code 3", "up 3"]
+    finally:
+        template.close()
+
+
+def test_forks_of_one_template_are_ranks_of_their_own(folder: _Folder) -> None:
+    (folder.folder / "script.py").write_text(
+        "import numpy, os, random, sys\n"
+        "print(random.random(), numpy.random.rand(), os.getsid(0), os.environ['RANK'])\n"
+        "sys.exit(int(os.environ['RANK']))"
+    )
+    one_thread = {"OPENBLAS_NUM_THREADS": "1"}
+    template = folder.template(folder.spec("0", "script.py", env=one_thread), ("numpy", "random"))
+    printed = []
+    for rank in range(3):
+        spare = template.fork()
+        assert spare is not None
+        spec = folder.spec(str(rank), "script.py", env={**one_thread, "RANK": str(rank)})
+        assert spare.become(spec)
+        spare.close(kill=False)
+        code, words = folder.outcome(spare.child, spec)
+        assert code == f"code {rank}"
+        printed += words.split()
+    template.close()
+    assert len(set(printed)) == 12
+
+
+def test_a_template_ends_when_a_file_that_it_imported_has_changed(folder: _Folder) -> None:
+    folder.installed("named", "WHICH = 'old'")
+    template = folder.template(folder.spec("spare", "neighbour.py", env=folder.with_installed()), ("named",))
+    first = template.fork()
+    assert first is not None
+    first.close(kill=True)
+    folder.change()
+    assert template.fork() is None
+    assert template.child.wait() == 0
+    template.close()
 
 
 def test_a_dead_spare_becomes_nothing(folder: _Folder) -> None:
     spec = folder.spec("spare", "neighbour.py")
     spare = folder.spare(spec)
-    spare.child.kill()
-    spare.child.wait(60)
+    os.kill(spare.child.pid, signal.SIGKILL)
+    spare.child.wait()
     assert not spare.become(spec)
     spare.close(kill=True)
 
