@@ -25,7 +25,8 @@ _TIMEOUT_S = 30.0
 class Api:
     """The observatory of the nearest cluster: see strata/client/endpoints.py."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, timeout_s: float = _TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
         found = find_endpoints(settings)
         self.url = found.http or _guess(settings)
         self._token = found.access.token
@@ -46,7 +47,7 @@ class Api:
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
-            with urlopen(request, timeout=_TIMEOUT_S, context=self._tls) as response:  # noqa: S310  as above
+            with urlopen(request, timeout=self._timeout_s, context=self._tls) as response:  # noqa: S310  as above
                 yield response
         except HTTPError as error:
             raise _from_answer(error) from None

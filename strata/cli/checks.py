@@ -34,6 +34,7 @@ _LITTLE_DISK = 5 << 30
 _NO_DISK = 256 << 20
 _FEW_FILES = 4_096  # every rank holds a few, every browser one
 _CLOCK_S = 2.0
+_SILENCE_S = 3.0  # after which whoever holds the page's port is taken for somebody else
 _PATIENCE: dict[str, Any] = {"max_retries": 1, "retry_timeout_s": 5.0, "request_timeout_s": 10.0}
 _EXTRAS = {"data": ("pyarrow", "PIL"), "s3": ("obstore",), "torch": ("torch",), "jax": ("jax",), "ray": ("ray",)}
 
@@ -121,7 +122,7 @@ def check_data_folder(settings: Settings) -> Iterator[Finding]:
 
 def check_cluster(settings: Settings) -> Iterator[Finding]:
     """The Strata of this folder if one runs, with its version and clock; else whether its ports are free."""
-    api = Api(settings)
+    api = Api(settings, timeout_s=_SILENCE_S)
     try:
         status = api.get("/api/status")
     except ObservatoryUnavailable as error:
