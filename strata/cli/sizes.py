@@ -16,13 +16,16 @@ _SAVING = frozenset(
     {
         "AsyncCheckpointWriter",
         "CheckpointManager",
+        "StrataCallback",
         "Trainer",
+        "async_save",
         "checkpoints",
         "elastic",
         "save",
         "save_async",
         "save_checkpoint",
         "save_state",
+        "training",
     }
 )
 
@@ -60,7 +63,7 @@ def check_saves(script: str) -> None:
     if path.suffix == ".py" and not any(_names(tree) & _SAVING for tree in _sources(path)):
         raise InvalidArgument(
             f"{script} saves no checkpoint, so every change of its size would start it from the beginning",
-            hint="Save and recover with `run.checkpoints()` (docs/elastic.md), or give a fixed number: --workers 4.",
+            hint="Put its loop into `strata.training` (docs/training.md), or give a fixed number: --workers 4.",
         )
 
 

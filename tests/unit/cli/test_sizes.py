@@ -28,6 +28,7 @@ def test_anything_else_is_refused_with_one_sentence(text: str) -> None:
     [
         "import strata\nrun = strata.init()\nwith run.checkpoints() as saved: ...",
         "from strata import CheckpointManager",
+        "import strata\nwith strata.training(w=w, total=9) as job: ...",
         "import torch\ntorch.save({}, 'x')",
         "import beside",
         "from package.inner import thing",
