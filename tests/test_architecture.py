@@ -75,7 +75,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "accelerate": ("strata.integrations",),
     "jax": ("strata.integrations",),
     "tensorflow": ("strata.integrations",),
-    "pickle": (),
+    "pickle": ("strata.integrations.dcp_folder",),  # a reader of ours that makes nothing but plain records
     "cloudpickle": (),
     "marshal": (),
     "shelve": (),

@@ -98,7 +98,9 @@ def export_model(
 
 
 def import_model(
-    source: Annotated[str, typer.Argument(help="A file of torch.save or safetensors, or a folder of safetensors.")],
+    source: Annotated[
+        str, typer.Argument(help="A file of torch.save or safetensors, or a folder of safetensors or DCP.")
+    ],
     path: Path,
     step: Annotated[int, typer.Option(help="The step it is saved as.")] = 0,
     name: Annotated[str, typer.Option("--as", help="The part of the state that it becomes.")] = "model",

@@ -1,10 +1,13 @@
 """Pytrees of JAX arrays in Strata's checkpoints, over any number of processes: each saves the blocks that are its own,
 each restores the blocks that its devices want.
 
-`checkpoints.save(pack_tree(tree), step)` in every process, `restore_tree(checkpoints, tree)` in every process.
+`strata.training(params=params)` takes them as they are. Without it: `checkpoints.save(pack_tree(tree), step)` and
+`restore_tree(checkpoints, tree)`, both in every process.
 """
 
 import logging
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,9 +15,11 @@ import numpy as np
 from strata.checkpoint import CheckpointManager, Recovery, Sharded
 from strata.checkpoint.arrays import itemsize, type_name
 from strata.checkpoint.manifest import TensorRecord
+from strata.checkpoint.objects import is_stateful
 from strata.checkpoint.reader import CheckpointReader, Run
 from strata.checkpoint.slices import Block, plan_pieces
-from strata.errors import CheckpointNotFound, CorruptCheckpoint, InvalidArgument, MissingExtra
+from strata.errors import CheckpointNotFound, CorruptCheckpoint, InvalidArgument, MissingExtra, UnsupportedState
+from strata.worker.training.trees import ArrayTree
 
 try:
     import jax
@@ -22,7 +27,7 @@ try:
 except ImportError as error:
     raise MissingExtra("jax", "jax") from error
 
-__all__ = ["pack_tree", "restore_tree"]
+__all__ = ["JaxTree", "jax_part", "pack_tree", "restore_tree"]
 
 _log = logging.getLogger(__name__)
 _AT = "@"  # between the name of a leaf and the offset of a block
@@ -148,6 +153,90 @@ class _Saved:
             raise CheckpointNotFound(f"step {self._step} has no value {name!r}")
         rank, node = self._values[name]
         return self._reader.plan_value(rank, node, self._wanted)
+
+
+class JaxTree(ArrayTree):
+    """A part of a training state. Its leaves are saved by their paths; the script's tree says how they hang together,
+    because its classes are not saved."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: _held(name, leaf) for name, leaf in _named(self.value).items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        leaves = _named(self.value)
+        if odd := sorted(leaves.keys() ^ state.keys()):
+            raise InvalidArgument(
+                f"the checkpoint and the tree of the script differ in {odd[:5]}", hint="Resume with the same model."
+            )
+        loaded = [_placed_like(name, leaf, state[name]) for name, leaf in leaves.items()]
+        self.value = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(self.value), loaded)
+
+    def block_of(self, array: str, shape: tuple[int, ...]) -> Block:
+        leaf = _named(self.value).get(array)
+        plain = _plain(leaf) if isinstance(leaf, jax.Array) else None
+        if plain is None or plain.shape != shape:
+            return Block(offset=(0,) * len(shape), shape=shape)
+        return _own_block(array, plain)
+
+
+def jax_part(given: Any) -> JaxTree | None:
+    """A tree with JAX's arrays in it; None for anything else."""
+    if is_stateful(given) or not any(isinstance(leaf, jax.Array) for leaf in jax.tree_util.tree_leaves(given)):
+        return None
+    return JaxTree(given)
+
+
+def _held(name: str, leaf: Any) -> Any:
+    """What this process saves of a leaf: all that it holds."""
+    if not isinstance(leaf, jax.Array):
+        return leaf
+    array = _plain(leaf)
+    if array.is_fully_addressable:
+        return array
+    if array.is_fully_replicated:
+        return np.asarray(array.addressable_data(0))
+    own = _own_block(name, array)
+    value = np.empty(own.shape, dtype=array.dtype)
+    for shard in array.addressable_shards:
+        value[_inside(_block(shard.index, array.shape), own)] = np.asarray(shard.data)
+    return Sharded(value, array.shape, own.offset)
+
+
+def _placed_like(name: str, leaf: Any, loaded: Any) -> Any:
+    """What was loaded, all of it or this process's block, on the devices of the script's leaf."""
+    if not isinstance(leaf, jax.Array):
+        return loaded
+    plain, value = _plain(leaf), np.asarray(loaded)
+    whole = Block(offset=(0,) * plain.ndim, shape=plain.shape)
+    own = whole if value.shape == plain.shape else _own_block(name, plain)
+    if (value.shape, value.dtype) != (own.shape, plain.dtype):
+        raise InvalidArgument(
+            f"{name} was saved as {value.dtype}{list(value.shape)}, and is wanted as {plain.dtype}{list(own.shape)}",
+            hint="Resume with the same model.",
+        )
+    array = jax.make_array_from_callback(
+        plain.shape, plain.sharding, lambda index: np.asarray(value[_inside(_block(index, plain.shape), own)])
+    )
+    return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf)) if _is_key(leaf) else array
+
+
+def _own_block(name: str, array: Any) -> Block:
+    """The one block that the devices of this process hold together."""
+    blocks = {_block(shard.index, array.shape) for shard in array.addressable_shards}
+    start = tuple(map(min, zip(*(block.offset for block in blocks), strict=True)))
+    ends = [[at + size for at, size in zip(block.offset, block.shape, strict=True)] for block in blocks]
+    shape = tuple(max(end) - at for end, at in zip(zip(*ends, strict=True), start, strict=True))
+    if sum(math.prod(block.shape) for block in blocks) != math.prod(shape):
+        raise UnsupportedState(
+            f"{name} lies on the devices of this process in blocks that do not touch",
+            hint="Save it with pack_tree and restore_tree, which keep every block by itself.",
+        )
+    return Block(offset=start, shape=shape)
+
+
+def _inside(block: Block, outer: Block) -> tuple[slice, ...]:
+    places = zip(block.offset, outer.offset, block.shape, strict=True)
+    return tuple(slice(at - first, at - first + size) for at, first, size in places)
 
 
 def _named(tree: Any) -> dict[str, Any]:

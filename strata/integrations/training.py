@@ -13,7 +13,7 @@ from strata.checkpoint.manager import CheckpointManager
 from strata.checkpoint.objects import object_part
 from strata.data import Loader
 from strata.errors import InvalidArgument
-from strata.worker.elastic.keepers import Keeper, LiveKeeper, RandomKeeper, RandomState, Stateful
+from strata.worker.elastic.keepers import Keeper, LiveKeeper, Placed, RandomKeeper, RandomState, Stateful
 from strata.worker.elastic.memory import Memory
 from strata.worker.elastic.saves import SavePlan, Saves
 from strata.worker.elastic.world import world_here
@@ -104,7 +104,7 @@ def _run_before(path: str) -> str | None:
 
 def _part_of(name: str, given: Any) -> Stateful:
     if "jax" in sys.modules:
-        from strata.integrations.jax_tree import jax_part  # only where jax is in use
+        from strata.integrations.jax_trees import jax_part  # only where jax is in use
 
         if (part := jax_part(given)) is not None:
             return part
@@ -112,7 +112,7 @@ def _part_of(name: str, given: Any) -> Stateful:
 
 
 def _live_keeper(_: str, part: Stateful) -> Keeper:
-    return LiveKeeper(object_part(part))
+    return LiveKeeper(part if isinstance(part, Placed) else object_part(part))
 
 
 def _randoms() -> dict[str, RandomState]:

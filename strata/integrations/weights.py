@@ -1,4 +1,4 @@
-"""Weights that other tools have saved: torch.save and safetensors. Nothing that is loaded here can run code."""
+"""Weights that other tools have saved: torch.save, DCP and safetensors. Nothing that is loaded here can run code."""
 
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,9 @@ def read_weights(path: str | Path) -> Any:
     if not path.exists():
         raise CheckpointNotFound(f"there is no {path}")
     if (path / ".metadata").is_file():
-        raise UnsupportedState(
-            f"{path} is a folder of torch's DCP, whose description is a pickle, and those are not loaded",
-            hint="Load it with torch.distributed.checkpoint into your model where you trust it, and save that.",
-        )
+        from strata.integrations.dcp_folder import read_dcp_folder  # only where torch is
+
+        return read_dcp_folder(path)
     if path.is_dir() or path.suffix == ".safetensors" or path.name == INDEX:
         return read_safetensors(path.parent if path.name == INDEX else path)
     return _read_torch(path)

@@ -1,5 +1,5 @@
-"""One rank of an FSDP2 model that DCP saves or loads through Strata: `dcp_ranks.py save|die|load FOLDER RENDEZVOUS RANK
-WORLD`.
+"""One rank of an FSDP2 model that DCP saves or loads through Strata, or saves by itself: `dcp_ranks.py
+save|die|load|plain FOLDER RENDEZVOUS RANK WORLD`.
 """
 
 import os
@@ -62,6 +62,8 @@ def main(mode: str, folder: str, rendezvous: str, rank: int, world: int) -> None
             assert torch.allclose(got.full_tensor(), tensor.full_tensor()), name
         assert torch.equal(found["everywhere"], _whole(4))
         assert found["step"] == 1
+    elif mode == "plain":
+        dcp.save(_state(mesh, blank=False), checkpoint_id=folder)
     else:
         state = _state(mesh, blank=False)
         kind = _Dying if mode == "die" and rank == 1 else StrataWriter

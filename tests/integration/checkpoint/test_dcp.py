@@ -47,3 +47,18 @@ def test_two_ranks_save_any_number_loads_and_a_dead_rank_leaves_nothing(tmp_path
         assert [info.step for info in manager.list()] == [1]
         assert manager.steps() == [2, 1]
         assert manager.verify(1).verified
+
+
+def test_a_folder_that_dcp_wrote_by_itself_is_put_together_from_its_ranks(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from strata.integrations.weights import read_weights
+
+    for world in (1, 2):
+        assert [(code, error) for code, error in _run("plain", tmp_path / str(world), world) if code] == []
+    assert len(list((tmp_path / "2").glob("*.distcp"))) == 2
+    one, two = (read_weights(tmp_path / str(world)) for world in (1, 2))
+    assert one["model"].keys() == two["model"].keys()
+    assert all(torch.allclose(one["model"][name], two["model"][name]) for name in one["model"])
+    assert torch.equal(one["columns"], two["columns"])
+    assert torch.equal(two["columns"], torch.arange(30.0).reshape(6, 5) / 7)
+    assert two["step"] == 1
