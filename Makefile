@@ -54,6 +54,11 @@ proto: $(VENV)/.installed ## regenerate the gRPC stubs from proto/
 tree: $(VENV)/.installed ## write docs/tree.md, the list of every file
 	@$(BIN)/python scripts/tree.py --write
 
+.PHONY: docs
+docs: $(VENV)/.installed ## build the documentation's site into build/site; a dead link or a page without a place fails
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "docs: build/site/index.html"
+
 .PHONY: rights
 rights: $(VENV)/.installed ## bring the table of rights in SECURITY.md up to date
 	@$(BIN)/python scripts/rights.py --write

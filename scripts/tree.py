@@ -36,6 +36,7 @@ FOLDERS = {
     "docs": "pages for users, and why things are as they are",
     "docs/adr": "one page per decision that would surprise a reader",
     "docs/frameworks": "a page per training framework",
+    "docs/migrating": "for those who come from elsewhere: what is called what here",
     "docs/img": "pictures of every page, made by `make screenshots`",
     "docs/reference": "the contract, generated from the code by `make reference`",
     "docs/research": "the measurements that decisions rest on",

@@ -1,5 +1,6 @@
 """Without the server's libraries the commands that need them say which command installs them."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -50,9 +51,10 @@ def test_the_list_is_that_of_the_extra() -> None:
     assert sorted(SERVER_MODULES) == sorted(names.get(item, item) for item in wanted)
 
 
-def test_the_readme_and_the_quickstart_name_every_extra() -> None:
+def test_the_readme_names_every_extra_and_the_page_says_what_each_is_for() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    for page in ("README.md", "docs/quickstart.md"):
-        text = (ROOT / page).read_text()
-        assert "strata-runtime[server" in text
-        assert [name for name in extras if name != "dev" and f"`{name}`" not in text and f"[{name}" not in text] == []
+    readme = (ROOT / "README.md").read_text()
+    assert [name for name in extras if f"`{name}`" not in readme and f"[{name}" not in readme] == []
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", (ROOT / "docs" / "install.md").read_text(), re.MULTILINE)
+    assert sorted(name for name, _, _ in rows) == sorted(extras)
+    assert all(brings.strip() and what_for.strip() for _, brings, what_for in rows)
