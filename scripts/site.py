@@ -6,6 +6,7 @@ Pages at the root, and whatever a page links to, join those in docs. The Python 
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ _FENCES = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
 
 
+@cache
 def sources() -> dict[str, Path]:
     """Every file of the site by its place there; a folder stands for a list of its pages."""
     found: dict[str, Path] = {}
