@@ -105,6 +105,7 @@ class Job:
             self._unwatch = watch_stop_signals(self._on_signal)
         restored = self._world.restore(**self._parts)
         self.step = restored.step
+        self._tell_progress()
         if self._seed is not None and restored.source == "new":
             self._world.seed(hash((self._seed, run.rank)))
         if self._is_complete() and run.rank == 0:
@@ -122,6 +123,7 @@ class Job:
             yield (self.step, item) if isinstance(batches, Batches) else self.step
             self._ended = True
             self._world.commit(self.step)
+            self._tell_progress()
             if self._stop or self._asked_to_stop():
                 self.stopped = not self._stop
                 return
@@ -129,6 +131,10 @@ class Job:
 
     def _is_complete(self) -> bool:
         return self._total is not None and self.step >= self._total
+
+    def _tell_progress(self) -> None:
+        if self._total:
+            self.run.progress(self.step, percent=100.0 * self.step / self._total)
 
     def _on_signal(self) -> None:
         self._signalled = True

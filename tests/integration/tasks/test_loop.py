@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from strata.client.channel import Channel
+from strata.protocol.generated import control_pb2 as ct
+from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.types.tasks import TaskStatus
 from tests.support.loop_kills import (
     EXAMPLES,
@@ -71,11 +74,22 @@ def test_alone_it_goes_on_after_a_kill_and_after_a_polite_request(tmp_path: Path
     assert runs == set(re.findall(r"run (\S+):", _alone(tmp_path / "killed").communicate(timeout=120)[1]))
 
 
+def _percent(nodes: Nodes) -> float:
+    """How far it is of its total, as a rank has told the coordinator."""
+    with Channel(nodes.address) as channel:
+        for update in channel.stub(ControlStub).WatchState(ct.WatchRequest(), timeout=60):
+            for worker in update.vitals.workers:
+                if worker.status.progress:
+                    return worker.status.progress
+    raise AssertionError("the stream ended")
+
+
 def test_a_stop_saves_the_step_at_which_all_ranks_leave(tmp_path: Path) -> None:
     with Nodes(tmp_path, slots=2) as nodes:
         nodes.start()
         task_id = train(nodes, _SCRIPT, 100_000, pause_s=0.01)
         wait_for(lambda: newest_step(nodes, task_id) >= 10, 60, "a checkpoint")
+        assert 0 < _percent(nodes) < 100
         nodes.tasks().stop(task_id)
         assert nodes.wait_task(task_id).status is TaskStatus.STOPPED
         found = losses_in(output_of(nodes, task_id))
