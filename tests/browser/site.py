@@ -5,14 +5,17 @@ import re
 from typing import Any
 from urllib.request import Request, urlopen
 
+import grpc
 from playwright.sync_api import Locator, Page, expect
 
 from strata.client.channel import Channel
 from strata.client.records import RecordsClient
+from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
-__all__ = ["Site", "number", "row", "stat"]
+__all__ = ["Site", "finished_run", "number", "row", "stat"]
 
 
 def number(text: str) -> float:
@@ -104,3 +107,20 @@ class Site:
     def agree(self, what: str, shown: Locator, told: Any) -> None:
         """Sooner or later both say the same at the same moment; `told` reads the server's words anew each time."""
         eventually(f"{what}: page and server agree", lambda: str(told()) in shown.inner_text())
+
+
+def finished_run(
+    site: Site, run_id: str, config: dict[str, object], *, tags: tuple[str, ...] = (), group: str = "", first: float = 1
+) -> None:
+    """A run that somebody logged elsewhere and that has said its goodbye; its loss falls from `first`."""
+    batch = Batch(batch_id=f"browser-{run_id}")
+    batch.series.add(index=0, run_id=run_id, metric="loss", device=65535)
+    for step in range(20):
+        batch.points.series.append(0)
+        batch.points.step.append(step)
+        batch.points.value.append(first / (1 + step))
+    about = {"run_id": run_id, "name": run_id, "status": "finished", "tags": tags, "group": group}
+    batch.runs.add(**about, config_json=json.dumps(config))
+    with grpc.insecure_channel(site.cluster.endpoints["telemetry"]) as channel:
+        TelemetryStub(channel).ReportOnce(batch, timeout=60)
+    eventually(run_id, lambda: any(one["run_id"] == run_id for one in site.get("/runs")), within_s=10)

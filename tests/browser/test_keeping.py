@@ -1,37 +1,19 @@
 """What people keep and throw away: runs renamed, annotated and deleted, checkpoints kept by hand."""
 
-import json
 import re
 from typing import Any
 
-import grpc
 import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Page, TimeoutError, expect  # noqa: A004  # playwright's
 
 from strata.checkpoint import CheckpointManager
-from strata.protocol.generated.telemetry_pb2 import Batch
-from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
-from tests.browser.site import Site, row
+from tests.browser.site import Site, finished_run, row
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.browser
 
 HELD = "run => window.__strata.series(run, 'loss')"
-
-
-def finished_run(site: Site, run_id: str, config: dict[str, object]) -> None:
-    """A run that somebody logged elsewhere and that has said its goodbye."""
-    batch = Batch(batch_id=f"browser-{run_id}")
-    batch.series.add(index=0, run_id=run_id, metric="loss", device=65535)
-    for step in range(20):
-        batch.points.series.append(0)
-        batch.points.step.append(step)
-        batch.points.value.append(1 / (1 + step))
-    batch.runs.add(run_id=run_id, name=run_id, status="finished", config_json=json.dumps(config))
-    with grpc.insecure_channel(site.cluster.endpoints["telemetry"]) as channel:
-        TelemetryStub(channel).ReportOnce(batch, timeout=60)
-    eventually(run_id, lambda: any(one["run_id"] == run_id for one in site.get("/runs")), within_s=10)
 
 
 def told(site: Site, run_id: str) -> dict[str, object] | None:

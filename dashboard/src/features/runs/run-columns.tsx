@@ -25,6 +25,8 @@ interface Options {
   onRename(run: string | null): void;
   onEdit(run: RunInfo): void;
   onDelete(run: RunInfo): void;
+  /** Whether any of them belongs to a task. */
+  ofTasks: boolean;
 }
 
 /** Keys are what the server sorts by. */
@@ -60,20 +62,7 @@ export function runColumns(options: Options): Column<RunRow>[] {
       }),
     ),
     { key: "points", title: "Points", right: true, from: "lg", cell: ({ run }) => formatCompact(run.num_points) },
-    {
-      key: "task",
-      title: "Task",
-      sort: false,
-      from: "xl",
-      cell: ({ run }) =>
-        run.task_id ? (
-          <PageLink page="tasks" id={run.task_id} className="font-mono text-muted hover:underline">
-            {run.task_id}
-          </PageLink>
-        ) : (
-          "–"
-        ),
-    },
+    ...(options.ofTasks ? [TASK] : []),
     {
       key: "actions",
       title: "",
@@ -98,6 +87,21 @@ export function runColumns(options: Options): Column<RunRow>[] {
     },
   ];
 }
+
+const TASK: Column<RunRow> = {
+  key: "task",
+  title: "Task",
+  sort: false,
+  from: "xl",
+  cell: ({ run }) =>
+    run.task_id ? (
+      <PageLink page="tasks" id={run.task_id} className="font-mono text-muted hover:underline">
+        {run.task_id}
+      </PageLink>
+    ) : (
+      "–"
+    ),
+};
 
 function nameColumn({ shown, selected, renaming, onSelect, onRename }: Options): Column<RunRow> {
   return {
@@ -132,7 +136,7 @@ function nameColumn({ shown, selected, renaming, onSelect, onRename }: Options):
               </span>
             )}
             {run.notes && (
-              <span title={run.notes} className="block max-w-72 truncate text-2xs text-muted max-sm:max-w-40">
+              <span title={run.notes} className="block max-w-56 truncate text-2xs text-muted max-sm:max-w-40">
                 {run.notes}
               </span>
             )}

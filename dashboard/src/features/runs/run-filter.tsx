@@ -24,7 +24,7 @@ export function RunFilter({ error }: { error: string | null }) {
       value={text}
       spellCheck={false}
       onChange={(event) => setText(event.target.value)}
-      className="w-80 font-mono max-sm:w-44"
+      className="w-80 font-mono max-sm:w-[calc(100vw-8.5rem)]"
     />
   );
 }

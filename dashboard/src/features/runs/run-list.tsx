@@ -108,6 +108,7 @@ export function RunList() {
                   onRename: setRenaming,
                   onEdit: setNoting,
                   onDelete: setDeleting,
+                  ofTasks: rows.some(({ run }) => run.task_id !== null),
                 })}
                 rowKey={(row) => row.run.run_id}
                 rowClass={({ run }) => (selected.has(run.run_id) ? "bg-accent-soft" : undefined)}
