@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from strata import data as data
     from strata.checkpoint import AsyncCheckpointWriter, CheckpointManager
+    from strata.client.api import Api
     from strata.errors import StrataError
     from strata.integrations.elastic import elastic
     from strata.integrations.training import training
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Api",
     "AsyncCheckpointWriter",
     "CheckpointManager",
     "DatasetRegistry",
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Api": "strata.client.api",
     "AsyncCheckpointWriter": "strata.checkpoint",
     "CheckpointManager": "strata.checkpoint",
     "DatasetRegistry": "strata.worker.registry",

@@ -69,6 +69,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncpg": ("strata.coordinator.journal",),
     "ray": ("strata.launchers.ray",),
     "typer": ("strata.cli",),
+    "mcp": ("strata.cli.mcp",),
     "torch": ("strata.integrations",),
     "lightning": ("strata.integrations",),
     "transformers": ("strata.integrations",),

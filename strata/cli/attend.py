@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from strata.cli.api import Api
 from strata.cli.follow import LogFollower, print_lines
 from strata.cli.up import cluster
 from strata.client.channel import Channel
 from strata.client.endpoints import Endpoints, find_endpoints, folder_endpoints
 from strata.client.leaders import split_addresses
+from strata.client.rest import Rest
 from strata.client.tasks import TasksClient, TaskView
 from strata.config import Settings
 from strata.errors import CoordinatorUnavailable, InvalidArgument, StrataError
@@ -127,7 +127,7 @@ class Attendance:
     def __init__(self, tasks: TasksClient, task_id: str, settings: Settings, here: TaskCluster, command: str) -> None:
         self._tasks = tasks
         self._task_id = task_id
-        self._lines = LogFollower(Api(settings), {"task_id": task_id})
+        self._lines = LogFollower(Rest(settings), {"task_id": task_id})
         self._stops, self._pause = here.stops, here.pause
         default = Settings.model_fields["data_dir"].default
         self._folder = f" --data-dir {settings.data_dir}" if settings.data_dir != default else ""

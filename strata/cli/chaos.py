@@ -11,13 +11,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from strata.cli.api import Api
 from strata.cli.drills import DRILLS, SIZE_DRILLS, Drill, DrillResult, Site
 from strata.cli.options import DataDir, reach
 from strata.cli.second_host import SecondHost
 from strata.cli.up import cluster
 from strata.client.channel import Channel
 from strata.client.endpoints import Endpoints, folder_endpoints
+from strata.client.rest import Rest
 from strata.client.tasks import TasksClient
 from strata.config import Settings
 from strata.errors import TaskFailed
@@ -106,7 +106,7 @@ def _drill(settings: Settings, endpoints: Endpoints) -> list[tuple[Drill, DrillR
         f"training [bold]{job.task_id}[/] with up to {_WORKERS + 1} workers; killing begins when it has made steps\n"
     )
     host = SecondHost(settings, endpoints)
-    site = Site(settings.data_dir, Api(settings), endpoints, job.task_id, host)
+    site = Site(settings.data_dir, Rest(settings), endpoints, job.task_id, host)
     try:
         if site.wait_for_steps(5) is None:
             raise TaskFailed(f"the drill's task made no steps: {site.task()['reason']}")

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from strata.cli.api import Api
 from strata.cli.options import DataDir, reach
 from strata.cli.show import Column, ago, number, show_rows, size
 from strata.cli.verify import verify
+from strata.client.rest import Rest
 from strata.cluster.plain import to_plain
 from strata.types.checkpoints import CheckpointInfo
 
@@ -114,7 +114,7 @@ def import_model(
 
 
 def _of_cluster(data_dir: DataDir, *, removed: bool) -> list[dict[str, Any]]:
-    known: list[dict[str, Any]] = Api(reach(data_dir=data_dir)).get("/api/checkpoints")
+    known: list[dict[str, Any]] = Rest(reach(data_dir=data_dir)).get("/api/checkpoints")
     return known if removed else [one for one in known if one["status"] != "removed"]
 
 

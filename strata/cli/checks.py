@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from strata import __version__
-from strata.cli.api import Api
 from strata.cli.extras import require_server
 from strata.cli.show import size
 from strata.client.endpoints import find_cluster
+from strata.client.rest import Rest
 from strata.config import Settings, check_storage, environment
 from strata.datadir import network_file_system
 from strata.errors import MissingExtra, ObservatoryUnavailable, StrataError
@@ -122,7 +122,7 @@ def check_data_folder(settings: Settings) -> Iterator[Finding]:
 
 def check_cluster(settings: Settings) -> Iterator[Finding]:
     """The Strata of this folder if one runs, with its version and clock; else whether its ports are free."""
-    api = Api(settings, timeout_s=_SILENCE_S)
+    api = Rest(settings, timeout_s=_SILENCE_S)
     try:
         status = api.get("/api/status")
     except ObservatoryUnavailable as error:
@@ -146,7 +146,7 @@ def check_cluster(settings: Settings) -> Iterator[Finding]:
     yield _clock(api)
 
 
-def _clock(api: Api) -> Finding:
+def _clock(api: Rest) -> Finding:
     asked = time.time()
     status = api.get("/api/status")
     ahead = status["started_at"] + status["uptime"] - (asked + time.time()) / 2

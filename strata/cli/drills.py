@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strata.cli.api import Api
 from strata.cli.second_host import SecondHost
 from strata.client.channel import Channel
 from strata.client.endpoints import Endpoints
 from strata.client.records import RecordsClient
+from strata.client.rest import Rest
 from strata.errors import StrataError
 
 __all__ = ["DRILLS", "SIZE_DRILLS", "Drill", "DrillResult", "Site"]
@@ -42,7 +42,7 @@ class Drill:
 class Site:
     """The cluster under the drill, seen from outside: its REST API, its pids and one task. `host` can join it."""
 
-    def __init__(self, folder: Path, api: Api, endpoints: Endpoints, task_id: str, host: SecondHost) -> None:
+    def __init__(self, folder: Path, api: Rest, endpoints: Endpoints, task_id: str, host: SecondHost) -> None:
         self.host = host
         self._folder = folder
         self._api = api

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from rich.console import Console
 from rich.text import Text
 
-from strata.cli.api import Api
+from strata.client.rest import Rest
 
 __all__ = ["LogFollower", "print_lines"]
 
@@ -20,7 +20,7 @@ _LEVEL_STYLES = {"error": "red", "warn": "yellow", "warning": "yellow", "debug":
 class LogFollower:
     """New lines since the last look. `query` are the filters of GET /api/logs."""
 
-    def __init__(self, api: Api, query: Mapping[str, Any]) -> None:
+    def __init__(self, api: Rest, query: Mapping[str, Any]) -> None:
         self._api = api
         self._query = {key: value for key, value in query.items() if value is not None}
         self._newest = 0.0

@@ -6,10 +6,10 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
-from strata.cli.api import Api
 from strata.cli.options import DataDir, reach
 from strata.cli.show import Column, show_rows
 from strata.cli.spans import parse_span
+from strata.client.rest import Rest
 
 __all__ = ["add_to"]
 
@@ -32,7 +32,7 @@ def hosts(
         ("tasks", lambda row: ", ".join(row["tasks"])),
         ("draining", lambda row: row["draining"]),
     ]
-    rows = Api(reach(data_dir=data_dir)).get("/api/hosts")
+    rows = Rest(reach(data_dir=data_dir)).get("/api/hosts")
     show_rows(rows, columns, as_json=as_json, empty="No hosts yet. Start one with `strata agent`.")
 
 
@@ -53,6 +53,6 @@ def drain(
     body: dict[str, Any] = {"reason": reason or "drained by the user"}
     if deadline is not None:
         body["deadline_s"] = parse_span("--deadline", deadline)
-    api = Api(reach(data_dir=data_dir))
+    api = Rest(reach(data_dir=data_dir))
     api.post(f"{path}/undrain" if undo else f"{path}/drain", {} if undo else body)
     Console(highlight=False).print(f"{host} stays" if undo else f"draining {host}", markup=False)

@@ -7,10 +7,10 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
-from strata.cli.api import Api
 from strata.cli.follow import LogFollower, print_lines
 from strata.cli.options import DataDir, reach
 from strata.cli.show import Column, ago, number, resumed, show_rows
+from strata.client.rest import Rest
 
 __all__ = ["add_to"]
 
@@ -138,8 +138,8 @@ def logs(
         print_lines(follower.more())
 
 
-def _api(data_dir: Any) -> Api:
-    return Api(reach(data_dir=data_dir))
+def _api(data_dir: Any) -> Rest:
+    return Rest(reach(data_dir=data_dir))
 
 
 def _count(shards: Any) -> Any:

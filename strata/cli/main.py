@@ -25,6 +25,8 @@ PARTS = {
     "token": ("token",),
     "checkpoints": ("checkpoints",),
     "transfer": ("import", "export"),
+    "sql": ("sql",),
+    "mcp": ("mcp",),
     "nodes": ("coordinator", "observatory", "agent"),
     "state": ("state",),
     "config": ("config",),

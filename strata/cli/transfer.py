@@ -10,9 +10,9 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
-from strata.cli.api import Api
 from strata.cli.options import DataDir, reach
 from strata.client.endpoints import find_observatory
+from strata.client.rest import Rest
 from strata.client.telemetry import send_batches
 from strata.errors import InvalidArgument, ObservatoryUnavailable
 from strata.protocol.generated.telemetry_pb2 import Batch
@@ -77,7 +77,7 @@ def export(
     kind = file.suffix.removeprefix(".")
     if kind not in ("csv", "parquet"):
         raise InvalidArgument(f"{file} is neither .csv nor .parquet")
-    api = Api(reach(data_dir=data_dir))
+    api = Rest(reach(data_dir=data_dir))
     staged = file.with_name(f"{file.name}.part")
     with api.open(f"/api/runs/{quote(run, safe='')}/export?format={kind}") as answer, staged.open("wb") as target:
         shutil.copyfileobj(answer, target)

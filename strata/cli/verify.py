@@ -10,12 +10,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from strata.checkpoint import CheckpointManager
 from strata.checkpoint.layout import parse_step, step_path
-from strata.cli.api import Api
 from strata.cli.options import DataDir, reach
 from strata.cli.show import size
 from strata.client.channel import Channel
 from strata.client.checkpoints import report_check
 from strata.client.endpoints import find_cluster
+from strata.client.rest import Rest
 from strata.config import Settings
 from strata.errors import CheckpointNotFound, CorruptCheckpoint, StrataError
 
@@ -61,11 +61,11 @@ def verify(
 def _targets(settings: Settings, what: str | None, step: int | None) -> list[_Target]:
     if what is not None and ("://" in what or Path(what).is_dir()):
         return [_target_of(what) if step is None else _Target(root=what, step=step)]
-    known = [one for one in Api(settings).get("/api/checkpoints") if one["status"] == "completed"]
+    known = [one for one in Rest(settings).get("/api/checkpoints") if one["status"] == "completed"]
     wanted = [_target_of(one["path"]) for one in known if what in (None, one["id"])]
     if what is not None and not wanted:
         raise CheckpointNotFound(
-            f"{what!r} is no folder here, and no complete checkpoint of the cluster at {Api(settings).url}",
+            f"{what!r} is no folder here, and no complete checkpoint of the cluster at {Rest(settings).url}",
             hint="`strata checkpoints --json` lists the ids.",
         )
     return wanted

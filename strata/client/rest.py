@@ -1,4 +1,4 @@
-"""The REST API as the command line calls it: JSON in and out, errors as StrataErrors with the server's own words."""
+"""The REST API as commands and scripts call it: JSON in and out, errors as StrataErrors with the server's own words."""
 
 import http.client
 import json
@@ -17,19 +17,21 @@ from strata.errors import ObservatoryUnavailable, StrataError
 from strata.network import join_address
 from strata.trust.access import client_context
 
-__all__ = ["Api"]
+__all__ = ["Rest"]
 
 _TIMEOUT_S = 30.0
 
 
-class Api:
+class Rest:
     """The observatory of the nearest cluster: see strata/client/endpoints.py."""
 
-    def __init__(self, settings: Settings, timeout_s: float = _TIMEOUT_S) -> None:
+    def __init__(self, settings: Settings, client: str = "the command line", *, timeout_s: float = _TIMEOUT_S) -> None:
+        """`client` stands in the journal beside what was changed."""
         self._timeout_s = timeout_s
         found = find_endpoints(settings)
         self.url = found.http or _guess(settings)
         self._token = found.access.token
+        self._client = client
         self._tls = client_context(found.access.roots) if self.url.startswith("https://") else None
 
     def get(self, path: str) -> Any:
@@ -38,12 +40,21 @@ class Api:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         return self._call(path, json.dumps(body).encode())
 
+    def patch(self, path: str, body: dict[str, Any]) -> Any:
+        return self._call(path, json.dumps(body).encode(), "PATCH")
+
+    def delete(self, path: str) -> Any:
+        return self._call(path, None, "DELETE")
+
     @contextmanager
-    def open(self, path: str, body: bytes | None = None) -> Iterator[http.client.HTTPResponse]:
+    def open(
+        self, path: str, body: bytes | None = None, method: str | None = None
+    ) -> Iterator[http.client.HTTPResponse]:
         """The answer as a stream, for what is too large to hold."""
-        request = Request(f"{self.url}{path}", data=body)  # noqa: S310  the scheme is ours
+        request = Request(f"{self.url}{path}", data=body, method=method)  # noqa: S310  the scheme is ours
         if body is not None:
             request.add_header("Content-Type", "application/json")
+        request.add_header("X-Strata-Client", self._client)
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
@@ -57,8 +68,8 @@ class Api:
                 raise untrusted(self.url, reason) from None
             raise ObservatoryUnavailable(f"no Strata answers at {self.url} ({reason})") from None
 
-    def _call(self, path: str, body: bytes | None) -> Any:
-        with self.open(path, body) as response:
+    def _call(self, path: str, body: bytes | None, method: str | None = None) -> Any:
+        with self.open(path, body, method) as response:
             return json.load(response)
 
 

@@ -44,6 +44,7 @@ from strata.observatory.history.edits import RunEditor
 from strata.observatory.history.loader import History
 from strata.observatory.history.logbook import LogBook
 from strata.observatory.history.poller import Poller, PollerConfig
+from strata.observatory.history.questions import Questions
 from strata.observatory.history.series_reader import CurveReader
 from strata.observatory.http.app import create_app
 from strata.observatory.http.auth import Guard
@@ -201,6 +202,7 @@ class Observatory:
             live=self._live,
             broadcaster=self._broadcaster,
             curves=CurveReader(self._live, self._history, self._store, self._writer.flushed),
+            questions=Questions(self._store, self._writer.flushed, self._clock),
             logs=self._logs,
             published=self._published,
             commands=commands,

@@ -137,6 +137,7 @@ TABLE: Mapping[str, Rule] = {
     "GET /api/metrics/{run_id}": _VIEWERS,
     "GET /api/series": _VIEWERS,
     "GET /api/outline": _VIEWERS,
+    "POST /api/sql": _VIEWERS,  # reads what the routes around it give, and nothing else
     "GET /api/logs": _VIEWERS,
     "GET /api/tasks/{task_id}/logs": _VIEWERS,
     "GET /api/workers": _VIEWERS,

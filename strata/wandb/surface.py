@@ -92,7 +92,7 @@ SURFACE: tuple[Entry, ...] = (
     Entry("termsetup", "noted", "nothing to set up"),
     Entry("plot", "refused", "W&B's chart templates; log the numbers, or a Table"),
     Entry("plot_table", "refused", "W&B's chart templates; log the numbers, or a Table"),
-    Entry("Api", "refused", "ask GET /api/runs?filter=… (docs/runs.md)"),
+    Entry("Api", "refused", "use strata.Api() (docs/asking.md)"),
     Entry("sweep", "refused", f"{_SERVICE}: sweeps; submit a task per config with `strata run`"),
     Entry("controller", "refused", f"{_SERVICE}: sweeps"),
     Entry("agent", "refused", f"{_SERVICE}: sweeps"),

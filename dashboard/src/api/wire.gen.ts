@@ -634,6 +634,25 @@ export interface SpoolDamage {
   num_bytes: number;
 }
 
+/** Rows in the question's order, each with a value per column. `truncated`: there are more. */
+export interface SqlAnswer {
+  columns: SqlColumn[];
+  rows: unknown[][];
+  truncated: boolean;
+  seconds: number;
+}
+
+/** A column by its name and its type, as Arrow calls it. */
+export interface SqlColumn {
+  name: string;
+  type: string;
+}
+
+/** One SELECT in ClickHouse's SQL. */
+export interface SqlQuestion {
+  query: string;
+}
+
 /** `uptime` and `started_at` are the coordinator's, null while nothing is known of it; `problem` says why it cannot be reached. */
 export interface Status {
   connected: boolean;
@@ -850,6 +869,7 @@ export interface Answers {
   "POST /datasets": DatasetRegistered;
   "GET /datasets/{dataset_id}/shards": Shard[];
   "GET /datasets/{dataset_id}/preview": Preview;
+  "POST /sql": SqlAnswer;
   "POST /session": Success;
   "DELETE /session": Success;
 }
@@ -862,5 +882,6 @@ export interface Bodies {
   "POST /tasks": CreateTask;
   "POST /hosts/{host}/drain": Drain;
   "POST /datasets": RegisterDataset;
+  "POST /sql": SqlQuestion;
   "POST /session": SignIn;
 }

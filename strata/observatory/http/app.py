@@ -18,6 +18,7 @@ from strata.observatory.http.parts import Parts
 from strata.observatory.http.runs import runs_router
 from strata.observatory.http.series import series_router
 from strata.observatory.http.session import session_router
+from strata.observatory.http.sql import sql_router
 from strata.observatory.http.static import static_router
 from strata.observatory.http.status import status_router
 from strata.observatory.http.stream import stream_router
@@ -37,6 +38,7 @@ _ROUTERS = (
     hosts_router,
     datasets_router,
     export_router,
+    sql_router,
     session_router,
 )
 

@@ -62,9 +62,9 @@ class Guard:
             origins=frozenset(settings.allowed_origins),
         )
 
-    def check(self, command: str | None, method: str, headers: Headers, peer: Peer | None) -> None:
-        """Raises for a request that must not be answered. `command` is its row of the table, as METHOD and route; None
-        when no route takes it."""
+    def check(self, command: str | None, method: str, headers: Headers, peer: Peer | None) -> Visitor:
+        """Who asks; raises for a request that must not be answered. `command` is its row of the table, as METHOD and
+        route; None when no route takes it."""
         named = _host(headers) in self.names
         if not (self.public or named):
             # A foreign name that resolves to 127.0.0.1 (DNS rebinding) would make its page our origin.
@@ -79,6 +79,7 @@ class Guard:
             _check_content_type(method, headers)
         elif command is not None or isinstance(answer, Unauthenticated):
             raise answer
+        return visitor
 
     def recognise(self, headers: Headers, peer: Peer | None) -> Visitor:
         return self._of_session(_cookie(headers)) or self.proofs.recognise(peer, _bearer(headers))

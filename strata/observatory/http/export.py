@@ -2,9 +2,9 @@
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
@@ -26,7 +26,12 @@ def export_router(parts: Parts) -> APIRouter:
     router = APIRouter(tags=["runs"])
 
     @router.get("/api/runs/{run_id}/export", response_class=FileResponse, responses=_FILES)
-    async def export(run_id: str, format: Format = "csv", attempts: Attempts = "newest") -> FileResponse:  # noqa: A002 - the query's word
+    async def export(
+        run_id: str,
+        format: Format = "csv",  # noqa: A002 - the query's word
+        attempts: Attempts = "newest",
+        metric: Annotated[list[str] | None, Query(description="repeat it for more; all when it is left out")] = None,
+    ) -> FileResponse:
         check_name("run_id", run_id)
         if run_id in parts.live.runs.deleted:  # a few of its rows may still wait to be removed
             raise NotFound(f"there is no run {run_id!r}", hint="GET /runs lists them.")
@@ -35,7 +40,7 @@ def export_router(parts: Parts) -> APIRouter:
         try:
             await parts.curves.settle(run_id)
             which = parts.curves.whole(run_id) if attempts == "newest" else attempts
-            await export_run(parts.store, run_id, target, format, which)
+            await export_run(parts.store, run_id, target, format, which, metric)
         except BaseException:
             _remove(target)
             raise

@@ -7,6 +7,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strata.errors import StrataError
+from strata.observatory.http.asker import ASKER, describe
 from strata.observatory.http.auth import Guard
 from strata.observatory.http.errors import error_response
 from strata.observatory.http.listener import PEER
@@ -38,7 +39,9 @@ class GuardMiddleware:
         send = _with_headers(send)
         peer = scope.get("state", {}).get(PEER)
         try:
-            self._guard.check(self._command(scope), scope["method"], Headers(scope=scope), peer)
+            headers = Headers(scope=scope)
+            visitor = self._guard.check(self._command(scope), scope["method"], headers, peer)
+            scope.setdefault("state", {})[ASKER] = describe(visitor, headers)
         except StrataError as error:
             await error_response(error)(scope, receive, send)
             return

@@ -11,6 +11,7 @@ from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.timelines import Timelines
 from strata.observatory.history.edits import RunEditor
 from strata.observatory.history.logbook import LogBook
+from strata.observatory.history.questions import Questions
 from strata.observatory.history.series_reader import CurveReader
 from strata.observatory.http.auth import Guard
 from strata.observatory.http.exposition import Exposition
@@ -34,6 +35,7 @@ class Parts:
     live: LiveView
     broadcaster: Broadcaster
     curves: CurveReader
+    questions: Questions
     logs: LogBook
     published: PublishedCluster
     commands: CoordinatorCommands

@@ -1,5 +1,6 @@
 """Runs and their series, at the root and below /api."""
 
+import logging
 from typing import Annotated, Any
 
 import orjson
@@ -17,6 +18,7 @@ from strata.observatory.answers.runs import (
     RunTable,
     TextEntry,
 )
+from strata.observatory.http.asker import asker
 from strata.observatory.http.body import Body
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
@@ -30,6 +32,8 @@ from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 
 __all__ = ["Attempts", "runs_router"]
+
+_log = logging.getLogger(__name__)
 
 Time = Annotated[str | None, Query(description="Unix seconds, ISO 8601, or ClickHouse's form; UTC unless it says so")]
 _POINTS_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": BODY_SCHEMA}}}}
@@ -107,7 +111,7 @@ def runs_router(parts: Parts) -> APIRouter:
         return answer([TextEntry(**row) for row in await own_rows(parts.store, sql, parameters)])
 
     @router.patch("/api/runs")
-    async def change_many(body: ChangeRuns) -> Answer[RunsChanged]:
+    async def change_many(body: ChangeRuns, request: Request) -> Answer[RunsChanged]:
         changes: dict[str, dict[str, Any]] = {}
         for run_id in body.run_ids:
             info = _known(parts, run_id)
@@ -118,12 +122,14 @@ def runs_router(parts: Parts) -> APIRouter:
                 tags = dict.fromkeys([*info.tags, *body.add_tags])
                 changes[run_id]["tags"] = [tag for tag in tags if tag not in body.remove_tags]
         await parts.edits.change_many(changes)
+        _log.info("%s changed %d runs, %s first", asker(request), len(changes), body.run_ids[0])
         return answer(RunsChanged(changed=len(changes)))
 
     @router.patch("/api/runs/{run_id}")
-    async def change(run_id: str, body: ChangeRun) -> Answer[RunInfo]:
+    async def change(run_id: str, body: ChangeRun, request: Request) -> Answer[RunInfo]:
         changes = {name: value for name, value in body.model_dump().items() if value is not None}
         info = await parts.edits.change(run_id, changes)
+        _log.info("%s changed %s of run %s", asker(request), ", ".join(changes), run_id)
         return answer(info)
 
     @router.delete("/api/runs/{run_id}")

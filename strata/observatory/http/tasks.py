@@ -3,7 +3,7 @@
 import uuid
 from typing import Any
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Request
 from pydantic import Field
 
 from strata.errors import UnknownTask
@@ -11,6 +11,7 @@ from strata.observatory.answers.status import Success
 from strata.observatory.answers.tasks import Task, TaskCreated, TaskResumed
 from strata.observatory.answers.timeline import TaskCourse
 from strata.observatory.cluster import views
+from strata.observatory.http.asker import asker
 from strata.observatory.http.body import Body, Int32
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
@@ -73,15 +74,15 @@ def tasks_router(parts: Parts) -> APIRouter:
         return answer(TaskCreated(task_id=task_id))
 
     @router.post("/api/tasks/{task_id}/stop")
-    async def stop(task_id: str, now: bool = False) -> Answer[Success]:
+    async def stop(task_id: str, request: Request, now: bool = False) -> Answer[Success]:
         """`now`: give its ranks no time to save."""
-        await parts.commands.stop_task(task_id, "stopped from the dashboard", hurry=now)
+        await parts.commands.stop_task(task_id, f"stopped by {asker(request)}", hurry=now)
         return answer(Success(success=True))
 
     @router.post("/api/tasks/{task_id}/resume")
-    async def resume(task_id: str) -> Answer[TaskResumed]:
+    async def resume(task_id: str, request: Request) -> Answer[TaskResumed]:
         """Go on with a stopped or failed task from its last good checkpoint: same task, same run, fresh budgets."""
-        step = await parts.commands.resume_task(task_id, "resumed from the dashboard")
+        step = await parts.commands.resume_task(task_id, f"resumed by {asker(request)}")
         return answer(TaskResumed(success=True, from_step=step))
 
     return router

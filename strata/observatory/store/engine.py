@@ -3,6 +3,8 @@
 Blocking; runs only inside the store process. One engine belongs to one thread.
 """
 
+import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -23,9 +25,10 @@ _READ = {"output_format_arrow_low_cardinality_as_dictionary": 0, "prefer_column_
 
 
 class Engine:
-    """A connection that takes Arrow tables in and gives Arrow tables back."""
+    """A connection that takes Arrow tables in and gives Arrow tables back. With `limits` it can only read, within these
+    settings, which nothing that is asked through it can change."""
 
-    def __init__(self, config: StoreConfig) -> None:
+    def __init__(self, config: StoreConfig, limits: Mapping[str, Any] | None = None) -> None:
         try:
             import clickhouse_connect
         except ImportError:
@@ -45,13 +48,24 @@ class Engine:
                 send_receive_timeout=60,
                 autogenerate_session_id=False,
             )
+        self._read: dict[str, Any] = dict(_READ)
+        if limits is not None:
+            self._confine(limits)
 
     def command(self, sql: str, parameters: dict[str, Any] | None = None) -> Any:
         return self._client.command(sql, parameters=parameters)
 
     def query(self, sql: str, parameters: dict[str, Any]) -> pa.Table:
         """Its texts can be read, whatever bytes somebody wrote."""
-        return _readable(self._client.query_arrow(sql, parameters=parameters, settings=_READ))
+        try:
+            return _readable(self._client.query_arrow(sql, parameters=parameters, settings=self._read))
+        except Exception:
+            self._drain()
+            raise
+
+    def lines(self, sql: str) -> list[str]:
+        """The answer to EXPLAIN."""
+        return [str(row[0]) for row in self._client.query(sql, settings=self._read).result_rows]
 
     def insert(self, table: str, rows: pa.Table, token: str) -> None:
         """With the same token and rows, a second call changes nothing in the tables that know tokens. On a server the
@@ -61,6 +75,24 @@ class Engine:
 
     def close(self) -> None:
         self._client.close()
+
+    def _drain(self) -> None:
+        """What the embedded engine had written when a query failed half-way stands before the next answer of the same
+        connection (chDB 26.9), which nobody could read then."""
+        if not self._remote:
+            with contextlib.suppress(Exception):
+                self._client.query_arrow("SELECT 1")
+
+    def _confine(self, limits: Mapping[str, Any]) -> None:
+        """A server takes settings with each query. The embedded engine keeps them per connection: what is set before
+        `readonly` stays for good."""
+        self._read |= limits
+        if self._remote:
+            self._read["readonly"] = 1
+            return
+        for name, value in {**self._read, "readonly": 1}.items():
+            self._client.command(f"SET {name} = '{value}'")
+        self._read = {}
 
 
 def _readable(table: pa.Table) -> pa.Table:

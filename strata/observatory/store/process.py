@@ -9,7 +9,6 @@ import faulthandler
 import gc
 import os
 import queue
-import re
 import signal
 import socket
 import sys
@@ -18,20 +17,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from strata.errors import Busy, Internal, InvalidArgument, StoreUnavailable, StrataError
+from strata.errors import Internal, StrataError
 from strata.lockfile import FolderLock
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.engine import Engine
+from strata.observatory.store.failures import to_error
 from strata.observatory.store.frames import from_ipc, pack, recv_frame, to_ipc
+from strata.observatory.store.guest import Guest
 from strata.observatory.store.schema import ensure_schema, has_points
 
 __all__ = ["main"]
 
-_CODE = re.compile(r"Code: (\d+)\.")
-# ClickHouse's codes for values that it will never take: text or numbers that do not fit a column, a constraint.
-_NEVER = frozenset({6, 26, 27, 38, 41, 53, 69, 70, 72, 117, 128, 131, 321, 349, 395, 407, 469})
-# Of the moment, or of its rights: memory, disk, parts, quotas, queries, access.
-_LATER = frozenset({74, 75, 76, 159, 164, 201, 202, 209, 210, 236, 241, 242, 243, 252, 497, 516, 1001})
 _READERS = 2
 _FINISH_S = 3.0
 _CLOSE_S = 5.0  # with the above; less than the parent waits
@@ -52,7 +48,7 @@ class _Replies:
                 self._sock.sendall(piece)
 
     def fail(self, number: int, error: Exception) -> None:
-        known = error if isinstance(error, StrataError) else _as_strata(error)
+        known = error if isinstance(error, StrataError) else to_error(error)
         self.send({"id": number, "error": {"code": known.code, "message": known.message, "hint": known.hint}})
 
 
@@ -69,13 +65,14 @@ def main(fd: int) -> int:
     try:
         lock = _lock_folder(config)
         engines, limits = _open(config)
+        guest = Guest(config)
     except Exception as error:
         with contextlib.suppress(ConnectionError):  # a parent that stopped meanwhile needs no answer
             replies.fail(0, error)
         return 1
     with contextlib.suppress(ConnectionError):  # then the loop below ends at once and closes the engines
         replies.send({"id": 0, "limits": limits})
-    _serve(sock, replies, engines)
+    _serve(sock, replies, engines, guest)
     lock.release()
     gc.freeze()  # the parent waits for our end: the interpreter's last collections have nothing to find
     return 0
@@ -90,21 +87,24 @@ def _open(config: StoreConfig) -> tuple[list[Engine], str]:
     except Exception as error:
         if config.path is not None or not has_points(writer.command, config.database):
             raise
-        limits = f"tables cannot be created: {_as_strata(error).message}"
+        limits = f"tables cannot be created: {to_error(error).message}"
     return [writer, *(Engine(config) for _ in range(_READERS))], limits
 
 
-def _serve(sock: socket.socket, replies: _Replies, engines: list[Engine]) -> None:
+def _serve(sock: socket.socket, replies: _Replies, engines: list[Engine], guest: Guest) -> None:
     writes: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
     reads: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+    questions: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # long ones hold up no page
     threads = [threading.Thread(target=_work, args=(engines[0], writes, replies))]
     threads += [threading.Thread(target=_work, args=(engine, reads, replies)) for engine in engines[1:]]
+    threads += [threading.Thread(target=_work, args=(guest, questions, replies))]
     for thread in threads:
         thread.start()
     while (frame := recv_frame(sock)) is not None:
-        (reads if frame[0]["op"] == "query" else writes).put(frame)
+        {"query": reads, "ask": questions}.get(frame[0]["op"], writes).put(frame)
     faulthandler.dump_traceback_later(_CLOSE_S, exit=True)  # the engine may hang; its data is safe on a hard exit
     writes.put(None)
+    questions.put(None)
     for _ in range(_READERS):
         reads.put(None)
     ends_at = time.monotonic() + _FINISH_S
@@ -112,11 +112,12 @@ def _serve(sock: socket.socket, replies: _Replies, engines: list[Engine]) -> Non
         thread.join(max(0.0, ends_at - time.monotonic()))
     if any(thread.is_alive() for thread in threads):
         os._exit(2)  # closing chDB under a running query can crash
+    guest.close()
     for engine in reversed(engines):
         engine.close()
 
 
-def _work(engine: Engine, requests: "queue.SimpleQueue[Request | None]", replies: _Replies) -> None:
+def _work(engine: Engine | Guest, requests: "queue.SimpleQueue[Request | None]", replies: _Replies) -> None:
     while (request := requests.get()) is not None:
         number = request[0]["id"]
         try:
@@ -130,7 +131,9 @@ def _work(engine: Engine, requests: "queue.SimpleQueue[Request | None]", replies
                 return
 
 
-def _answer(engine: Engine, header: dict[str, Any], payload: bytearray) -> bytes | memoryview:
+def _answer(engine: Engine | Guest, header: dict[str, Any], payload: bytearray) -> bytes | memoryview:
+    if isinstance(engine, Guest):
+        return to_ipc(engine.ask(header["sql"]))
     match header["op"]:
         case "query":
             return to_ipc(engine.query(header["sql"], header["parameters"]))
@@ -150,18 +153,6 @@ def _lock_folder(config: StoreConfig) -> FolderLock:
     if folder is not None:
         lock.acquire()
     return lock
-
-
-def _as_strata(error: Exception) -> StrataError:
-    text = str(error).splitlines()[0][:500] if str(error) else type(error).__name__
-    code = _CODE.search(text)
-    if code is not None and int(code[1]) in _NEVER:
-        return InvalidArgument(text)
-    if code is not None and int(code[1]) in _LATER:
-        return Busy(text)
-    if type(error).__name__ in ("OperationalError", "ConnectionError", "ConnectionRefusedError"):
-        return StoreUnavailable(text)
-    return Internal(f"{type(error).__name__}: {text}")
 
 
 if __name__ == "__main__":

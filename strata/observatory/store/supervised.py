@@ -85,6 +85,11 @@ class SupervisedStore:
         _, payload = await self._ask({"op": "query", "sql": text, "parameters": dict(parameters or {})})
         return from_ipc(payload)
 
+    async def ask(self, question: str) -> pa.Table:
+        """Somebody's own SQL, within the limits of guest.py, one at a time."""
+        _, payload = await self._ask({"op": "ask", "sql": question})
+        return from_ipc(payload)
+
     async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
         header = {"op": "insert", "table": f"{self._config.database}.{table}", "token": token}
         await self._ask(header, to_ipc(rows))

@@ -1,6 +1,7 @@
 """A run's raw points as a CSV or Parquet file, metric by metric, so that memory stays small."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,12 +35,18 @@ _SCHEMA = pa.schema(
 )
 
 
-async def export_run(store: Store, run_id: str, target: Path, kind: Format, which: Which = "all") -> int:
-    """Writes the points of the run that the store holds; returns how many. Raises NotFound for an unknown run."""
+async def export_run(
+    store: Store, run_id: str, target: Path, kind: Format, which: Which = "all", only: Sequence[str] | None = None
+) -> int:
+    """Writes the points of the run that the store holds, of some metrics or of all; returns how many. Raises NotFound
+    when there are none."""
     sql, parameters = series_of([run_id])
     metrics = sorted({row["metric"] for row in (await store.query(sql, parameters)).to_pylist()})
+    if only is not None:
+        metrics = [metric for metric in metrics if metric in only]
     if not metrics:
-        raise NotFound(f"the store has no points of run {run_id!r}")
+        of = f" of {', '.join(only)[:200]}" if only else ""
+        raise NotFound(f"the store has no points{of} of run {run_id!r}", hint="GET /api/outline lists its metrics.")
     count = 0
     writer: Any = _open(target, kind)
     try:

@@ -56,3 +56,15 @@ def test_an_elastic_task_is_asked_for_from_python(cluster: Cluster, tmp_path: Pa
     (task_id,) = run_blocks("docs/elastic.md", cluster, tmp_path)
     task = cluster.get(f"/api/tasks/{task_id}")
     assert (task["name"], task["min_workers"], task["worker_count"]) == ("elastic-job", 2, 8)
+
+
+def test_runs_are_asked_for_from_python_and_in_sql(cluster: Cluster, tmp_path: Path) -> None:
+    python, sql = run_blocks("docs/asking.md", cluster, tmp_path)
+    assert python.splitlines()[0] == "asked finished 0.001 0.01"
+    assert python.splitlines()[1].endswith("attempt> 0.01")
+    assert cluster.get("/api/runs?filter=tag:paper")[0]["run_id"] == "asked"
+    table, names, *_ = sql.partition("name,lr,median")
+    assert "asked" in table
+    assert names, "the second answer is CSV"
+    answer = json.JSONDecoder().raw_decode(sql[sql.index('{"columns"') :])[0]
+    assert answer["columns"][0]["name"] == "lines"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.cli.api import Api
+from strata.client.rest import Rest
 from strata.config import Settings
 from strata.errors import ObservatoryUnavailable, StrataError, UnknownTask
 
@@ -37,36 +37,36 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[Api]:
+def api(tmp_path: Path) -> Iterator[Rest]:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         (tmp_path / "endpoints.json").write_text(json.dumps({"http": f"http://127.0.0.1:{server.server_port}"}))
         (tmp_path / "token").write_text("secret\n")
-        yield Api(Settings(data_dir=tmp_path))
+        yield Rest(Settings(data_dir=tmp_path))
         server.shutdown()
 
 
-def test_finds_the_cluster_of_the_data_folder_and_sends_its_token(api: Api) -> None:
+def test_finds_the_cluster_of_the_data_folder_and_sends_its_token(api: Rest) -> None:
     assert api.get("/api/status") == {"token": "Bearer secret"}
 
 
-def test_posts_json(api: Api) -> None:
+def test_posts_json(api: Rest) -> None:
     assert api.post("/api/tasks", {"name": "x"}) == {"got": {"name": "x"}, "type": "application/json"}
 
 
-def test_an_error_of_the_server_is_the_same_error_here(api: Api) -> None:
+def test_an_error_of_the_server_is_the_same_error_here(api: Rest) -> None:
     with pytest.raises(UnknownTask, match="no task 'nope' is known") as refused:
         api.get("/api/tasks/nope")
     assert refused.value.hint == "List them."
 
 
-def test_an_answer_that_is_not_ours_is_told_by_its_status(api: Api) -> None:
+def test_an_answer_that_is_not_ours_is_told_by_its_status(api: Rest) -> None:
     with pytest.raises(StrataError, match="answered 502"):
         api.get("/broken")
 
 
 def test_nobody_there_gives_the_specs_advice(tmp_path: Path) -> None:
-    nobody = Api(Settings(data_dir=tmp_path, http_port=1))
+    nobody = Rest(Settings(data_dir=tmp_path, http_port=1))
     with pytest.raises(ObservatoryUnavailable, match="no Strata answers") as refused:
         nobody.get("/api/status")
     assert "VITE_API_URL points to the correct address" in refused.value.hint

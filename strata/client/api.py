@@ -1,0 +1,97 @@
+"""`strata.Api()`: what the page shows and does, from Python, over the REST API and with the rights of its token."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from strata.client.api_run import ApiRun
+from strata.client.endpoints import find_joined
+from strata.client.frame import Frame
+from strata.client.rest import Rest
+from strata.config import load_settings
+
+__all__ = ["Api"]
+
+
+class Api:
+    """The cluster that every command finds: STRATA_JOIN, the data folder, a `strata up` of the same user, or the one
+    that was joined. What is not allowed raises PermissionDenied."""
+
+    def __init__(self, *, data_dir: str | Path | None = None, rest: Rest | None = None) -> None:
+        self._rest = rest or _reach(data_dir)
+
+    @property
+    def url(self) -> str:
+        """Of the dashboard."""
+        return self._rest.url
+
+    def runs(
+        self,
+        filter: str = "",  # noqa: A002 - the language's word
+        *,
+        sort: str = "",
+        descending: bool = True,
+        limit: int | None = None,
+    ) -> list[ApiRun]:
+        """Runs that a filter finds (docs/runs.md), the newest first unless `sort` says otherwise."""
+        asked = {"filter": filter, "sort": sort, "descending": str(descending).lower()}
+        if limit is not None:
+            asked["limit"] = str(limit)
+        return [ApiRun(self._rest, told) for told in self._rest.get(f"/api/runs?{urlencode(asked)}")]
+
+    def run(self, run_id: str) -> ApiRun:
+        """One run by its id; NotFound when there is none."""
+        return ApiRun.find(self._rest, run_id)
+
+    def update(
+        self,
+        runs: Iterable[ApiRun | str],
+        *,
+        add_tags: Iterable[str] = (),
+        remove_tags: Iterable[str] = (),
+        group: str | None = None,
+        archived: bool | None = None,
+    ) -> int:
+        """The same change for many runs, all or none; returns how many."""
+        body: dict[str, Any] = {
+            "run_ids": [run if isinstance(run, str) else run.id for run in runs],
+            "add_tags": list(add_tags),
+            "remove_tags": list(remove_tags),
+        }
+        body |= {name: value for name, value in (("group", group), ("archived", archived)) if value is not None}
+        return int(self._rest.patch("/api/runs", body)["changed"])
+
+    def sql(self, query: str) -> Frame:
+        """The answer to one SELECT over metric_points, runs and logs (docs/asking.md); at most 10,000 rows."""
+        answer = self._rest.post("/api/sql", {"query": query})
+        names = [column["name"] for column in answer["columns"]]
+        columns = zip(*answer["rows"], strict=True) if answer["rows"] else ([] for _ in names)
+        return Frame(dict(zip(names, map(list, columns), strict=True)))
+
+    def tasks(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._rest.get("/api/tasks")
+        return found
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """Of all runs, as the page lists them."""
+        found: list[dict[str, Any]] = self._rest.get("/api/checkpoints")
+        return found
+
+    def stop(self, task_id: str, *, now: bool = False) -> None:
+        """Its ranks get time to save, unless `now`."""
+        self._rest.post(f"/api/tasks/{quote(task_id, safe='')}/stop{'?now=true' if now else ''}", {})
+
+    def resume(self, task_id: str) -> int | None:
+        """The step that the task goes on from; None without a checkpoint."""
+        step: int | None = self._rest.post(f"/api/tasks/{quote(task_id, safe='')}/resume", {})["from_step"]
+        return step
+
+
+def _reach(data_dir: str | Path | None) -> Rest:
+    settings = load_settings({"data_dir": data_dir})
+    if settings.join is not None and find_joined(settings) is None:
+        from strata.client.join import log_in  # here: only a user's first call needs it
+
+        log_in(settings)
+    return Rest(settings, client="strata.Api")

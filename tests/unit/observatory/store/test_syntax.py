@@ -1,0 +1,66 @@
+"""The lines of EXPLAIN AST against what a question may hold; the engine's own lines are in the integration test."""
+
+import pytest
+
+from strata.errors import InvalidArgument
+from strata.observatory.store.functions import is_harmless
+from strata.observatory.store.syntax import check_syntax
+
+
+def lines(*inner: str) -> list[str]:
+    """A SELECT of one list, whose items are given with their own indentation."""
+    items = sum(not line.startswith(" ") for line in inner)
+    head = ["SelectWithUnionQuery (children 1)", " ExpressionList (children 1)", "  SelectQuery (children 1)"]
+    return [*head, f"   ExpressionList (children {items})", *(f"    {line}" for line in inner)]
+
+
+IN = ["Function in (children 1)", " ExpressionList (children 2)", "  Identifier a"]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        ["Literal UInt64_1"],
+        ["Identifier a (alias b)", "Asterisk"],
+        ["Function sumIf (alias x) (children 1)", " ExpressionList (children 1)", "  Identifier a"],
+        [*IN, "  Literal Tuple_(UInt64_1, UInt64_2)"],
+        ["TableIdentifier runs (alias r)"],
+        ["TableIdentifier mine"],
+        ["TableIdentifier top"],
+        ["Literal 'file (children 3)'"],
+    ],
+)
+def test_what_computes_is_let_through(inner: list[str]) -> None:
+    check_syntax(lines(*inner), "WITH mine AS (SELECT 1), `top` AS (SELECT 2) SELECT * FROM mine")
+
+
+@pytest.mark.parametrize(
+    ("inner", "why"),
+    [
+        (["Function file (children 1)", " ExpressionList (children 1)", "  Literal '/etc/passwd'"], "function file"),
+        (["TableExpression (children 1)", " Function url (children 0)"], "table function"),
+        (["TableIdentifier system.tables"], "no table system.tables"),
+        (["TableIdentifier other"], "no table other"),
+        (["TableIdentifier window"], "no table window"),
+        ([*IN, "  Identifier system.one"], "IN takes"),
+        (["Set"], "settings"),
+        (["ColumnsApplyTransformer"], "ColumnsApplyTransformer"),
+        # names with line breaks and brackets in them
+        (["Identifier a", " Literal 1"], "not plain"),
+        (["Identifier a (children 1)"], "not plain"),
+        ([*IN[:2], "  Identifier a (children 1)", "  Identifier system.one"], "not plain"),
+        ([*IN[:2], "  Identifier a", "  Literal 1", "  Identifier system.one"], "not plain"),
+        (["Function count (alias x"], "not plain|may not"),
+        ([""], "not plain"),
+    ],
+)
+def test_what_reaches_further_is_refused(inner: list[str], why: str) -> None:
+    canonical = "SELECT 'other AS (SELECT 1)', `other AS (SELECT` FROM runs WINDOW window AS (ORDER BY a)"
+    with pytest.raises(InvalidArgument, match=why):
+        check_syntax(lines(*inner), canonical)
+
+
+def test_functions_that_compute_and_those_that_do_not() -> None:
+    assert all(map(is_harmless, ["COUNT", "sumIf", "quantileIf", "groupArrayDistinct", "lambda", "JSONExtractFloat"]))
+    strange = ["file", "fileIf", "url", "sleep", "dictGet", "joinGet", "getSetting", "hostName", "", "if_", "lowerIf"]
+    assert not any(map(is_harmless, strange))
