@@ -1,7 +1,8 @@
 """The coordinator under load, beside a bare asyncio TCP server that gets the same bytes: without HTTP/2, protobuf and a
 journal. At barriers the same server on uvloop, which ours runs on, stands beside as well; its client only counts.
 
-Barriers are met on the road that `run.barrier` takes: the SDK's own ties, straight or by an agent's relay, beating.
+Barriers are met on the road that `run.barrier` takes, by ranks that beat: the SDK's own ties, straight or by an agent's
+relay. Most of a thousand are ready-made messages, the same bytes; a row beside them says what it is when none are.
 
 Client and server share this machine's cores, so what a client costs is taken from the server: read ratios, and CPU per
 operation. The original's claims (64 vCPU): 11,500 heartbeats/s, 48 ms for a barrier of 100, 1,200 registrations/s.
@@ -28,6 +29,7 @@ __all__ = ["BENCHMARK", "serve"]
 
 _ROOT = SCRIPTS.parent.parent
 _LOAD = SCRIPTS / "coordinator_load.py"
+_BARRIERS = SCRIPTS / "barrier_load.py"
 
 
 class _Server:
@@ -64,10 +66,10 @@ class _Server:
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def load(self, mode: str, number: int) -> Script:
+    def load(self, mode: str, number: int, path: Path = _LOAD) -> Script:
         assert self._process is not None
         token = (self.folder / "token").read_text().strip()
-        return Script(_LOAD, args=(mode, self.address, str(self._process.pid), token, str(number)))
+        return Script(path, args=(mode, self.address, str(self._process.pid), token, str(number)))
 
 
 def serve(stack: ExitStack, **environment: str) -> _Server:
@@ -85,7 +87,8 @@ def _floor_load(stack: ExitStack, mode: str, *numbers: int, participants: int = 
     stack.callback(process.kill)
     assert process.stdout is not None
     port = process.stdout.readline().strip()
-    return Script(_LOAD, args=(mode, f"127.0.0.1:{port}", str(process.pid), "", *map(str, numbers)))
+    path = _BARRIERS if participants else _LOAD
+    return Script(path, args=(mode, f"127.0.0.1:{port}", str(process.pid), "", *map(str, numbers)))
 
 
 def _beats(stack: ExitStack) -> tuple[Variant, ...]:
@@ -97,7 +100,16 @@ def _beats(stack: ExitStack) -> tuple[Variant, ...]:
 
 def _barrier(number: int) -> Callable[[ExitStack], tuple[Variant, ...]]:
     def build(stack: ExitStack) -> tuple[Variant, ...]:
-        return (ours(serve(stack).load("barrier", number)), *_bare(stack, number, 1))
+        server = serve(stack)
+        if number <= 100:
+            return (ours(server.load("barrier", number, _BARRIERS)), *_bare(stack, number, 1))
+        return (
+            ours(server.load("barrier", number, _BARRIERS), label=f"Strata, 100 real ties, {number - 100} ready-made"),
+            ours(
+                server.load("all_ranks", number, _BARRIERS), name="all", label=f"Strata, {number:,} ties on this core"
+            ),
+            *_bare(stack, number, 1),
+        )
 
     return build
 
@@ -109,12 +121,16 @@ def _agents(number: int) -> Callable[[ExitStack], tuple[Variant, ...]]:
     def build(stack: ExitStack) -> tuple[Variant, ...]:
         server = serve(stack)
         return (
-            ours(server.load("agents", number), label="Strata, one real host, 124 ready-made"),
-            ours(server.load("all_agents", number), name="all", label="Strata, 125 hosts on these cores"),
+            ours(server.load("agents", number, _BARRIERS), label="Strata, one real host, 124 ready-made"),
+            ours(server.load("all_agents", number, _BARRIERS), name="all", label="Strata, 125 hosts on these cores"),
             *_bare(stack, number // 8, 8),
         )
 
     return build
+
+
+def _killed_agent(stack: ExitStack) -> tuple[Variant, ...]:
+    return (ours(serve(stack).load("killed_agent", 9, _BARRIERS)),)
 
 
 def _bare(stack: ExitStack, number: int, ranks: int) -> tuple[Variant, ...]:
@@ -190,6 +206,13 @@ BENCHMARK = Benchmark(
                 Target(metric="p50_s", versus="floor", at_most=2.0),
             ),
             repeats=3,
+        ),
+        Case(
+            name="barrier of 9 ranks, of which 8 wait behind an agent that is killed when the last arrives, 5 kills",
+            variants=_killed_agent,
+            targets=(Target(metric="max_s", versus=None, at_most=1.0),),
+            repeats=3,
+            warmups=0,
         ),
         Case(
             name="3,000 durable registrations, 64 at a time",

@@ -9,7 +9,9 @@ import itertools
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import grpc
 
@@ -30,6 +32,15 @@ __all__ = ["Relay"]
 Send = Callable[[ag.AgentMessage], None]
 
 
+class _Arriving(NamedTuple):
+    """What is a rank's own of its arrival."""
+
+    tie: int
+    worker_id: str
+    incarnation: str
+    request_id: str
+
+
 class Relay:
     """Serves `strata.ranks.Ranks` to the ranks of one host, all of them the agent's own user."""
 
@@ -39,6 +50,7 @@ class Relay:
         self._numbers = itertools.count(1)
         self._ranks: dict[int, Call] = {}
         self._outgoing = ag.AgentMessage()
+        self._arriving: list[_Arriving] = []  # whom the last frame of it is about
         self._server = Server(Gate(Proofs(None)))  # by the kernel's word alone: nobody shows a token here
         handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(self._tie)
         self._server.add_registered_method_handlers("strata.ranks.Ranks", {"Tie": handler})
@@ -62,6 +74,7 @@ class Relay:
         self._attached.clear()
         self._send = None
         self._outgoing = ag.AgentMessage()
+        self._arriving = []
         ranks, self._ranks = self._ranks, {}
         for call in ranks.values():
             _end(call, CoordinatorUnavailable("the agent has lost its coordinator"))
@@ -105,27 +118,35 @@ class Relay:
         if arrival is None:
             self._say(ag.TieFrame(tie=number, payload=payload))
             return
-        rank = ag.Arriving(
-            tie=number,
-            worker_id=arrival.worker_id,
-            incarnation=arrival.incarnation,
-            request_id=arrival.request_id,
-        )
+        rank = _Arriving(number, arrival.worker_id, arrival.incarnation, arrival.request_id)
         for name in ("worker_id", "incarnation", "request_id"):
             arrival.ClearField(name)
+        alike = arrival.SerializeToString()
         frames = self._outgoing.ties.frames
-        if frames and frames[-1].HasField("arrivals") and frames[-1].arrivals.alike == arrival:
-            frames[-1].arrivals.ranks.append(rank)
-        else:  # only with the one before: nothing may overtake anything
-            self._say(ag.TieFrame(arrivals=ag.Arrivals(alike=arrival, ranks=(rank,))))
+        if not self._arriving or frames[-1].arrivals.alike != alike:  # only with the one before: nothing may overtake
+            self._say(ag.TieFrame(arrivals=ag.Arrivals(alike=alike)))
+        self._arriving.append(rank)
 
     def _say(self, frame: ag.TieFrame) -> None:
         frames = self._outgoing.ties.frames
         if not frames:
             asyncio.get_running_loop().call_soon(self._flush)
+        self._close_company()
         frames.append(frame)
 
+    def _close_company(self) -> None:
+        """Those who have arrived are who the last frame is about. Who of them came first in this turn says nothing, so
+        they stand by their ties: the same company is the same bytes."""
+        arriving, self._arriving = sorted(self._arriving, key=attrgetter("tie")), []
+        if arriving:
+            ties, worker_ids, incarnations, request_ids = zip(*arriving, strict=True)
+            company = ag.Company(ties=ties, worker_ids=worker_ids, incarnations=incarnations)
+            arrivals = self._outgoing.ties.frames[-1].arrivals
+            arrivals.company = company.SerializeToString()
+            arrivals.request_ids.extend(request_ids)
+
     def _flush(self) -> None:
+        self._close_company()
         outgoing, self._outgoing = self._outgoing, ag.AgentMessage()
         if self._send is not None and outgoing.ties.frames:
             self._send(outgoing)

@@ -2,12 +2,14 @@
 bytes: to parse the message around it costs more than the arrival.
 """
 
+from functools import lru_cache
+
 from google.protobuf.message import DecodeError
 
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 
-__all__ = ["lone_arrival"]
+__all__ = ["lone_arrival", "read_terms"]
 
 _TAG = rk.RankWords.DESCRIPTOR.fields_by_name["arrivals"].number << 3 | 2
 _MORE = 0x80  # in the first byte of a length: there is a second one
@@ -27,3 +29,10 @@ def lone_arrival(words: bytes) -> pb.BarrierRequest | None:
         return pb.BarrierRequest.FromString(words[start:])
     except DecodeError:
         return None
+
+
+@lru_cache(maxsize=16)
+def read_terms(alike: bytes) -> pb.BarrierRequest:
+    """What arrivals have in common, as agents pass it on: one message for all who say the same, not to be changed.
+    Raises DecodeError."""
+    return pb.BarrierRequest.FromString(alike)

@@ -49,9 +49,17 @@ class Waiters:
         if members is None:
             return
         told: dict[Waiter, list[str]] = {}
+        together: tuple[Waiter, ...] = ()  # most often the same for one member after the other
+        names: list[str] = []
         for worker_id in event.worker_ids:
-            for waiter in members.pop(worker_id, ()):
-                told.setdefault(waiter, []).append(worker_id)
+            waiting = members.pop(worker_id, ())
+            if waiting and waiting is together:
+                names.append(worker_id)
+                continue
+            for waiter in waiting:
+                names = told.setdefault(waiter, [])
+                names.append(worker_id)
+            together = waiting if len(waiting) == 1 else ()
         if not members:
             del self._rounds[place]
         for waiter, worker_ids in told.items():

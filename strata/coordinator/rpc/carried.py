@@ -3,21 +3,25 @@ Ranks that arrive at a barrier together are heard together and released together
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from strata.cluster.events import BarrierReleased
+from strata.coordinator.rpc.company import Company
 from strata.coordinator.rpc.ties import RankTie, Ties
-from strata.coordinator.rpc.together import Arriving, Gathering
+from strata.coordinator.rpc.together import Gathering
 from strata.errors import InvalidArgument, StrataError
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
+from strata.protocol.words import read_terms
 
 __all__ = ["CarriedTies"]
+
+_COMPANIES = 64  # that are kept: those who arrive in one turn are most often the same
 
 
 class CarriedTies:
@@ -31,6 +35,7 @@ class CarriedTies:
         self._agent_id = agent_id
         self._send = send
         self._carried: dict[int, RankTie] = {}
+        self._companies: dict[bytes, Company] = {}  # as the agent names them; none of a tie that has ended
         self._outgoing = ag.CoordinatorMessage()
 
     def on_frames(self, frames: ag.TieFrames) -> None:
@@ -55,7 +60,7 @@ class CarriedTies:
         tie = self._carried.get(number)
         if tie is None and frame.payload:
             send, end = partial(self._send_frame, number), partial(self._end_tie, number)
-            tie = self._carried[number] = self._ties.carried(self, number, self._agent_id, send, end)
+            tie = self._carried[number] = self._ties.carried(number, self._agent_id, send, end)
         if tie is None:
             return
         try:
@@ -67,14 +72,18 @@ class CarriedTies:
         except DecodeError:
             tie.close()
             self._end_tie(number, InvalidArgument("a rank's words cannot be parsed"))
-        if frame.ended and self._carried.pop(number, None) is not None:
+        if frame.ended and self._forget(number):
             tie.close()
+
+    def _forget(self, number: int) -> bool:
+        self._companies.clear()
+        return self._carried.pop(number, None) is not None
 
     def _send_frame(self, number: int, payload: bytes) -> None:
         self._frames().add(tie=number, payload=payload)
 
     def _end_tie(self, number: int, error: StrataError) -> None:
-        self._carried.pop(number, None)
+        self._forget(number)
         self._frames().add(
             tie=number, ended=True, error_code=error.code, error_message=error.message, error_hint=error.hint
         )
@@ -92,29 +101,51 @@ class CarriedTies:
     # --- ranks that arrive together
 
     def _arrive(self, said: ag.Arrivals) -> None:
-        arriving = []
-        for rank in said.ranks:
-            tie = self._carried.get(rank.tie)
-            if tie is None or tie.worker_id != rank.worker_id:
-                self._on_frame(_alone(said.alike, rank))
-            else:
-                arriving.append(Arriving(tie, rank.incarnation, rank.request_id))
-        if arriving:
-            said.alike.worker_id = arriving[0].tie.worker_id  # one name for all of them, each of which is a worker's
-            self._gathering.add(said.alike, arriving)
+        request_ids = list(said.request_ids)
+        try:
+            alike = read_terms(said.alike)
+            company = self._companies.get(said.company) or self._find(said.company, len(request_ids))
+            frames = () if company is not None else tuple(_alone(said))
+        except (DecodeError, ValueError):
+            raise InvalidArgument("an agent's arrivals cannot be read") from None
+        for frame in frames:
+            self._on_frame(frame)
+        if company is None:
+            return
+        if len(company.ties) != len(request_ids):
+            raise InvalidArgument(f"an agent has {len(request_ids)} requests for {len(company.ties)} arrivals")
+        self._gathering.add(said.alike, alike, company, request_ids)
 
-    def release(
-        self, event: BarrierReleased, ties: Sequence[RankTie], worker_ids: Sequence[str], request_ids: Sequence[str]
-    ) -> None:
-        releases = self._frames().add().releases
-        self._ties.releases.write_all(event, worker_ids, releases)
-        releases.request_ids.extend(request_ids)
-        releases.ties.extend([tie.number for tie in ties])
+    def _find(self, said: bytes, size: int) -> Company | None:
+        """None if they cannot be heard as one: somebody is not known by that name, or their groups are several."""
+        named = ag.Company.FromString(said)
+        ties = [tie for tie in map(self._carried.get, named.ties) if tie is not None]
+        known = [(tie.caller.worker_id, tie.caller.incarnation) for tie in ties]
+        if known != list(zip(named.worker_ids, named.incarnations, strict=True)) or len(ties) != size:
+            return None
+        if len({tie.task_id for tie in ties}) != 1 or len(set(named.ties)) != size:
+            return None
+        if len(self._companies) >= _COMPANIES:
+            self._companies.clear()
+        company = self._companies[said] = Company(self, ties)
+        return company
+
+    def release(self, event: BarrierReleased, companies: Sequence[Company], request_ids: Sequence[str]) -> None:
+        start = 0
+        for company in companies:
+            end = start + len(company.ties)
+            own = request_ids[start:end]
+            releases = self._ties.releases.write_all(event, company.names, company.numbers, own)
+            self._frames().add(releases=releases)
+            start = end
 
 
-def _alone(alike: pb.BarrierRequest, rank: ag.Arriving) -> ag.TieFrame:
-    """The same as the agent would have passed it on."""
-    words = rk.RankWords(arrivals=(alike,))
-    (request,) = words.arrivals
-    request.worker_id, request.incarnation, request.request_id = rank.worker_id, rank.incarnation, rank.request_id
-    return ag.TieFrame(tie=rank.tie, payload=words.SerializeToString())
+def _alone(said: ag.Arrivals) -> Iterator[ag.TieFrame]:
+    """The same as the agent would have passed it on, rank by rank."""
+    company = ag.Company.FromString(said.company)
+    ranks = zip(company.ties, company.worker_ids, company.incarnations, said.request_ids, strict=True)
+    for tie, worker_id, incarnation, request_id in ranks:
+        words = rk.RankWords(arrivals=(pb.BarrierRequest.FromString(said.alike),))
+        (request,) = words.arrivals
+        request.worker_id, request.incarnation, request.request_id = worker_id, incarnation, request_id
+        yield ag.TieFrame(tie=tie, payload=words.SerializeToString())

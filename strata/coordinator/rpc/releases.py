@@ -6,7 +6,6 @@ from strata.cluster.events import BarrierReleased
 from strata.coordinator.state.outcomes import outcome_for, places_in
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
-from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 
 __all__ = ["ReleaseWriter"]
@@ -21,21 +20,24 @@ class ReleaseWriter:
 
     def write(self, event: BarrierReleased, worker_ids: Sequence[str], request_ids: Sequence[str]) -> Iterator[bytes]:
         """Yields the serialised RankNews for one member after the other."""
-        response, result, places = self._response(event, worker_ids[0]), self._news.result, places_in(event)
+        result, places = self._result(event, worker_ids[0]), places_in(event)
+        response = result.response
         for worker_id, request_id in zip(worker_ids, request_ids, strict=True):
             result.request_id = request_id
             response.arrival_order = places[worker_id]
             yield self._news.SerializeToString()
 
-    def write_all(self, event: BarrierReleased, worker_ids: Sequence[str], to: ag.Releases) -> None:
-        """What is the event's own for members that one agent tells."""
-        to.alike.CopyFrom(self._response(event, worker_ids[0]))
-        to.alike.ClearField("arrival_order")
-        to.arrival_orders.extend(map(places_in(event).__getitem__, worker_ids))
+    def write_all(
+        self, event: BarrierReleased, worker_ids: Sequence[str], ties: Sequence[int], request_ids: Sequence[str]
+    ) -> ag.Releases:
+        """For members that one agent tells."""
+        response = self._result(event, worker_ids[0]).response
+        response.ClearField("arrival_order")
+        orders = map(places_in(event).__getitem__, worker_ids)
+        return ag.Releases(alike=response, ties=ties, request_ids=request_ids, arrival_orders=orders)
 
-    def _response(self, event: BarrierReleased, worker_id: str) -> pb.BarrierResponse:
-        response = self._news.result.response
+    def _result(self, event: BarrierReleased, worker_id: str) -> rk.BarrierResult:
         if event is not self._event:
             self._event = event
-            response.CopyFrom(convert.to_barrier_response(outcome_for(event, worker_id)))
-        return response
+            self._news.result.response.CopyFrom(convert.to_barrier_response(outcome_for(event, worker_id)))
+        return self._news.result

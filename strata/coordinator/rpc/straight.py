@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from operator import attrgetter
 
 from google.protobuf.message import DecodeError
 
 from strata.cluster.events import BarrierReleased
 from strata.cluster.members import Worker
 from strata.coordinator.rpc.answer import Context, check_rank, fail
+from strata.coordinator.rpc.company import Company
 from strata.coordinator.rpc.ties import RankTie, Ties
-from strata.coordinator.rpc.together import Arriving, Gathering
+from strata.coordinator.rpc.together import Gathering
 from strata.errors import InvalidArgument, StrataError
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.generated import ranks_pb2_grpc as rk_grpc
@@ -17,6 +19,8 @@ from strata.protocol.status import to_status, to_text, to_trailers
 from strata.protocol.words import lone_arrival
 
 __all__ = ["StraightTies"]
+
+_terms = attrgetter("barrier_id", "step", "expected_participants", "timeout_ms", "generation", "policy")
 
 
 class StraightTies(rk_grpc.RanksServicer):
@@ -34,15 +38,18 @@ class StraightTies(rk_grpc.RanksServicer):
         def end(error: StrataError) -> None:
             context.end(to_status(error), to_text(error), to_trailers(error))
 
-        tie = RankTie(self._ties, self, admit, context.send_bytes, end)
+        tie = RankTie(self._ties, admit, context.send_bytes, end)
+        alone: Company | None = None
 
         def hear(words: bytes) -> None:
-            arrival = lone_arrival(words) if tie.worker_id else None
-            if arrival is None:
+            nonlocal alone
+            arrival = lone_arrival(words)
+            if arrival is None or arrival.incarnation != tie.caller.incarnation or not tie.worker_id:
                 self._hear(tie, words, context)
-            else:
-                tie.check_own(arrival)
-                self._gathering.add(arrival, (Arriving(tie, arrival.incarnation, arrival.request_id),))
+                return
+            tie.check_own(arrival)
+            alone = alone or Company(self, (tie,))
+            self._gathering.add(_terms(arrival), arrival, alone, (arrival.request_id,))
 
         try:
             await context.listen_bytes(hear)
@@ -72,8 +79,9 @@ class StraightTies(rk_grpc.RanksServicer):
 
     # --- what several of them are told
 
-    def release(
-        self, event: BarrierReleased, ties: Sequence[RankTie], worker_ids: Sequence[str], request_ids: Sequence[str]
-    ) -> None:
-        for tie, news in zip(ties, self._ties.releases.write(event, worker_ids, request_ids), strict=True):
-            tie.send(news)
+    def release(self, event: BarrierReleased, companies: Sequence[Company], request_ids: Sequence[str]) -> None:
+        """Each of them is alone in its company."""
+        worker_ids = [company.names[0] for company in companies]
+        written = self._ties.releases.write(event, worker_ids, request_ids)
+        for company, news in zip(companies, written, strict=True):
+            company.ties[0].send(news)

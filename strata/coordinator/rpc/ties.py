@@ -3,7 +3,6 @@ go down as soon as they are durable. A tie is the same whether the rank opened i
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from strata.cluster import events as e
 from strata.cluster.members import Group, Worker
@@ -21,7 +20,7 @@ from strata.protocol.generated import ranks_pb2 as rk
 from strata.trust.proofs import Proofs
 from strata.types.tasks import TaskStatus
 
-__all__ = ["RankTie", "Road", "Ties"]
+__all__ = ["RankTie", "Ties"]
 
 _NAMED = 100  # losses of one event that members are told by name
 
@@ -41,7 +40,7 @@ class Ties:
         self._ties: dict[str, dict[str, RankTie]] = {}  # group → worker → tie
         coordinator.listen(self._on_event)
 
-    def carried(self, road: "Road", number: int, agent_id: str, send: Send, end: End) -> "RankTie":
+    def carried(self, number: int, agent_id: str, send: Send, end: End) -> "RankTie":
         """A tie that comes over an agent's stream: an agent speaks for the ranks of its own host, and one that was
         started for a task must have shown it the secret of its attempt."""
 
@@ -51,7 +50,7 @@ class Ties:
             if worker.is_started_rank:
                 self._check_proof(hello)
 
-        return RankTie(self, road, admit, send, end, number)
+        return RankTie(self, admit, send, end, number)
 
     def _check_proof(self, hello: rk.RankHello) -> None:
         visitor = self._proofs.read_secret(hello.proof)
@@ -124,18 +123,6 @@ class Ties:
         news.term = self.state.term
 
 
-class Road(Protocol):
-    """The way by which ties come; it tells all of its own that were released together."""
-
-    def release(
-        self,
-        event: e.BarrierReleased,
-        ties: "Sequence[RankTie]",
-        worker_ids: Sequence[str],
-        request_ids: Sequence[str],
-    ) -> None: ...
-
-
 class RankTie:
     """One rank's stream. `admit` refuses a hello, `send` takes a serialised RankNews, `end` ends the stream. `group` is
     the rank's as it was when the rank was last let in: as long as that is how it is, nobody came or went. `waiters` are
@@ -150,13 +137,12 @@ class RankTie:
         "caller",
         "group",
         "number",
-        "road",
         "send",
         "task_id",
         "waiters",
     )
 
-    def __init__(self, ties: Ties, road: Road, admit: Admit, send: Send, end: End, number: int = 0) -> None:
+    def __init__(self, ties: Ties, admit: Admit, send: Send, end: End, number: int = 0) -> None:
         self._ties = ties
         self._coordinator = ties.coordinator
         self._state = ties.state
@@ -167,7 +153,6 @@ class RankTie:
         self.group: Group | None = None
         self.waiters: dict[str, Waiter] = {}
         self.number = number
-        self.road = road
         self.send = send
 
     @property

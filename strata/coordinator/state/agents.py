@@ -97,9 +97,10 @@ class Agents:
         """Workers that beat by themselves until their agent was lost, and not since then, each with the reason. Those
         whose own connections have ended with those of their agent are known at once: nothing runs there any more."""
         lost = {agent.agent_id for agent in self.agents.values() if agent.state is MemberState.LOST}
+        away = lost | {agent_id for agent_id in self.agents if self.pulses.of(agent_id).suspect}
         found = {}
-        for worker in workers:
-            if not worker.alive or worker.agent_id not in self.agents:
+        for worker in workers if away else ():
+            if worker.agent_id not in away or not worker.alive:
                 continue
             pulse = pulses.of(worker.worker_id)
             if pulse.cut_at is not None and pulse.suspect and self.pulses.of(worker.agent_id).suspect:

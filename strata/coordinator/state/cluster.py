@@ -311,15 +311,16 @@ class ClusterState:
     def _tick(self, _command: c.Tick, now: Now, emit: c.Emit) -> None:
         emit(*self.agents.plan_expiry(now))
         workers, pulses = self.membership.workers.values(), self.membership.pulses
-        expired = self.agents.gone_with(workers, pulses, now) | pulses.expired(self.membership.alive(), now)
+        alive = self.membership.alive()
+        expired = self.agents.gone_with(workers, pulses, now) | pulses.expired(alive, now)
+        pulses.suspect_late(alive, now)
         for lost in self.membership.plan_loss(expired, now):
             self._lose(lost, now, emit)
         emit(*self.barriers.plan_expiry(now), *self.checkpoints.plan_expiry(now))
         for task_id in self.datasets.readers():
             self._rebalance(task_id, emit)
         self.barriers.forget_old(now)
-        self.membership.pulses.forget_others(self.cluster.workers)
-        self.membership.pulses.suspect_late(self.membership.alive(), now)
+        pulses.forget_others(self.cluster.workers)
         self.agents.pulses.suspect_late(self.agents.alive(), now)
 
     def renew_leases(self, now: Now) -> None:

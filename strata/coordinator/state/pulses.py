@@ -2,7 +2,7 @@
 A suspicion lives here too: it is no event, so records know nothing of it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from strata.coordinator.state.now import Now
@@ -103,7 +103,8 @@ class Pulses:
                 pulse.changed = False
                 yield name
 
-    def forget_others(self, known: Iterable[str]) -> None:
-        """Drops the pulses of those whose records are forgotten."""
-        for name in self._pulses.keys() - set(known):
-            del self._pulses[name]
+    def forget_others(self, known: Collection[str]) -> None:
+        """Drops the pulses of those whose records are forgotten. Whoever is known has one."""
+        if len(self._pulses) > len(known):
+            for name in self._pulses.keys() - set(known):
+                del self._pulses[name]

@@ -485,59 +485,67 @@ Global___TieFrame: _TypeAlias = TieFrame  # noqa: Y015
 
 @_typing.final
 class Arrivals(_message.Message):
-    """The words of ranks that had each a lone arrival to tell, one after the other in one turn."""
+    """The words of ranks that had each a lone arrival to tell, one after the other in one turn. What stays the same from one
+    barrier to the next is bytes: who has seen them before need not read them again.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ALIKE_FIELD_NUMBER: _builtins.int
-    RANKS_FIELD_NUMBER: _builtins.int
+    COMPANY_FIELD_NUMBER: _builtins.int
+    REQUEST_IDS_FIELD_NUMBER: _builtins.int
+    alike: _builtins.bytes
+    """a coordinator.BarrierRequest without what is each rank's own"""
+    company: _builtins.bytes
+    """a Company"""
     @_builtins.property
-    def alike(self) -> _coordinator_pb2.BarrierRequest:
-        """without what is each rank's own"""
+    def request_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """the n-th is of the n-th rank of the company"""
 
-    @_builtins.property
-    def ranks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Arriving]: ...
     def __init__(
         self,
         *,
-        alike: _coordinator_pb2.BarrierRequest | None = ...,
-        ranks: _abc.Iterable[Global___Arriving] | None = ...,
+        alike: _builtins.bytes = ...,
+        company: _builtins.bytes = ...,
+        request_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike", "ranks", b"ranks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike", "company", b"company", "request_ids", b"request_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Arrivals: _TypeAlias = Arrivals  # noqa: Y015
 
 @_typing.final
-class Arriving(_message.Message):
+class Company(_message.Message):
+    """Ranks in the order of their ties: the n-th of each list is the same rank's."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
-    TIE_FIELD_NUMBER: _builtins.int
-    WORKER_ID_FIELD_NUMBER: _builtins.int
-    INCARNATION_FIELD_NUMBER: _builtins.int
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    tie: _builtins.int
-    worker_id: _builtins.str
-    incarnation: _builtins.str
-    request_id: _builtins.str
+    TIES_FIELD_NUMBER: _builtins.int
+    WORKER_IDS_FIELD_NUMBER: _builtins.int
+    INCARNATIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ties(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def worker_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def incarnations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
-        tie: _builtins.int = ...,
-        worker_id: _builtins.str = ...,
-        incarnation: _builtins.str = ...,
-        request_id: _builtins.str = ...,
+        ties: _abc.Iterable[_builtins.int] | None = ...,
+        worker_ids: _abc.Iterable[_builtins.str] | None = ...,
+        incarnations: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["incarnation", b"incarnation", "request_id", b"request_id", "tie", b"tie", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["incarnations", b"incarnations", "ties", b"ties", "worker_ids", b"worker_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Arriving: _TypeAlias = Arriving  # noqa: Y015
+Global___Company: _TypeAlias = Company  # noqa: Y015
 
 @_typing.final
 class Releases(_message.Message):

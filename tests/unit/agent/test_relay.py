@@ -126,7 +126,12 @@ async def test_arrivals_of_one_turn_at_one_barrier_are_put_together(host: Host) 
             stream.send(payload)
     frames = (await asyncio.wait_for(host.said.get(), 20)).ties.frames
     found = [
-        (frame.payload, frame.tie, frame.arrivals.alike.step, [rank.tie for rank in frame.arrivals.ranks])
+        (
+            frame.payload,
+            frame.tie,
+            pb.BarrierRequest.FromString(frame.arrivals.alike).step,
+            list(ag.Company.FromString(frame.arrivals.company).ties),
+        )
         for frame in frames
     ]
     assert found == [
@@ -135,10 +140,10 @@ async def test_arrivals_of_one_turn_at_one_barrier_are_put_together(host: Host) 
         (_arrival(2, step=3) + beat, 3, 0, []),
         (b"", 0, 4, [4]),
     ]
-    first, second = frames[0].arrivals.ranks
-    assert (first.worker_id, first.incarnation, first.request_id) == ("w0", "i0", "r0")
-    assert (second.worker_id, second.incarnation, second.request_id) == ("w1", "i1", "r1")
-    assert frames[0].arrivals.alike == pb.BarrierRequest(barrier_id="b", step=3)
+    company = ag.Company.FromString(frames[0].arrivals.company)
+    assert (list(company.worker_ids), list(company.incarnations)) == (["w0", "w1"], ["i0", "i1"])
+    assert list(frames[0].arrivals.request_ids) == ["r0", "r1"]
+    assert frames[0].arrivals.alike == pb.BarrierRequest(barrier_id="b", step=3).SerializeToString()
     for stream, _ in ranks:
         stream.abort()
 

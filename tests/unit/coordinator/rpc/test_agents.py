@@ -154,13 +154,15 @@ async def test_every_member_is_told_its_own_place(cluster: Cluster) -> None:
 
 def together(*ranks: tuple[int, str, str], **values: Any) -> ag.AgentMessage:
     """Arrivals that an agent has put together: tie, worker, request."""
-    arriving = [
-        ag.Arriving(tie=tie, worker_id=worker_id, incarnation="i", request_id=request_id)
-        for tie, worker_id, request_id in ranks
-    ]
+    ties, worker_ids, request_ids = zip(*ranks, strict=True)
+    company = ag.Company(ties=ties, worker_ids=worker_ids, incarnations=["i"] * len(ranks))
     shared: dict[str, Any] = {"barrier_id": "b", "step": 1} | values
-    alike = pb.BarrierRequest(**shared)
-    return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(arrivals=ag.Arrivals(alike=alike, ranks=arriving))]))
+    arrivals = ag.Arrivals(
+        alike=pb.BarrierRequest(**shared).SerializeToString(),
+        company=company.SerializeToString(),
+        request_ids=request_ids,
+    )
+    return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(arrivals=arrivals)]))
 
 
 async def host_of(cluster: Cluster, agent_id: str, *worker_ids: str) -> Any:
@@ -203,9 +205,59 @@ async def test_of_those_who_arrive_together_each_is_judged_on_its_own(cluster: C
     assert (told[1].ended, told[1].error_code) == (True, "permission_denied")
     assert (told[9].ended, told[9].error_code) == (True, "invalid_argument")  # it never said hello
     assert rk.RankNews.FromString(told[2].payload).result.error_code == "invalid_argument"
-    (released,) = [frame.releases for frame in frames if frame.HasField("releases")]
-    assert (list(released.ties), list(released.request_ids)) == ([3], ["r2"])
-    assert released.alike.participants == 1
+    released = rk.RankNews.FromString(told[3].payload).result
+    assert (released.request_id, released.response.participants) == ("r2", 1)
+
+
+async def test_one_that_comes_again_does_not_keep_its_neighbours(cluster: Cluster) -> None:
+    """Two hosts come in one turn; a rank of the second says its first request again."""
+    for worker_id, agent_id in (("w0", "a"), ("w1", "a"), ("w2", "b"), ("w3", "b")):
+        await cluster.register(worker_id, agent_id)
+    first, second = await host_of(cluster, "a", "w0", "w1"), await host_of(cluster, "b", "w2", "w3")
+    await second.write(together((1, "w2", "r2")))
+    await second.write(together((1, "w2", "r2"), (2, "w3", "r3")))
+    await first.write(together((1, "w0", "r0"), (2, "w1", "r1")))
+    places: dict[str, int] = {}
+    for stream, number in ((first, 2), (second, 4)):
+        while len(places) < number:
+            for frame in (await asyncio.wait_for(stream.read(), 5)).ties.frames:
+                result, told = rk.RankNews.FromString(frame.payload).result, frame.releases
+                places |= dict(zip(told.request_ids, told.arrival_orders, strict=True))
+                places |= {result.request_id: result.response.arrival_order} if frame.payload else {}
+    assert sorted(places) == ["r0", "r1", "r2", "r3"]
+    assert sorted(places.values()) == [1, 2, 3, 4]
+
+
+async def test_a_tie_that_was_opened_anew_is_not_taken_for_the_one_before(cluster: Cluster) -> None:
+    """The same bytes name the same ranks only as long as their ties are."""
+    for worker_id in ("w0", "w1", "w2"):
+        await cluster.register(worker_id, "a")
+    stream = await host_of(cluster, "a", "w0", "w1")
+    said = together((1, "w0", "p"), (2, "w1", "q"), expected_participants=2)
+    await stream.write(said)
+    assert list((await next_frame(stream)).releases.ties) == [1, 2]
+    await stream.write(ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(tie=2, ended=True)])))
+    await stream.write(words(2, hello="w2"))
+    assert (await next_frame(stream)).tie == 2
+    await stream.write(said)
+    while not (ended := [frame for frame in (await asyncio.wait_for(stream.read(), 5)).ties.frames if frame.ended]):
+        pass
+    assert [(frame.tie, frame.error_code) for frame in ended] == [(2, "permission_denied")]
+
+
+@pytest.mark.parametrize("broken", ["alike", "company", "request_ids"])
+async def test_arrivals_that_cannot_be_read_end_the_agents_stream(cluster: Cluster, broken: str) -> None:
+    await cluster.register("w0", "a")
+    stream = await host_of(cluster, "a", "w0")
+    message = together((1, "w0", "p"))
+    arrivals = message.ties.frames[0].arrivals
+    if broken == "request_ids":
+        arrivals.request_ids.append("one too many")
+    else:
+        setattr(arrivals, broken, b"\xff")
+    await stream.write(message)
+    with pytest.raises(grpc.aio.AioRpcError, match="arrivals"):
+        await next_frame(stream)
 
 
 async def test_a_loss_breaks_it_for_each_of_those_who_came_together(cluster: Cluster) -> None:

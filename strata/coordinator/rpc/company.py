@@ -1,0 +1,37 @@
+"""Ranks that speak as one: the same of them, barrier after barrier, so what is known of them is kept."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from strata.cluster.events import BarrierReleased
+from strata.cluster.members import Group
+from strata.coordinator.rpc.ties import RankTie
+
+__all__ = ["Company", "Road"]
+
+
+class Road(Protocol):
+    """The way by which ties come."""
+
+    def release(self, event: BarrierReleased, companies: "Sequence[Company]", request_ids: Sequence[str]) -> None:
+        """Tells all of its own that were released together; the requests are those of one rank after the other."""
+
+
+class Company:
+    """Ranks of one group that came by one road and have said their hello. It is good as long as their ties are."""
+
+    __slots__ = ("group", "names", "numbers", "road", "task_id", "ties")
+
+    def __init__(self, road: Road, ties: Sequence[RankTie]) -> None:
+        self.road = road
+        self.ties = ties
+        self.task_id = ties[0].task_id
+        self.names = [tie.worker_id for tie in ties]
+        self.numbers = [tie.number for tie in ties]
+        self.group: Group | None = None  # as it was when each of them was let in
+
+    def may_act(self, group: Group) -> bool:
+        """Whether each was let in when its group was as it is now."""
+        if self.group is not group and all(tie.group is group for tie in self.ties):
+            self.group = group
+        return self.group is group
