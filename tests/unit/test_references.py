@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.site import api_pages
+
 ROOT = Path(__file__).resolve().parents[2]
 _FOLDERS = (
     "strata",
@@ -59,12 +61,13 @@ def test_no_text_refers_to_a_document_outside() -> None:
 
 
 def test_every_page_that_is_named_exists() -> None:
-    """By its path or by the end of it. Tests may make up pages of their own."""
+    """By its path or by the end of it; or the documentation's site makes it. Tests may make up pages of their own."""
     pages = [f"/{path.relative_to(ROOT).as_posix()}" for path in ROOT.rglob("*.md") if "node_modules" not in path.parts]
+    pages += ["/index.md", *(f"/{name}" for name in api_pages())]
     wrong = []
     for path in (one for one in TEXTS if one.relative_to(ROOT).parts[0] != "tests"):
         for name in set(_PAGE.findall(path.read_text(encoding="utf-8"))):
-            known = any(page.endswith("/" + name.removeprefix("../")) for page in pages)
+            known = any(page.endswith("/" + name.replace("../", "")) for page in pages)
             wrong += [] if known else [f"{path.relative_to(ROOT)} names {name}"]
     assert not wrong, "\n".join(wrong)
 

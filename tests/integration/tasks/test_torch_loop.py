@@ -72,7 +72,7 @@ def test_fsdp2_goes_on_and_its_model_is_read_whole(tmp_path: Path) -> None:
 
 def _torchrun(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     """With a store of their own, ranks that torchrun restarts do not find the addresses of dead ones in it, and hang
-    (pytorch issue 135712)."""
+    (pytorch/pytorch#135712)."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launcher, "--max-restarts", "2", "--redirects", "3", "--log-dir", str(folder / "logs"), str(_DDP)]
     own_store = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
