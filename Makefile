@@ -14,7 +14,7 @@ NAME ?=
 TORCH := torch==2.13.0 torchdata==0.11.0
 FRAMEWORKS := lightning==2.6.6 transformers==5.22.2 accelerate==1.15.0 jax==0.10.2 flax==0.12.8 keras==3.15.1
 BROWSER_PACKAGES := chromium fonts-dejavu-core
-HOST_PACKAGES := iproute2 tcpdump
+HOST_PACKAGES := iproute2 tcpdump postgresql
 LAUNCHER_PACKAGES := openssh-server openssh-client slurm-wlm munge
 
 .PHONY: help setup run test test-all test-setup check proto tree bench fresh test-launchers test-torch test-frameworks screenshots dashboard browser h2load promtool constraints clean test-image
@@ -93,8 +93,10 @@ test-frameworks: setup ## install torch and the frameworks that Strata integrate
 
 # Whole clusters of others: their servers come from apt, Ray from PyPI.
 .PHONY: test-hosts
-test-hosts: setup ## several hosts as network namespaces, with what goes over the wire (root, iproute2, tcpdump)
-	@if ! command -v ip >/dev/null || ! command -v tcpdump >/dev/null; then apt-get update -qq && apt-get install -y -qq $(HOST_PACKAGES) >/dev/null; fi
+test-hosts: setup ## several hosts as network namespaces: joined, listened to, cut off, killed (root, iproute2, tcpdump, PostgreSQL)
+	@if ! command -v ip >/dev/null || ! command -v tcpdump >/dev/null || ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then \
+	  apt-get update -qq && apt-get install -y -qq $(HOST_PACKAGES) >/dev/null; fi
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt $(TORCH)
 	@$(BIN)/pytest -m hosts -n 0 tests/hosts $(ARGS)
 
 test-launchers: setup ## install sshd, Slurm and Ray, then train through each of them

@@ -55,6 +55,7 @@ RANK_VARIABLES: Mapping[str, str] = {
     "STRATA_GANG_PORT": "the port on which the ranks of the built-in trainer meet; frameworks use `MASTER_PORT`",
     "STRATA_WORLD_NUMBER": "how many ranks had been replaced in place in this attempt when the process was started",
     "STRATA_RANK_SECRET": "proves to coordinator and observatory that the process belongs to its task",
+    "STRATA_CHECKPOINTS_APART": "the hosts of the task, where they do not share the folder that checkpoints go to",
     "STRATA_SPARES": "how many warm interpreters each host keeps for the task, if any",
     "STRATA_AGENT_ID": "the agent that started the rank",
     "STRATA_AGENT_SOCKET": "the socket at which that agent takes what the rank says to the coordinator",
@@ -191,6 +192,9 @@ class Settings(BaseSettings):
     )
     host: str = Field(default="127.0.0.1", description="the address to listen on")
     grpc_port: Port = Field(default=50051, description="the coordinator's port; 0: any free one")
+    coordinator_http_port: Port | None = Field(
+        default=None, description="where the coordinator itself answers /health and /metrics; unset: nowhere"
+    )
     http_port: Port = Field(default=3000, description="the port of dashboard and REST API; 0: any free one")
     telemetry_port: Port = Field(default=50052, description="the observatory's gRPC port for metrics; 0: any free one")
     slots: int | None = Field(

@@ -54,6 +54,7 @@ class AgentConfig:
     coordinator: str
     access: Access
     launcher: str = "local"
+    checkpoints: str = ""
     leave_after_s: float | None = None  # without ranks or coordinator; None: it stays
 
 

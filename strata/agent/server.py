@@ -28,6 +28,7 @@ from strata.datadir import open_data_dir
 from strata.errors import InvalidConfig
 from strata.lockfile import FolderLock
 from strata.network import is_loopback, join_address, split_address, write_endpoint
+from strata.storage.home import checkpoint_home, home_identity
 from strata.trust.access import find_access
 
 __all__ = ["Whereabouts", "run"]
@@ -35,6 +36,9 @@ __all__ = ["Whereabouts", "run"]
 _STOP_TIMEOUT_S = 5.0
 _SOCKET = "ranks.sock"
 _KEEP_LOGS_S = 7 * 24 * 3600.0
+# By which the frameworks of ranks meet those of other hosts. Left alone, gloo takes the one that the host's own name
+# leads to, which may be loopback.
+_CARDS = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +143,7 @@ def _config(settings: Settings, folder: Path, where: Whereabouts, cluster: Endpo
         coordinator=cluster.grpc,
         access=cluster.access,
         launcher=where.launcher,
+        checkpoints=home_identity(checkpoint_home(settings)),
         leave_after_s=where.leave_after_s,
     )
 
@@ -169,6 +174,14 @@ def _reachable_address(coordinator: str) -> str:
         ) from None
 
 
+def _card(address: str) -> str:
+    """The network card that has this address; empty when none has, and on loopback."""
+    if is_loopback(address):
+        return ""
+    cards = psutil.net_if_addrs().items()
+    return next((name for name, has in cards if any(one.address.partition("%")[0] == address for one in has)), "")
+
+
 def _environment(settings: Settings, config: AgentConfig, telemetry: str | None, relay: Path) -> dict[str, str]:
     """What every rank needs to find the cluster, whatever its working folder; also what `.env` and strata.toml of this
     folder say, except the token."""
@@ -179,6 +192,7 @@ def _environment(settings: Settings, config: AgentConfig, telemetry: str | None,
         "STRATA_COORDINATOR_ADDR": config.coordinator,
         "STRATA_DATA_DIR": str(settings.data_dir.resolve()),
     }
+    for_ranks |= {name: card for name in _CARDS if name not in os.environ and (card := _card(config.address))}
     if telemetry:
         for_ranks["STRATA_TELEMETRY_ADDR"] = telemetry
     if config.access.roots:

@@ -20,6 +20,10 @@ __all__ = ["Fleet", "FleetRequest", "open_fleet"]
 
 _LOOK_S = 2.0  # between two questions to a scheduler that others use, too
 _ATTACH_S = 120.0
+_LOOPBACK = (
+    "The coordinator listens on loopback, which only this host reaches: for others start it with"
+    " `strata up --host <an address of this host>` (docs/deploying.md)."
+)
 _STOP_GRACE_S = 75.0  # agents give their workers up to a minute
 
 
@@ -62,6 +66,8 @@ class Fleet:
             env={**self._fleet.env, **self._trust(endpoints.access)},
         )
         self._fleet, self._spec = joined, agent_spec(joined)
+        if self._unreachable:
+            self._tell(_LOOPBACK)
         self._tell(f"asking {self._asked}")
         self._handle = self._launcher.start(self._spec)
         self._waiting_since = time.monotonic()
@@ -75,6 +81,10 @@ class Fleet:
         file = Path(self._spec.working_dir) / "ca.pem"
         file.write_text(access.roots)
         return {"STRATA_CA_FILE": str(file)}
+
+    @property
+    def _unreachable(self) -> bool:
+        return is_loopback(self._fleet.coordinator.rpartition(":")[0])
 
     @property
     def _asked(self) -> str:
@@ -124,11 +134,8 @@ class Fleet:
     def _failed(self, what: str) -> ProcessFailed:
         last = _last_line(self._spec.stdout)
         hint = f"Their log: {self._spec.stdout}*."
-        if is_loopback(self._fleet.coordinator.rpartition(":")[0]):
-            hint += (
-                " The coordinator listens on loopback, which only this host reaches: for others start it with"
-                " `strata up --host <an address of this host>` (docs/deploying.md)."
-            )
+        if self._unreachable:
+            hint += f" {_LOOPBACK}"
         return ProcessFailed(
             f"asked {self._asked}, but {what}" + (f"; their last words: {last}" if last else ""), hint=hint
         )

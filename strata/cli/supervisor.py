@@ -5,6 +5,7 @@ Each child runs in a session of its own, so that Ctrl-C reaches the supervisor a
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -39,11 +40,13 @@ class Child:
     log_file: Path
     start_timeout_s: float = 60.0
     stop_timeout_s: float
+    may_stand_by: bool = False  # the others need not wait until it leads
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     log_start: int = 0  # where the words of the running process begin
     failures: int = 0
     restart_at: float | None = None
+    leader: str = ""  # whom it stands by for
     endpoints: dict[str, str] = field(default_factory=dict)
 
     def start(self) -> None:
@@ -59,20 +62,28 @@ class Child:
             )
         self.started_at = time.monotonic()
         self.restart_at = None
+        self.leader = ""
 
     def ready(self) -> bool:
         """Whether the running process has said where it serves."""
         with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
             written = json.loads(self.ready_file.read_text())
             if self.process is not None and written.get("pid") == self.process.pid:
+                self.leader = str(written.pop("standby", ""))
                 self.endpoints = {key: str(value) for key, value in written.items() if key != "pid"}
-                return True
+                return not self.leader
         return False
 
-    def wait_ready(self) -> None:
-        """Raises ProcessFailed with what the child said if it ends, or is not ready in time."""
-        deadline = time.monotonic() + self.start_timeout_s
+    def wait_ready(self, tell: Callable[[str], None]) -> None:
+        """Raises ProcessFailed with what the child said if it ends, or is not ready in time. One that stands by has all
+        the time that the leader lives."""
+        deadline, told = time.monotonic() + self.start_timeout_s, ""
         while not self.ready():
+            if self.leader != told:
+                told, deadline = self.leader, math.inf
+                tell(f"the {self.name} stands by: {told} leads")
+            if self.leader and self.may_stand_by:
+                return
             assert self.process is not None
             if self.process.poll() is not None:
                 raise ProcessFailed(self.last_words() or f"the {self.name} ended with {self.exit_text()}")
@@ -130,7 +141,7 @@ class Supervisor:
                 for child in wave:
                     child.start()
                 for child in wave:
-                    child.wait_ready()
+                    child.wait_ready(self._tell)
         except BaseException:
             self.stop()
             raise

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from strata.cli.extras import require_server
 from strata.cli.options import (
@@ -27,6 +28,7 @@ from strata.cli.supervisor import Child, Supervisor
 from strata.cli.token import usage
 from strata.client.channel import Channel
 from strata.client.endpoints import announced, folder_endpoints
+from strata.client.leaders import split_addresses
 from strata.client.tokens import TokensClient
 from strata.config import Settings, check_storage
 from strata.datadir import open_data_dir
@@ -76,7 +78,7 @@ def up(
     )
     with (
         cluster(settings, with_agent=not no_agent) as supervisor,
-        announced(supervisor.endpoints, settings.data_dir),
+        announced(endpoints_of(settings, supervisor), settings.data_dir),
     ):
         _invite(settings)
         serve(supervisor)
@@ -96,18 +98,29 @@ def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
         ensure_token(settings)
         ensure_identity(settings)
         children = _children(settings, with_agent=with_agent)
-        supervisor = Supervisor(children, lambda line: _console.print(f"[yellow]{line}[/]"))
+        supervisor = Supervisor(children, lambda line: _console.print(f"[yellow]{escape(line)}[/]"))
         with _stop_signals(supervisor):
             supervisor.start()
-            file = write_endpoint(folder / "endpoints.json", supervisor.endpoints)
+            file = write_endpoint(folder / "endpoints.json", endpoints_of(settings, supervisor))
             try:
-                _greet(supervisor.endpoints, folder)
+                _greet(endpoints_of(settings, supervisor), folder)
                 yield supervisor
             finally:
                 file.unlink(missing_ok=True)
                 supervisor.stop()
     finally:
         lock.release()
+
+
+def endpoints_of(settings: Settings, supervisor: Supervisor) -> dict[str, str]:
+    """Where the cluster listens: of several coordinators any may lead."""
+    several = {"grpc": settings.coordinator_addr} if _stands_in(settings) else {}
+    return {**supervisor.endpoints, **several}
+
+
+def _stands_in(settings: Settings) -> bool:
+    """Whether the coordinator here is one of several that others find by COORDINATOR_ADDR."""
+    return settings.journal is not None and len(split_addresses(settings.coordinator_addr)) > 1
 
 
 def serve(supervisor: Supervisor) -> None:
@@ -124,6 +137,9 @@ def _children(settings: Settings, *, with_agent: bool) -> list[Child]:
     given = ["--cert", str(settings.cert), "--key", str(settings.key)] if settings.cert else []
     listening = ["--host", settings.host, *advertise, *given]
 
+    def leaders() -> str:
+        return settings.coordinator_addr if _stands_in(settings) else coordinator.endpoints["grpc"]
+
     def child(name: str, arguments: Callable[[], list[str]], stop_s: float = _STOP_S) -> Child:
         return Child(
             name=name,
@@ -131,6 +147,7 @@ def _children(settings: Settings, *, with_agent: bool) -> list[Child]:
             ready_file=folder / f"{name}.json",
             log_file=folder / "logs" / f"{name}.log",
             stop_timeout_s=stop_s,
+            may_stand_by=_stands_in(settings),
         )
 
     def coordinator_arguments() -> list[str]:
@@ -142,11 +159,11 @@ def _children(settings: Settings, *, with_agent: bool) -> list[Child]:
         telemetry = _port_of(observatory.endpoints.get("telemetry"), settings.telemetry_port)
         ports = ["--http-port", str(http), "--telemetry-port", str(telemetry)]
         ports += [word for origin in settings.allowed_origins for word in ("--allow-origin", origin)]
-        return ["observatory", *common, *listening, *ports, "--coordinator", coordinator.endpoints["grpc"]]
+        return ["observatory", *common, *listening, *ports, "--coordinator", leaders()]
 
     def agent_arguments() -> list[str]:
         slots = ["--slots", str(settings.slots)] if settings.slots else []
-        return ["agent", *common, *slots, *advertise, "--coordinator", coordinator.endpoints["grpc"]]
+        return ["agent", *common, *slots, *advertise, "--coordinator", leaders()]
 
     coordinator = child("coordinator", coordinator_arguments)
     observatory = child("observatory", observatory_arguments)
@@ -193,8 +210,9 @@ def _invite(settings: Settings) -> None:
 
 
 def _greet(endpoints: dict[str, str], folder: Path) -> None:
-    _console.print(f"\n  [bold]Strata is up.[/]  Dashboard  [bold cyan]{endpoints['http']}[/]\n")
-    _console.print(f"  coordinator  {endpoints['grpc']}      (gRPC, for workers)")
-    if endpoints.get("telemetry"):
-        _console.print(f"  telemetry    {endpoints['telemetry']}      (gRPC, for metrics and logs)")
-    _console.print(f"  state, logs  {folder}/\n\n  [dim]Ctrl-C stops everything; nothing is lost.[/]\n")
+    shown = {name: escape(address) for name, address in endpoints.items()}  # the brackets of IPv6 are no markup
+    _console.print(f"\n  [bold]Strata is up.[/]  Dashboard  [bold cyan]{shown['http']}[/]\n")
+    _console.print(f"  coordinator  {shown['grpc']}      (gRPC, for workers)")
+    if shown.get("telemetry"):
+        _console.print(f"  telemetry    {shown['telemetry']}      (gRPC, for metrics and logs)")
+    _console.print(f"  state, logs  {escape(str(folder))}/\n\n  [dim]Ctrl-C stops everything; nothing is lost.[/]\n")

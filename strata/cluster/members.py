@@ -54,8 +54,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """One host's agent. `draining` says why the host goes away, if it does: nothing more is placed there; `deadline`
-    (Unix seconds) is when, if that is known, and `noticed` that it said so itself, for as long as its agent lives."""
+    """One host's agent. `checkpoints` is where tasks save unless they name a place. `draining` says why the host goes
+    away, if it does: nothing more is placed there; `deadline` (Unix seconds) is when, if that is known, and `noticed`
+    that it said so itself, for as long as its agent lives."""
 
     agent_id: str
     incarnation: str
@@ -67,6 +68,7 @@ class Agent:
     version: str
     joined_at: float
     launcher: str = "local"
+    checkpoints: str = ""
     state: MemberState = MemberState.READY
     reason: str = ""
     draining: str = ""

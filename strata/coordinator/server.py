@@ -8,6 +8,7 @@ import gc
 import logging
 import signal
 import sys
+from collections.abc import Callable
 from typing import cast
 
 import grpc
@@ -27,6 +28,7 @@ from strata.coordinator.journal.postgres import PostgresJournal
 from strata.coordinator.journal.sqlite import SqliteJournal
 from strata.coordinator.rpc.agents import AgentsService
 from strata.coordinator.rpc.control import ControlService
+from strata.coordinator.rpc.probe import Probe
 from strata.coordinator.rpc.straight import StraightTies
 from strata.coordinator.rpc.ties import Ties
 from strata.coordinator.rpc.together import Gathering
@@ -107,7 +109,7 @@ class CoordinatorServer:
         state = ClusterState(StateConfig(worker_lease_s=settings.heartbeat_timeout, task_types=tuple(entrypoints)))
         proofs = Proofs(token, lambda: state.cluster.tokens.records)
         clock = SystemClock()
-        coordinator = Coordinator(state, _journal(settings, token), clock)
+        coordinator = Coordinator(state, _journal(settings, token, self._stand_by), clock)
         await coordinator.open()
         stack.push_async_callback(coordinator.close)
         self.coordinator = coordinator
@@ -135,6 +137,11 @@ class CoordinatorServer:
         )
         port = await _bind(server, settings.host, settings.grpc_port, identity)
         stack.push_async_callback(server.stop, 1.0)
+        if settings.coordinator_http_port is not None:
+            check_free(settings.host, settings.coordinator_http_port, flag="STRATA_COORDINATOR_HTTP_PORT")
+            probe = Probe(coordinator, proofs)
+            await probe.start(settings.host, settings.coordinator_http_port, identity.context() if identity else None)
+            stack.push_async_callback(probe.stop)
         for job in (run_ticker(coordinator, lifecycle.flush), vitals.run(), scheduler.run()):
             task = asyncio.create_task(job)
             stack.push_async_callback(_cancelled, task)
@@ -143,6 +150,10 @@ class CoordinatorServer:
         file = write_endpoint(settings.data_dir / "coordinator.json", {"grpc": self.address})
         stack.callback(file.unlink, missing_ok=True)
         _log.info("coordinator at %s", self.address)
+
+    def _stand_by(self, leader: str) -> None:
+        """Nobody is served here meanwhile; whoever started this process hears why."""
+        write_endpoint(self._settings.data_dir / "coordinator.json", {"standby": leader})
 
     def _surroundings(self, identity: Identity | None) -> Surroundings:
         def observatory() -> tuple[str, str]:
@@ -153,10 +164,10 @@ class CoordinatorServer:
         return Surroundings(anchor=anchor, address=lambda: self.address, observatory=observatory)
 
 
-def _journal(settings: Settings, token: str) -> Journal:
+def _journal(settings: Settings, token: str, stand_by: Callable[[str], None]) -> Journal:
     if settings.journal is None:
         return SqliteJournal(settings.data_dir / "coordinator")
-    return PostgresJournal(settings.journal.get_secret_value(), token)
+    return PostgresJournal(settings.journal.get_secret_value(), token, stand_by)
 
 
 async def _add_services(

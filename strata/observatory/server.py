@@ -251,7 +251,7 @@ class Observatory:
             version=__version__,
             storage_backend=settings.storage_backend,
             metric_store="clickhouse" if settings.ch_host else "embedded",
-            metric_store_ready=self._store.ready,
+            metric_store_ready=self._store.ready and self._live.is_whole,
             metric_store_problem=self._store.problem or self._store.limits or self._writer.problem,
             spool_backlog_bytes=self._spool.backlog_bytes,
             spool_damage=SpoolDamage(places=damage.places, num_bytes=damage.num_bytes),

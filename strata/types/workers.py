@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
+from strata.types.shown import check_text
 
 __all__ = [
     "ALL_STACKS_SIGNAL",
@@ -74,7 +75,8 @@ class WorkerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """What an agent says of its host when it attaches; `launcher` is who started it."""
+    """What an agent says of its host when it attaches; `launcher` is who started it; `checkpoints` is where tasks save
+    unless they name a place, the same word on hosts that share it, and empty when it does not say."""
 
     agent_id: str
     incarnation: str
@@ -85,9 +87,11 @@ class AgentSpec:
     memory_bytes: int = 0
     version: str = ""
     launcher: str = "local"
+    checkpoints: str = ""
 
     def __post_init__(self) -> None:
         check_name("launcher", self.launcher)
+        check_text("checkpoints", self.checkpoints, 4096)
         check_name("agent_id", self.agent_id)
         check_name("incarnation", self.incarnation)
         _check_host(self.hostname, 0)

@@ -15,6 +15,7 @@ from typing import Any
 from strata.client.leaders import split_addresses
 from strata.config import Settings, load_settings
 from strata.errors import InvalidConfig
+from strata.storage.home import checkpoint_home
 from strata.trust.access import find_access
 from strata.trust.proofs import SECRET_VARIABLE
 
@@ -47,6 +48,7 @@ class Place:
     dataset_id: str = ""
     dataset: Mapping[str, Any] | None = None
     telemetry: str = ""
+    apart: str = ""  # the hosts of its task, where they do not share the place of checkpoints
     agent_socket: str = ""
 
     @property
@@ -100,6 +102,7 @@ def _in_task(env: Mapping[str, str], settings: Settings) -> Place:
         dataset_id=env.get("STRATA_DATASET_ID", ""),
         dataset=json.loads(env["STRATA_DATASET_JSON"]) if env.get("STRATA_DATASET_JSON") else None,
         telemetry=env.get("STRATA_TELEMETRY_ADDR", ""),
+        apart=env.get("STRATA_CHECKPOINTS_APART", ""),
     )
 
 
@@ -128,15 +131,14 @@ def _number(env: Mapping[str, str], name: str, default: int = 0) -> int:
 
 
 def checkpoint_path(place: Place) -> str:
-    """The default home of a task's checkpoints: a bucket when one is configured, else the data folder."""
-    settings = place.settings
-    name = place.task_id or place.run_id
-    if settings.storage_backend == "s3":
-        if not settings.checkpoint_bucket:
-            raise InvalidConfig("STORAGE_BACKEND is s3 but CHECKPOINT_BUCKET is not set")
-        bucket = settings.checkpoint_bucket.rstrip("/")
-        return f"{bucket}/{name}" if "://" in bucket else f"s3://{bucket}/{name}"
-    return f"{settings.checkpoint_bucket or place.data_dir / 'checkpoints'}/{name}"
+    """The default home of a task's checkpoints: a bucket when one is configured, else the data folder. Raises
+    InvalidConfig where the hosts of the task do not share it: a part of each checkpoint would be on each of them."""
+    if place.apart:
+        raise InvalidConfig(
+            f"{place.apart} keep checkpoints in folders of their own: set STRATA_CHECKPOINT_BUCKET, on every agent, to "
+            "a folder that all of them share or to a bucket, or give the script such a path"
+        )
+    return f"{checkpoint_home(place.settings)}/{place.task_id or place.run_id}"
 
 
 def gang_address() -> tuple[str, int]:

@@ -9,6 +9,7 @@ import pytest
 from tests.support.namespaces import Host, Site, line_with
 from tests.support.networks import lacking
 from tests.support.pages import ROOT, blocks
+from tests.support.site_job import start_head, ticket
 
 pytestmark = [pytest.mark.hosts, pytest.mark.skipif(bool(lacking()), reason=lacking())]
 
@@ -21,14 +22,8 @@ def _commands() -> list[str]:
     return [one.code.strip() for one in page if one.heading == "Several hosts: three commands"][:3]
 
 
-def _ticket(line: str) -> str:
-    found = re.search(r"\S+\.\S+\.\S+@\S+:\d+", line)
-    assert found is not None, line
-    return found[0]
-
-
-def _as_typed(command: str, ticket: str) -> str:
-    typed, count = re.subn(r"\S+…@\S+:\d+", ticket, command)
+def _as_typed(command: str, word: str) -> str:
+    typed, count = re.subn(r"\S+…@\S+:\d+", word, command)
     assert count == 1, command
     return typed
 
@@ -39,7 +34,7 @@ def _start(site: Site) -> tuple[Host, str, str]:
     said = head.start(_commands()[0].replace("10.0.0.5", head.address), **_SLOTS)
     host = f"[{head.address}]" if ":" in head.address else head.address
     assert f"https://{host}:3000" in line_with(said, "Dashboard")
-    return head, _ticket(line_with(said, "strata agent --join")), _ticket(line_with(said, "strata run --join"))
+    return head, ticket(line_with(said, "strata agent --join")), ticket(line_with(said, "strata run --join"))
 
 
 @pytest.mark.parametrize("net", ["10.219.77", "fd42:7::"], ids=["ipv4", "ipv6"])
@@ -57,14 +52,16 @@ def test_three_commands_train_on_two_hosts_and_nobody_on_the_wire_can_read_it(tm
         for host in (head, second):
             assert list((host.folder / ".strata" / "agent" / "logs").glob("*/1/*")), f"no rank ran on {host.name}"
         listed = third.run("strata runs")  # by what the third command kept
-        assert "train-numpy" in listed.stdout, listed.stderr
+        assert "train_numpy" in listed.stdout, listed.stderr
+        torch = third.run(f"strata run --workers 4 {ROOT}/examples/train_torch_ddp.py")
+        assert "done on 4 ranks" in torch.stdout, torch.stderr
         site.stop_listening()
         heard = site.capture.read_bytes()
         for port in (50051, 50052, 3000):
             assert site.packets(port) > 10, f"nothing was heard of port {port}"
         secrets = [ticket.split(".")[1] for ticket in (agents, operators)]
         secrets += [(head.folder / ".strata" / "token").read_text().strip()]
-        for word in ("Bearer", "train-numpy", "train/loss", "done: loss", "ledger", "strata.agents", *secrets):
+        for word in ("Bearer", "train_numpy", "train/loss", "done: loss", "ledger", "strata.agents", *secrets):
             assert word.encode() not in heard, f"{word!r} can be read on the wire"
 
 
@@ -88,9 +85,7 @@ def test_the_same_words_are_found_where_there_is_no_tls(tmp_path: Path) -> None:
 def test_an_agent_is_found_by_the_address_that_it_advertises(tmp_path: Path) -> None:
     """A second network card: the ranks of other hosts meet rank 0 there."""
     with Site(tmp_path, "10.219.79") as site:
-        head = site.host("head")
-        said = head.start(f"strata up --host {head.address} --no-agent")
-        agents, operators = (_ticket(line_with(said, f"strata {verb} --join")) for verb in ("agent", "run"))
+        _, agents, operators = start_head(site)
         second = site.host("second")
         second.start(f"strata agent --join {agents} --advertise 10.99.0.2", **_SLOTS)
         script = tmp_path / "where.py"

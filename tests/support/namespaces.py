@@ -1,7 +1,8 @@
-"""Fresh hosts on one machine: each a network namespace with a name, a home and an address of its own, joined by a
-bridge on which somebody may listen. Needs root, iproute2 and tcpdump.
+"""Fresh hosts on one machine: each a network namespace with a name, a home and an address of its own, joined by
+cables to a bridge on which somebody may listen. Needs root, iproute2 and tcpdump.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
+from tests.support.cable import Cable
 from tests.support.waiting import eventually
 
 __all__ = ["Host", "Site", "line_with"]
@@ -22,8 +24,9 @@ def _ip(*words: str) -> None:
 class Host:
     """A place where commands are typed. Its user has an empty home and an empty working folder."""
 
-    def __init__(self, name: str, space: str, address: str, folder: Path) -> None:
-        self.name, self.address, self.folder = name, address, folder
+    def __init__(self, name: str, space: str, address: str, folder: Path, cable: Cable) -> None:
+        self.name, self.address, self.folder, self.cable = name, address, folder, cable
+        self._space = space
         self._prefix = [
             "ip",
             "netns",
@@ -71,6 +74,19 @@ class Host:
             timeout=240,
         )
 
+    def pids(self) -> set[int]:
+        """Of all that runs here."""
+        listed = subprocess.run(["ip", "netns", "pids", self._space], check=True, capture_output=True, text=True)
+        return set(map(int, listed.stdout.split()))
+
+    def kill(self) -> None:
+        """kill -9 of all that runs here. The kernel lives, and ends their connections."""
+        _kill(self.pids())
+
+    def kill_commands(self) -> None:
+        """kill -9 of what was started by `start`; its ranks live."""
+        _kill({process.pid for process in self._running})
+
     def stop(self) -> None:
         for process in reversed(self._running):
             process.send_signal(signal.SIGTERM)
@@ -80,6 +96,7 @@ class Host:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        self.kill()  # ranks that a killed agent left behind
 
 
 class Site:
@@ -93,9 +110,12 @@ class Site:
         self._spaces: list[str] = []
         self._listener: subprocess.Popen[bytes] | None = None
         self.capture = folder / "capture.pcap"
+        self.address = f"{net}.254"  # where hosts reach this machine itself, and it reaches them
 
     def __enter__(self) -> Self:
         _ip("link", "add", self._tag, "type", "bridge")
+        if ":" not in self._net:
+            _ip("addr", "add", f"{self.address}/24", "dev", self._tag)
         _ip("link", "set", self._tag, "up")
         return self
 
@@ -103,6 +123,8 @@ class Site:
         for host in reversed(self.hosts):
             host.stop()
         self.stop_listening()
+        for host in self.hosts:
+            host.cable.close()
         for space in self._spaces:
             _ip("netns", "del", space)
         _ip("link", "del", self._tag)
@@ -114,13 +136,14 @@ class Site:
         address = f"{self._net}{':' if six else '.'}{number}"
         _ip("netns", "add", space)
         self._spaces.append(space)
-        _ip("link", "add", here, "type", "veth", "peer", "name", there, "netns", space)
+        cable = Cable(here, there)
+        _ip("link", "set", there, "netns", space)
         _ip("link", "set", here, "master", self._tag, "up")
         nodad = ["nodad"] if six else []
         _ip("-n", space, "addr", "add", f"{address}/{64 if six else 24}", "dev", there, *nodad)
         for device in (there, "lo"):
             _ip("-n", space, "link", "set", device, "up")
-        self.hosts.append(Host(name, space, address, self._folder / name))
+        self.hosts.append(Host(name, space, address, self._folder / name, cable))
         return self.hosts[-1]
 
     def listen(self) -> None:
@@ -139,6 +162,12 @@ class Site:
         """How many were heard from or to this port."""
         command = ["tcpdump", "-nn", "-r", str(self.capture), f"tcp port {port}"]
         return len(subprocess.run(command, capture_output=True, check=True).stdout.splitlines())
+
+
+def _kill(pids: set[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def line_with(said: Path, words: str) -> str:

@@ -53,7 +53,9 @@ def _as_user(*command: str) -> list[str]:
 class Postgres:
     """One server. A context manager."""
 
-    def __init__(self, *, primary: "Postgres | None" = None) -> None:
+    def __init__(self, *, primary: "Postgres | None" = None, net: str | None = None) -> None:
+        """`net` is a network, such as 10.0.0.0/24, from which it takes connections besides."""
+        self._net = net
         programs = _programs()
         assert programs is not None
         self._programs = programs
@@ -70,6 +72,11 @@ class Postgres:
             self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "postgres", "--no-sync")
             with (self._data / "postgresql.conf").open("a") as file:
                 file.write("\n".join(_SETTINGS) + "\n")
+            if self._net is not None:
+                with (self._data / "postgresql.conf").open("a") as file:
+                    file.write("listen_addresses = '*'\n")
+                with (self._data / "pg_hba.conf").open("a") as file:
+                    file.write(f"host all all {self._net} trust\n")
         else:
             source = f"host=127.0.0.1 port={self._primary.port} user=postgres application_name=second"
             self._run("pg_basebackup", "-D", str(self._data), "-d", source, "-R", "--checkpoint=fast", "--no-sync")

@@ -16,18 +16,26 @@ from strata.config import Settings, variables
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-SECRETS = {"STRATA_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "CH_PASSWORD"}
+SECRETS = {"STRATA_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "CH_PASSWORD", "GRAFANA_PASSWORD"}
 
 
-def test_it_has_the_dashboard_workers_clickhouse_and_a_bucket() -> None:
+def test_it_has_the_dashboard_workers_clickhouse_a_bucket_and_who_watches_them() -> None:
     services = COMPOSE["services"]
-    assert set(services) == {"coordinator", "worker", "clickhouse", "s3"}
+    assert set(services) == {"coordinator", "worker", "clickhouse", "s3", "prometheus", "grafana"}
     assert "127.0.0.1:3000:3000" in services["coordinator"]["ports"]
     assert services["coordinator"]["command"][0] == "up"
     assert services["worker"]["command"][0] == "agent"
-    for name in ("worker", "clickhouse", "s3"):
+    for name in ("worker", "clickhouse", "s3", "prometheus", "grafana"):
         assert services[name]["healthcheck"]["test"]
     assert "HEALTHCHECK" in DOCKERFILE, "the coordinator's is the image's own"
+
+
+def test_every_file_that_is_mounted_is_there() -> None:
+    mounted = [volume for service in COMPOSE["services"].values() for volume in service.get("volumes", [])]
+    files = [volume.partition(":")[0] for volume in mounted if volume.startswith("./")]
+    assert files
+    for file in files:
+        assert (ROOT / file).exists(), file
 
 
 def test_every_setting_is_one_that_strata_knows() -> None:
@@ -41,7 +49,7 @@ def test_images_are_pinned_and_no_registry_is_named() -> None:
     images += re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
     for image in images:
         name, _, tag = image.partition(":")
-        assert re.match(r"\d+\.\d+", tag), f"{image} names no version"
+        assert re.match(r"v?\d+\.\d+", tag), f"{image} names no version"
         assert "." not in name.partition("/")[0], f"{image} names a registry"
 
 

@@ -653,7 +653,7 @@ export interface SqlQuestion {
   query: string;
 }
 
-/** `uptime` and `started_at` are the coordinator's, null while nothing is known of it; `problem` says why it cannot be reached. */
+/** `uptime` and `started_at` are the coordinator's, null while nothing is known of it; `problem` says why it cannot be reached. `metric_store_ready`: it answers, and what it holds is known here. */
 export interface Status {
   connected: boolean;
   address: string;

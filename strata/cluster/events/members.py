@@ -60,6 +60,7 @@ class AgentJoined(Event):
     version: str
     at: float
     launcher: str = "local"
+    checkpoints: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,12 +76,14 @@ _REPLACE_SNAPSHOT = """
 
 
 class PostgresJournal:
-    """`url` names the database, `token` the cluster: who has another must not lead, or no rank could come back."""
+    """`url` names the database, `token` the cluster: who has another must not lead, or no rank could come back.
+    `on_standby` hears who leads while this one waits."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, on_standby: Callable[[str], None] = lambda leader: None) -> None:
         self._url = url
         self._token = hashlib.blake2b(token.encode(), digest_size=16, person=b"strata journal").hexdigest()
         self._holder = f"{socket.gethostname()}, pid {os.getpid()}"
+        self._on_standby = on_standby
         self._link = PostgresLink(url)
         self._records: list[Record] = []
         self._private: dict[str, bytes] = {}
@@ -163,7 +165,9 @@ class PostgresJournal:
                 return
             if lease.holder != told:
                 told = lease.holder
-                _log.info("standing by: %s leads (term %d)", lease.holder or "nobody", lease.term)
+                _log.info("standing by: %s leads (term %d)", told or "nobody", lease.term)
+                if told:
+                    self._on_standby(told)
             await asyncio.sleep(POLL_S)
 
     async def _take(self, lease: Lease) -> bool:

@@ -16,6 +16,7 @@ from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.scheduling.draining import hearing_s, plan_departure
 from strata.coordinator.scheduling.growth import Growth
 from strata.coordinator.scheduling.hangs import Hangs
+from strata.coordinator.scheduling.homes import hosts_apart, within_reach
 from strata.coordinator.scheduling.launch import desired_process, pick_ports
 from strata.coordinator.scheduling.parting import any_left, plan_parting
 from strata.coordinator.scheduling.progress import takes_part
@@ -347,7 +348,8 @@ class Scheduler:
             if known.running and leftover and key[0] != mine:
                 held[known.agent_id] += 1
         attached = [agent for name, agent in self._state.agents.agents.items() if agent.alive and name in self._agents]
-        return [p.host_of(agent, held[agent.agent_id], agent.agent_id in excluded) for agent in attached]
+        hosts = [p.host_of(agent, held[agent.agent_id], agent.agent_id in excluded) for agent in attached]
+        return within_reach(of, self._state.checkpoints.latest(mine), self._state.agents.agents, hosts)
 
     # --- telling
 
@@ -382,7 +384,8 @@ class Scheduler:
     def _private(self, task: Task) -> dict[str, str]:
         """The variables that only the task's own ranks may see."""
         secret = self._proofs.mint_secret(task.task_id, task.attempt)
-        return {**self._coordinator.vault.env_of(task.task_id), SECRET_VARIABLE: secret}
+        apart = hosts_apart(task, self._state.agents.agents)
+        return {**self._coordinator.vault.env_of(task.task_id), **apart, SECRET_VARIABLE: secret}
 
 
 def _is_current(task: Task, key: tuple[str, int, int, int]) -> bool:

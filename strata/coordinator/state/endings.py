@@ -23,8 +23,9 @@ _BACKOFF_S = 1.0
 _MAX_BACKOFF_S = 60.0
 # Nobody does these to himself. Others (SIGSEGV, SIGABRT, SIGBUS …) are the program's own crashes.
 _FROM_OUTSIDE = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM})
-# A program that Python cannot read, or that does not take its arguments, ends the same way every time.
+# A program that Python cannot read, that does not take its arguments or is set up wrongly ends the same way every time.
 _UNREADABLE = frozenset({"SyntaxError", "IndentationError", "TabError", "ImportError", "ModuleNotFoundError", "usage"})
+_UNREADABLE |= {"InvalidConfig"}
 _UNREADABLE_EXITS = frozenset({126, 127})  # a shell's word for a program that may not be run, or is not there
 
 

@@ -12,7 +12,8 @@ __all__ = ["Host", "Lacking", "host_of", "num_spare", "plan_gang", "plan_queue"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """An agent that takes ranks: how many slots it offers, and how many of them are held now. One that is
-    draining takes none, nor does one that the task to be placed has left because it was slow."""
+    draining takes none, nor does one that the task to be placed has left because it was slow, nor one that does not
+    see its checkpoints."""
 
     agent_id: str
     address: str
@@ -21,10 +22,11 @@ class Host:
     launcher: str = "local"
     draining: bool = False
     excluded: bool = False
+    apart: bool = False
 
     @property
     def free(self) -> int:
-        return 0 if self.draining or self.excluded else max(0, self.slots - self.held)
+        return 0 if self.draining or self.excluded or self.apart else max(0, self.slots - self.held)
 
 
 def host_of(agent: Agent, held: int, excluded: bool) -> Host:
@@ -95,6 +97,8 @@ def _lacking(num_ranks: int, launcher: str, usable: Sequence[Host]) -> Lacking:
         return Lacking(reason=f"needs {ranks}, {offer}: {advice}", ever=False)
     going = ", ".join(host.agent_id for host in usable if host.draining)
     away = f"; {going} is draining" if going else ""
+    blind = ", ".join(host.agent_id for host in usable if host.apart)
+    away += f"; its checkpoints are in a folder that {blind} does not share" if blind else ""
     return Lacking(reason=f"waiting for {ranks}: {free} of {slots} are free on {on}{away}", ever=True)
 
 

@@ -49,7 +49,7 @@ class SpoolDamage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """`uptime` and `started_at` are the coordinator's, null while nothing is known of it; `problem` says why it cannot
-    be reached."""
+    be reached. `metric_store_ready`: it answers, and what it holds is known here."""
 
     connected: bool
     address: str

@@ -79,6 +79,7 @@ class AgentHello(_message.Message):
     PROCESSES_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     LAUNCHERS_FIELD_NUMBER: _builtins.int
+    CHECKPOINTS_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     incarnation: _builtins.str
@@ -89,6 +90,8 @@ class AgentHello(_message.Message):
     gpu_count: _builtins.int
     memory_bytes: _builtins.int
     version: _builtins.str
+    checkpoints: _builtins.str
+    """where tasks save unless they name a place: the same word on hosts that share it"""
     @_builtins.property
     def processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProcessReport]: ...
     @_builtins.property
@@ -110,11 +113,12 @@ class AgentHello(_message.Message):
         processes: _abc.Iterable[Global___ProcessReport] | None = ...,
         version: _builtins.str = ...,
         launchers: _abc.Iterable[_builtins.str] | None = ...,
+        checkpoints: _builtins.str = ...,
         notice: Global___AgentNotice | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "agent_id", b"agent_id", "gpu_count", b"gpu_count", "hostname", b"hostname", "incarnation", b"incarnation", "launchers", b"launchers", "memory_bytes", b"memory_bytes", "notice", b"notice", "processes", b"processes", "slots", b"slots", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "agent_id", b"agent_id", "checkpoints", b"checkpoints", "gpu_count", b"gpu_count", "hostname", b"hostname", "incarnation", b"incarnation", "launchers", b"launchers", "memory_bytes", b"memory_bytes", "notice", b"notice", "processes", b"processes", "slots", b"slots", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -6,6 +6,7 @@
 import asyncio
 import json
 import math
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,9 @@ from strata.observatory.stream.broadcaster import Broadcaster
 from strata.trust.access import Access
 from tests.integration.observatory.conftest import ObservatoryProcess
 from tests.support.answers import partly
+from tests.support.cluster import Cluster
 from tests.support.ensemble import Ensemble, Writer, check_history
+from tests.support.ports import free_ports
 from tests.support.postgres import Postgres, require_postgres
 from tests.support.waiting import eventually
 
@@ -54,6 +57,30 @@ def test_another_leads_when_the_leader_is_killed_or_stops(postgres: Postgres, tm
         eventually("the former leader to stand by", lambda: "another coordinator leads now" in ensemble.log(second))
         _wait_for_writes(writers)
     check_history(ensemble.records(), writers, terms=3)
+
+
+def test_strata_up_beside_a_leader_stands_by_and_serves_its_page(postgres: Postgres, tmp_path: Path) -> None:
+    with Ensemble(tmp_path, postgres, postgres.new_database(), names=("a",)) as ensemble:
+        (port,) = free_ports(1)
+        environment = {
+            **ensemble.environment(),
+            "STRATA_JOURNAL": ensemble.url,
+            "STRATA_COORDINATOR_ADDR": f"{ensemble.addresses},127.0.0.1:{port}",
+        }
+        flags = ("--no-agent", "--grpc-port", str(port))
+        with Cluster(tmp_path / "up", *flags, environment=environment) as up:
+            assert up.endpoints["grpc"] == environment["STRATA_COORDINATOR_ADDR"]
+            eventually("the leader on the page", lambda: _shown(up) == ensemble.addresses)
+            ensemble.kill("a")
+            eventually("its own coordinator on the page", lambda: _shown(up) == f"127.0.0.1:{port}", within_s=60)
+            up.stop(signal.SIGINT)
+            assert up.process.stdout is not None
+            assert "the coordinator stands by: " in up.process.stdout.read()
+
+
+def _shown(up: Cluster) -> str:
+    status = up.get("/api/status")
+    return str(status["address"]) if status["connected"] else ""
 
 
 def _wait_for_leader(ensemble: Ensemble, other_than: str) -> str:

@@ -20,7 +20,7 @@ _SCRIPT = Path(__file__).with_name("paced_trainer.py")
 
 def _end(hosts: Hosts) -> tuple[bytes, bytes]:
     """What the job ends with: its weights, and the chains of hashes over all samples that each share has read."""
-    (folder,) = (hosts.data_dir / "checkpoints").iterdir()
+    (folder,) = (path for path in (hosts.data_dir / "checkpoints").iterdir() if path.is_dir())
     with CheckpointManager(folder) as manager:
         found = manager.recover()
         assert found is not None

@@ -62,8 +62,9 @@ def test_agents_that_run_and_never_attach_are_given_up(tmp_path: Path) -> None:
     fleet.look(_task(TaskStatus.RUNNING), attach_s=0.0)
     fleet.stop()
     fleet.stop()
-    assert lines[0] == "asking ssh for 2 agents with 2 slots each"
-    assert lines[1].endswith(" runs")
+    assert lines[0].startswith("The coordinator listens on loopback")
+    assert lines[1] == "asking ssh for 2 agents with 2 slots each"
+    assert lines[2].endswith(" runs")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""Hosts that keep checkpoints in folders of their own: a task over both is refused before its first step, and one that
+has saved on one of them does not begin anew on the other.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from strata.types.tasks import TaskStatus
+from tests.support.hosts import Hosts
+from tests.support.nodes import wait_for
+
+_SAVES = """
+import sys, time, numpy, strata
+run = strata.init()
+with run.checkpoints() as checkpoints:
+    found = checkpoints.recover()
+    step = found.info.step if found else 0
+    with open(sys.argv[1], "a") as starts:
+        starts.write(f"{step}\\n")
+    while not run.should_stop():
+        step += 1
+        checkpoints.save({"step": numpy.array([step])}, step=step, epoch=0)
+        time.sleep(0.1)
+run.finish()
+"""
+
+
+class Apart(Hosts):
+    """Each host has the folder that an agent has by default: in its data folder."""
+
+    def _clean(self) -> dict[str, str]:
+        return {**super()._clean(), "STRATA_CHECKPOINT_BUCKET": ""}
+
+
+def test_a_task_over_hosts_that_share_no_folder_says_what_to_set(tmp_path: Path) -> None:
+    with Apart(tmp_path) as hosts:
+        hosts.start("coordinator")
+        hosts.start_host("a")
+        hosts.start_host("b")
+        task = hosts.wait_task(hosts.submit_steps(0.0, workers=4))
+        assert (task.status, task.attempt) == (TaskStatus.FAILED, 1)
+        assert "keep checkpoints in folders of their own: set STRATA_CHECKPOINT_BUCKET" in task.reason
+        assert hosts.noted(0) == []
+
+
+@pytest.mark.slow
+def test_a_task_that_has_saved_waits_for_a_host_that_sees_it(tmp_path: Path) -> None:
+    with Apart(tmp_path) as hosts:
+        hosts.start("coordinator")
+        hosts.start_host("a", slots=2)
+        script = tmp_path / "saves.py"
+        script.write_text(_SAVES)
+        task_id = hosts.submit(name="saves", entrypoint=("python", str(script), str(tmp_path / "starts")))
+        wait_for(lambda: (hosts.task(task_id).saved_step or 0) > 0, 60, "a checkpoint")
+        b = hosts.start_host("b", slots=2)
+        hosts.kill_hosts("a")
+
+        def told() -> bool:
+            return f"its checkpoints are in a folder that {b} does not share" in hosts.task(task_id).reason
+
+        wait_for(told, 60, "that it waits, and why")
+        hosts.start_host("a", slots=2)
+        starts = wait_for(lambda: (tmp_path / "starts").read_text().split()[1:], 60, "the next attempt")
+        assert int(starts[0]) > 0, "it began anew"
