@@ -81,6 +81,7 @@ _PLAIN = {
     "coordinator_addr", "heartbeat_timeout", "poll_interval_sec", "storage_backend", "checkpoint_bucket",
     "aws_region", "aws_access_key_id", "aws_secret_access_key", "aws_endpoint_url",
     "ch_host", "ch_port", "ch_protocol", "ch_database", "ch_user", "ch_password",
+    "ch_cluster", "ch_ca_file", "ch_cert", "ch_key",
 }  # fmt: skip
 
 _ADDRESS = re.compile(r"(?:https?://)?(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})\Z")
@@ -173,12 +174,21 @@ class Settings(BaseSettings):
     aws_secret_access_key: SecretStr | None = Field(default=None, description="the secret of that key")
     aws_endpoint_url: str | None = Field(default=None, description="a server that speaks S3 and is not AWS")
 
-    ch_host: str | None = Field(default=None, description="a ClickHouse server; unset: the engine that is built in")
+    ch_host: str | None = Field(
+        default=None,
+        description="a ClickHouse server, or several replicas as a,b:8124; unset: the engine that is built in",
+    )
     ch_port: Port = Field(default=8123, description="its HTTP port")
     ch_protocol: Literal["http", "https"] = Field(default="http", description="how to speak to it")
     ch_database: str = Field(default="training_observability", pattern=r"^[A-Za-z_]\w*$", description="its database")
     ch_user: str = Field(default="default", description="its user")
     ch_password: SecretStr = Field(default=SecretStr(""), description="the user's password")
+    ch_cluster: str | None = Field(
+        default=None, pattern=r"^[\w.-]+$", description="its cluster: tables are made on all of it, and replicated"
+    )
+    ch_ca_file: Path | None = Field(default=None, description="the CA of its certificate (PEM)")
+    ch_cert: Path | None = Field(default=None, description="a client certificate to show to it (PEM)")
+    ch_key: Path | None = Field(default=None, description="the key of that certificate (PEM)")
     poll_interval_sec: Seconds = Field(
         default=3.0, description="how often rows that others wrote into ClickHouse are looked for, in seconds"
     )

@@ -199,6 +199,7 @@ def check_metric_store(settings: Settings) -> Iterator[Finding]:
         return
     from strata.observatory.store.config import StoreConfig
     from strata.observatory.store.engine import Engine
+    from strata.observatory.store.failures import to_error
 
     config = StoreConfig.from_settings(settings)
     try:
@@ -208,7 +209,7 @@ def check_metric_store(settings: Settings) -> Iterator[Finding]:
     except StrataError:
         raise
     except Exception as error:  # clickhouse-connect has many kinds, of its own and of urllib3
-        said = str(error).partition("\n")[0][:200]
+        said = to_error(error).message
         todo = "Check CH_HOST, CH_PORT, CH_PROTOCOL, CH_USER and CH_PASSWORD."
         yield Finding(check="metric store", status="failed", found=f"{config.label}: {said}", todo=todo)
         return

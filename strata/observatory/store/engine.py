@@ -4,7 +4,8 @@ Blocking; runs only inside the store process. One engine belongs to one thread.
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -33,48 +34,67 @@ class Engine:
             import clickhouse_connect
         except ImportError:
             raise MissingExtra("clickhouse-connect", "server") from None
-        self._client: Any
+        self._connect = partial(_connect, clickhouse_connect.get_client, config)
         self._remote = config.path is None
-        if config.path is not None:
-            self._client = clickhouse_connect.get_client(interface="chdb", path=config.path)
-        else:
-            self._client = clickhouse_connect.get_client(
-                host=config.host,
-                port=config.port,
-                secure=config.secure,
-                username=config.user,
-                password=config.password,
-                connect_timeout=5,
-                send_receive_timeout=60,
-                autogenerate_session_id=False,
-            )
-        self._read: dict[str, Any] = dict(_READ)
-        if limits is not None:
-            self._confine(limits)
+        self._limits = limits
+        self._read: dict[str, Any] = {}
+        self._client: Any = self._open()
 
     def command(self, sql: str, parameters: dict[str, Any] | None = None) -> Any:
-        return self._client.command(sql, parameters=parameters)
+        return self._asked(lambda client: client.command(sql, parameters=parameters))
 
     def query(self, sql: str, parameters: dict[str, Any]) -> pa.Table:
         """Its texts can be read, whatever bytes somebody wrote."""
         try:
-            return _readable(self._client.query_arrow(sql, parameters=parameters, settings=self._read))
+            found = self._asked(lambda client: client.query_arrow(sql, parameters=parameters, settings=self._read))
+            return _readable(found)
         except Exception:
             self._drain()
             raise
 
     def lines(self, sql: str) -> list[str]:
         """The answer to EXPLAIN."""
-        return [str(row[0]) for row in self._client.query(sql, settings=self._read).result_rows]
+        found = self._asked(lambda client: client.query(sql, settings=self._read))
+        return [str(row[0]) for row in found.result_rows]
 
     def insert(self, table: str, rows: pa.Table, token: str) -> None:
         """With the same token and rows, a second call changes nothing in the tables that know tokens. On a server the
         token also names the query, so that it can be found while it runs."""
         settings = {**_INSERT, "insert_deduplication_token": token, **({"query_id": token} if self._remote else {})}
-        self._client.insert_arrow(table, rows, settings=settings)
+        self._asked(lambda client: client.insert_arrow(table, rows, settings=settings))
 
     def close(self) -> None:
-        self._client.close()
+        if self._client is not None:
+            self._client.close()
+        self._client = None
+
+    def _asked(self, ask: Callable[[Any], Any]) -> Any:
+        """Of a server that does not answer the next call looks for one that does; this one fails, for nobody knows what
+        became of it."""
+        try:
+            if self._client is None:
+                self._client = self._open()
+            return ask(self._client)
+        except Exception as error:
+            if self._remote and type(error).__name__ == "OperationalError":
+                self.close()
+            raise
+
+    def _open(self) -> Any:
+        """A connection that is confined, every time anew, before anything is asked through it."""
+        client = self._connect()
+        self._read = dict(_READ) if self._limits is None else self._confine(client, self._limits)
+        return client
+
+    def _confine(self, client: Any, limits: Mapping[str, Any]) -> dict[str, Any]:
+        """What goes with each query: a server takes settings so. The embedded engine keeps them per connection: what is
+        set before `readonly` stays for good."""
+        settings = {**_READ, **limits, "readonly": 1}
+        if self._remote:
+            return settings
+        for name, value in settings.items():
+            client.command(f"SET {name} = '{value}'")
+        return {}
 
     def _drain(self) -> None:
         """What the embedded engine had written when a query failed half-way stands before the next answer of the same
@@ -83,16 +103,36 @@ class Engine:
             with contextlib.suppress(Exception):
                 self._client.query_arrow("SELECT 1")
 
-    def _confine(self, limits: Mapping[str, Any]) -> None:
-        """A server takes settings with each query. The embedded engine keeps them per connection: what is set before
-        `readonly` stays for good."""
-        self._read |= limits
-        if self._remote:
-            self._read["readonly"] = 1
-            return
-        for name, value in {**self._read, "readonly": 1}.items():
-            self._client.command(f"SET {name} = '{value}'")
-        self._read = {}
+
+def _connect(get_client: Callable[..., Any], config: StoreConfig) -> Any:
+    """The embedded engine, or the first of the servers that answers."""
+    if config.path is not None:
+        return get_client(interface="chdb", path=config.path)
+    *others, last = config.hosts
+    for host, port in others:
+        try:
+            return _dial(get_client, config, host, port)
+        except Exception as error:
+            if type(error).__name__ != "OperationalError":
+                raise
+    return _dial(get_client, config, *last)
+
+
+def _dial(get_client: Callable[..., Any], config: StoreConfig, host: str, port: int) -> Any:
+    shown = {"ca_cert": config.ca_file, "client_cert": config.cert, "client_cert_key": config.key}
+    if config.cert and config.password:
+        shown["tls_mode"] = "strict"  # both are shown; without a password the certificate says who we are
+    return get_client(
+        host=host,
+        port=port,
+        secure=config.secure,
+        username=config.user,
+        password=config.password,
+        connect_timeout=5,
+        send_receive_timeout=60,
+        autogenerate_session_id=False,
+        **{name: value for name, value in shown.items() if value},
+    )
 
 
 def _readable(table: pa.Table) -> pa.Table:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from strata.errors import Busy, InvalidArgument, StrataError
+from strata.errors import Busy, InvalidArgument, StoreUnavailable, StrataError
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.engine import Engine
-from strata.observatory.store.failures import to_error
+from strata.observatory.store.failures import SAID, to_error
 from strata.observatory.store.sql import RUN_DETAILS, RUN_EDITS, RUNS, SUMMARIES
 from strata.observatory.store.syntax import check_syntax
 
@@ -94,6 +94,6 @@ def _explained(error: StrataError) -> StrataError:
         return Busy(
             error.message, hint="Ask for less: a run, a metric, a range of steps. Limits: 10 s, 1 GiB, 10,000 rows."
         )
-    if error.message.startswith(("DatabaseError: ", "Code: ")):
+    if not isinstance(error, StoreUnavailable) and error.message.startswith(("DatabaseError: ", SAID)):
         return InvalidArgument(error.message.removeprefix("DatabaseError: "))
     return error

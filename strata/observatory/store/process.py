@@ -17,14 +17,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from strata.errors import Internal, StrataError
+from strata.errors import Internal, InvalidConfig
 from strata.lockfile import FolderLock
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.engine import Engine
 from strata.observatory.store.failures import to_error
 from strata.observatory.store.frames import from_ipc, pack, recv_frame, to_ipc
 from strata.observatory.store.guest import Guest
-from strata.observatory.store.schema import ensure_schema, has_points
+from strata.observatory.store.schema import ensure_schema, has_points, set_retention
 
 __all__ = ["main"]
 
@@ -48,7 +48,7 @@ class _Replies:
                 self._sock.sendall(piece)
 
     def fail(self, number: int, error: Exception) -> None:
-        known = error if isinstance(error, StrataError) else to_error(error)
+        known = to_error(error)
         self.send({"id": number, "error": {"code": known.code, "message": known.message, "hint": known.hint}})
 
 
@@ -64,31 +64,40 @@ def main(fd: int) -> int:
     config = StoreConfig(**first[0]["config"])
     try:
         lock = _lock_folder(config)
-        engines, limits = _open(config)
+        engines, limits, note = _open(config)
         guest = Guest(config)
     except Exception as error:
         with contextlib.suppress(ConnectionError):  # a parent that stopped meanwhile needs no answer
             replies.fail(0, error)
         return 1
     with contextlib.suppress(ConnectionError):  # then the loop below ends at once and closes the engines
-        replies.send({"id": 0, "limits": limits})
+        replies.send({"id": 0, "limits": limits, "note": note})
     _serve(sock, replies, engines, guest)
     lock.release()
     gc.freeze()  # the parent waits for our end: the interpreter's last collections have nothing to find
     return 0
 
 
-def _open(config: StoreConfig) -> tuple[list[Engine], str]:
-    """The engines, and what this user may not do (empty: nothing is forbidden)."""
+def _open(config: StoreConfig) -> tuple[list[Engine], str, str]:
+    """The engines, why only the public table is there for us (empty: all are), and what else could not be done."""
     writer = Engine(config)
-    limits = ""
+    limits = note = ""
     try:
-        ensure_schema(writer.command, config.database, config.retention_days)
+        ensure_schema(writer.command, config.database, config.cluster)
+    except InvalidConfig:
+        raise
     except Exception as error:
         if config.path is not None or not has_points(writer.command, config.database):
             raise
         limits = f"tables cannot be created: {to_error(error).message}"
-    return [writer, *(Engine(config) for _ in range(_READERS))], limits
+    if config.retention_days is not None and not limits:
+        try:
+            set_retention(writer.command, config.database, config.retention_days, config.cluster)
+        except Exception as error:
+            if config.path is not None:
+                raise
+            note = f"STRATA_RETENTION_DAYS has no effect: {to_error(error).message}"
+    return [writer, *(Engine(config) for _ in range(_READERS))], limits, note
 
 
 def _serve(sock: socket.socket, replies: _Replies, engines: list[Engine], guest: Guest) -> None:

@@ -5,7 +5,10 @@ anybody else are welcome, and nothing here adds a column to it.
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["NO_ATTEMPTS", "RAW_ROLLUP", "ensure_schema", "has_points", "statements"]
+from strata.errors import InvalidConfig
+from strata.observatory.store.ddl import on_cluster
+
+__all__ = ["NO_ATTEMPTS", "RAW_ROLLUP", "ensure_schema", "has_points", "set_retention", "statements"]
 
 # Blocks whose ids are remembered: a retry within the last so many inserts is recognised by its token. Only in tables
 # that nobody else writes: an insert without a token is known by its content there, and the second of two equal ones of
@@ -317,23 +320,39 @@ def statements() -> list[tuple[int, list[str]]]:
     ]
 
 
-def ensure_schema(command: Callable[[str], Any], database: str, retention_days: int | None) -> int:
-    """Brings the database to the newest version through `command(sql)` and returns it."""
-    command(f"CREATE DATABASE IF NOT EXISTS {database}")
-    command(_VERSION.format(db=database))
-    # The name passed the pattern of Settings.ch_database, which is why it may stand in a statement.
-    current = int(command(f"SELECT max(version) FROM {database}.schema_version"))  # noqa: S608 - see above
+def ensure_schema(command: Callable[[str], Any], database: str, cluster: str = "") -> None:
+    """Brings the database to the newest version through `command(sql)`. Where it is that already, nothing is asked
+    that takes more rights than to read."""
+    newest, current = statements()[-1][0], _version(command, database)
+    if current > newest:
+        raise InvalidConfig(
+            f"the database {database} was written by a newer Strata (schema version {current}, this one knows "
+            f"{newest}): upgrade this one, or name another database with CH_DATABASE"
+        )
+    if current == newest:
+        return
+    command(on_cluster(f"CREATE DATABASE IF NOT EXISTS {database}", cluster))
+    command(on_cluster(_VERSION.format(db=database), cluster))
     for version, parts in statements():
         if version > current:
             for sql in parts:
-                command(sql.format(db=database))
-            command(f"INSERT INTO {database}.schema_version (version) VALUES ({version})")  # noqa: S608 - see above
-            current = version
-    if retention_days is not None:
-        for table in _WITH_TTL:
-            ttl = f"ALTER TABLE {database}.{table} MODIFY TTL {_expiry(retention_days)}"
-            command(f"{ttl} SETTINGS materialize_ttl_after_modify = 0")
-    return current
+                command(on_cluster(sql.format(db=database), cluster))
+            command(f"INSERT INTO {database}.schema_version (version) VALUES ({version})")  # noqa: S608 - see _version
+
+
+def _version(command: Callable[[str], Any], database: str) -> int:
+    """0 where there is no schema yet."""
+    # The name passed the pattern of Settings.ch_database, which is why it may stand in a statement.
+    if not int(command(f"EXISTS TABLE {database}.schema_version")):
+        return 0
+    return int(command(f"SELECT max(version) FROM {database}.schema_version"))  # noqa: S608 - see above
+
+
+def set_retention(command: Callable[[str], Any], database: str, days: int, cluster: str = "") -> None:
+    """Rows go after so many days."""
+    for table in _WITH_TTL:
+        ttl = f"ALTER TABLE {database}.{table} MODIFY TTL {_expiry(days)}"
+        command(on_cluster(f"{ttl} SETTINGS materialize_ttl_after_modify = 0", cluster))
 
 
 def _expiry(retention_days: int) -> str:

@@ -172,7 +172,9 @@ class SupervisedStore:
         self.problem = None
         self.limits = header["limits"]
         if self.limits:
-            _log.warning("the metric store is read-only for us, points wait in the spool: %s", self.limits)
+            _log.warning("only metric_points of the metric store is there for us: %s", self.limits)
+        if header["note"]:
+            _log.warning("the metric store: %s", header["note"])
         self._ready.set()
         _log.info("metric store ready (%s)", self._config.label)
 

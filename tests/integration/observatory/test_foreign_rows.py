@@ -15,10 +15,10 @@ from strata.config import Settings
 from strata.observatory.server import Observatory
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.sse import StreamClient
+from tests.support.clickhouse import clickhouse
 from tests.support.pages import block
 from tests.support.waiting import PATIENCE
 
-_SHIM = Path(__file__).with_name("clickhouse_shim.py")
 _FOREIGN = """
 import sys, time, clickhouse_connect
 from strata.observatory.store.schema import _METRIC_POINTS
@@ -40,12 +40,8 @@ _POLL_S = 1.5
 
 @pytest.fixture
 def shim_port(tmp_path: Path) -> Iterator[int]:
-    folder = tmp_path
-    command = [sys.executable, str(_SHIM), str(folder / "db")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield int(process.stdout.readline())
-        process.kill()
+    with clickhouse(tmp_path / "db") as port:
+        yield port
 
 
 def write_as_stranger(port: int, run: str, metric: str, first: int, count: int) -> float:

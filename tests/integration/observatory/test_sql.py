@@ -1,18 +1,24 @@
 """Questions in SQL against a real store: what researchers ask is answered, what reaches further is refused, and a
 question without end is ended."""
 
+import asyncio
 import random
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from strata.errors import InvalidArgument
+from strata.observatory.store.config import StoreConfig
+from strata.observatory.store.supervised import SupervisedStore
 from tests.integration.observatory.conftest import ObservatoryProcess
 from tests.integration.observatory.test_http import send
 from tests.integration.observatory.test_labels import a_run
 from tests.integration.observatory.test_runs import patch
+from tests.support.clickhouse import clickhouse
 
 SECRET = "only for the one who runs it"
 
@@ -180,36 +186,64 @@ from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.engine import Engine
 from strata.observatory.store.guest import LIMITS
 
-config = StoreConfig(path=sys.argv[1])
+there = sys.argv[1]
+config = StoreConfig(path=there) if there.startswith("/") else StoreConfig(path=None, host=there)
 writer = Engine(config)
 writer.command("CREATE DATABASE d")
 writer.command("CREATE TABLE d.t (a UInt64) ENGINE = MergeTree ORDER BY a")
 writer.command("INSERT INTO d.t SELECT number FROM numbers(3000)")
 guest = Engine(config, LIMITS | {"max_execution_time": 1, "max_memory_usage": 100_000_000, "max_result_rows": 10})
-for question, code in (
+asked = (
     ("SELECT count() FROM d.t AS a, d.t AS b, d.t AS c WHERE a.a + b.a + c.a = 1", 159),
     ("SELECT groupArray(toString(a.a)) FROM d.t AS a, d.t AS b, d.t AS c", 241),
     ("SELECT a FROM d.t", 396),
     ("INSERT INTO d.t VALUES (1)", 164),
     ("SELECT 1 SETTINGS max_execution_time = 100", 164),
     ("SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')", 164),
-):
-    try:
-        guest.query(question, {})
-    except Exception as error:
-        assert f"Code: {code}" in str(error), (question, error)
-    else:
-        raise SystemExit(f"answered: {question}")
+)
+for questions in (asked, asked[2:]):
+    for question, code in questions:
+        try:
+            guest.query(question, {})
+        except Exception as error:
+            assert f"Code: {code}" in str(error), (question, error)
+        else:
+            raise SystemExit(f"answered: {question}")
+    guest.close()  # the next connection has the same limits
 assert guest.query("SELECT count() AS n FROM d.t", {})["n"].to_pylist() == [3000]
 """
+
+
+def _end_what_asks_too_much(there: str) -> None:
+    done = subprocess.run([sys.executable, "-c", _BOUNDED, there], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_engine_ends_what_asks_too_much(tmp_path: Path) -> None:
     """The connection itself holds the limits, without any check of the question. A process of its own: chDB has one
     folder per process."""
-    command = [sys.executable, "-c", _BOUNDED, str(tmp_path / "metrics")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    _end_what_asks_too_much(str(tmp_path / "metrics"))
+
+
+async def test_a_server_is_asked_within_the_same_limits(tmp_path: Path) -> None:
+    """To a server they go with each query."""
+    with clickhouse(tmp_path / "db") as port:
+        await asyncio.to_thread(_end_what_asks_too_much, f"127.0.0.1:{port}")
+        store = SupervisedStore(StoreConfig(path=None, host="127.0.0.1", port=port))
+        await store.start()
+        try:
+            await store.wait_ready()
+            points = pa.table({"run_id": ["a", "a"], "metric": ["loss"] * 2, "step": [0, 1], "value": [3.0, 2.0]})
+            await store.insert("metric_points", points, token="1")
+            joined = "metric_points JOIN runs USING (run_id)"
+            found = await store.ask(f"SELECT run_id, latest_step, min(value) AS best FROM {joined} GROUP BY 1, 2")
+            assert found.to_pylist() == [{"run_id": "a", "latest_step": 1, "best": 2.0}]
+            for refused in ("DROP TABLE runs", "SELECT * FROM system.one", "SELECT 1 SETTINGS readonly = 0", "SELEC 1"):
+                with pytest.raises(InvalidArgument):
+                    await store.ask(refused)
+            assert (await store.ask("SELECT count() AS n FROM metric_points")).to_pylist() == [{"n": 2}]
+        finally:
+            await store.stop()
 
 
 def test_what_was_just_sent_is_found_and_odd_bodies_are_refused(shared_observatory: ObservatoryProcess) -> None:

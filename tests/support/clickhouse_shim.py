@@ -5,6 +5,7 @@ around them is not. It stands for "a server through CH_HOST" and for the foreign
 import base64
 import gzip
 import re
+import ssl
 import sys
 import tempfile
 import threading
@@ -28,10 +29,17 @@ _local = threading.local()
 _path = ""
 
 
-def _connection() -> Any:
-    if not hasattr(_local, "session"):
-        _local.session = chdb.connect(_path)  # type: ignore[no-untyped-call]  # has no types
-    return _local.session
+def _connection(settings: dict[str, str] | None = None) -> Any:
+    """One per thread and settings: these are a query's, and no other query knows them. After `readonly` none is set."""
+    settings = dict(settings or {})
+    last = {"readonly": settings.pop("readonly")} if "readonly" in settings else {}
+    known: dict[str, Any] = _local.__dict__.setdefault("connections", {})
+    key = repr((sorted(settings.items()), last))
+    if key not in known:
+        known[key] = chdb.connect(_path)  # type: ignore[no-untyped-call]  # has no types
+        for name, value in {**settings, **last}.items():
+            known[key].query(f"SET {name} = '{value}'")
+    return known[key]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -64,8 +72,11 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, body: bytes) -> None:
         args = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query, keep_blank_values=True).items()}
         try:
-            if base64.b64decode(self.headers.get("Authorization", "").removeprefix("Basic ")).startswith(b"viewer:"):
-                _refuse_writes(args.get("query", "") or body[:200].decode(errors="replace"))
+            basic = base64.b64decode(self.headers.get("Authorization", "").removeprefix("Basic ")).decode()
+            _check_rights(
+                self.headers.get("X-ClickHouse-User") or basic.partition(":")[0],
+                args.get("query", "") or body[:200].decode(errors="replace"),
+            )
             status, headers, data = 200, {}, _run(args, body)
         except Exception as error:
             code = re.search(r"Code: (\d+)", str(error))
@@ -93,7 +104,7 @@ def _run(args: dict[str, str], body: bytes) -> bytes:
         sql, body = f"{sql}\n{body.decode()}", b""
     parameters = {name[6:]: value for name, value in args.items() if name.startswith("param_")}
     settings = {name: value for name, value in args.items() if name not in _PLAIN and not name.startswith("param_")}
-    connection = _connection()
+    connection = _connection({} if body else settings)
     if args.get("database"):
         connection.query(f"USE `{args['database']}`")
     if body:
@@ -108,14 +119,24 @@ def _run(args: dict[str, str], body: bytes) -> bytes:
     found = re.search(r"\sFORMAT\s+(\w+)\s*$", sql, re.IGNORECASE)
     if found:
         kind, sql = found[1], sql[: found.start()]
-    for name, value in settings.items():
-        connection.query(f"SET {name} = '{value}'")
-    return bytes(connection.query(sql, kind, params=parameters).bytes())
+    try:
+        return bytes(connection.query(sql, kind, params=parameters).bytes())
+    except Exception:
+        connection.query("SELECT 1")  # what it had written stands before the next answer (chDB 26.9)
+        raise
 
 
-def _refuse_writes(sql: str) -> None:
-    if re.match(r"\s*(CREATE|ALTER|INSERT|TRUNCATE|DROP)\b", sql, re.IGNORECASE):
-        raise PermissionError("Code: 497. DB::Exception: viewer: Not enough privileges")
+# What a server's accounts may not do: its words when they try are a real server's.
+_FORBIDDEN = {"viewer": "CREATE|ALTER|INSERT|TRUNCATE|DROP", "writer": "CREATE|ALTER|TRUNCATE|DROP"}
+
+
+def _check_rights(user: str, sql: str) -> None:
+    found = re.match(rf"\s*({_FORBIDDEN.get(user, 'NOTHING')})\b", sql, re.IGNORECASE)
+    if found is not None:
+        raise PermissionError(
+            f"Code: 497. DB::Exception: {user}: Not enough privileges. To execute this query, it's necessary to have "
+            f"the grant {found[1].upper()} ON *.*. (ACCESS_DENIED) (version 24.8.14.39 (official build))"
+        )
 
 
 def _settings(settings: dict[str, str]) -> str:
@@ -126,6 +147,12 @@ def _settings(settings: dict[str, str]) -> str:
 if __name__ == "__main__":
     _path = sys.argv[1]
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if sys.argv[2:]:  # over TLS: its certificate, the key, and the CA of those who may come
+        certificate, key, clients = sys.argv[2:]
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=clients)
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_cert_chain(certificate, key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     _connection()
     sys.stdout.write(f"{server.server_port}\n")
     sys.stdout.flush()
