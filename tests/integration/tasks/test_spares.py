@@ -1,6 +1,7 @@
 """Warm spares in a real cluster: learned from the first attempt, taken by the next, shown with their memory, and never
 in the way when an agent or a spare is killed."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -59,8 +60,12 @@ def _wait_warm(nodes: Nodes, spares: int) -> ct.TaskSpares:
 def _waiting(nodes: Nodes) -> list[int]:
     """Pids of this agent's templates and spares: what waits below it and is no rank."""
     ranks = {pid for task in nodes.tasks().list() for pid in nodes.rank_pids(task.task_id).values()}
-    children = psutil.Process(nodes.pid("agent")).children()
-    return [child.pid for child in children if child.pid not in ranks and "becoming.py" in " ".join(child.cmdline())]
+    found = []
+    for child in psutil.Process(nodes.pid("agent")).children():
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if child.pid not in ranks and "becoming.py" in " ".join(child.cmdline()):
+                found.append(child.pid)
+    return found
 
 
 def _kill_a_rank(nodes: Nodes, task_id: str) -> int:
