@@ -85,8 +85,12 @@ class Spare:
         self.kind = kind
         self.child = child
         self._channel = channel
-        # What it alone holds until it becomes a rank: from now on it only waits.
-        self.memory_bytes = int(psutil.Process(child.pid).memory_full_info().uss)
+        self.memory_bytes = 0
+
+    def weigh(self) -> None:
+        """What it alone holds until it becomes a rank: it only waits."""
+        with contextlib.suppress(psutil.Error):  # it has died
+            self.memory_bytes = int(psutil.Process(self.child.pid).memory_full_info().uss)
 
     def become(self, spec: LaunchSpec) -> bool:
         """Hands it a rank's work. False when it is dead: then nothing has happened."""

@@ -59,6 +59,10 @@ class _Pool:
         held = self.template.memory_bytes if self.template is not None else 0
         return held + sum(spare.memory_bytes for spare in self.spares)
 
+    def keep(self, spare: Spare) -> None:
+        spare.weigh()
+        self.spares.append(spare)
+
     def lacks(self) -> bool:
         """Whether it is time for one more."""
         return len(self.spares) < self.wanted and time.monotonic() >= self.next_at
@@ -159,7 +163,7 @@ class Spares:
         if not template.ready:
             template.listen()
         if template.spare is not None:
-            pool.spares.append(template.spare)
+            pool.keep(template.spare)
             pool.template = None
         elif template.unfit:
             pool.barred.add(template.unfit.partition(".")[0])
@@ -175,7 +179,7 @@ class Spares:
         """Forks cost little. Of those that import, one at a time: imports take a core, and that is the ranks'."""
         for pool in filter(_Pool.lacks, self._pools.values()):
             while len(pool.spares) < pool.wanted and (spare := pool.fork()) is not None:
-                pool.spares.append(spare)
+                pool.keep(spare)
         if any(pool.template is not None and not pool.template.ready for pool in self._pools.values()):
             return
         for pool in filter(_Pool.lacks, self._pools.values()):

@@ -6,7 +6,6 @@ spare itself.
 import contextlib
 import ctypes
 import os
-import select
 import socket
 import subprocess
 import tempfile
@@ -21,7 +20,7 @@ __all__ = ["Template"]
 
 _PROGRAM = str(Path(__file__).with_name("becoming.py"))
 _PR_SET_CHILD_SUBREAPER = 36
-_FORK_S = 5.0  # a fork takes milliseconds; on a busy machine more
+_FORK_S = 2.0  # a fork takes milliseconds. The agent waits for it, and is taken for dead after a silence of 5 s
 
 
 class Template:
@@ -74,7 +73,7 @@ class Template:
             undo.callback(channel.close)
             with theirs, _taking_in_orphans():
                 pid = _pid_of_fork(channel) if send(self._channel, {}, theirs.fileno()) else None
-            with contextlib.suppress(ChildProcessError, psutil.Error):
+            with contextlib.suppress(ChildProcessError):
                 if pid is not None:
                     spare = Spare(self.kind, _Forked(pid), channel)
                     undo.pop_all()
@@ -88,9 +87,11 @@ class Template:
 
 def _pid_of_fork(channel: socket.socket) -> int | None:
     """As it says itself when it has become our child."""
-    if not select.select([channel], [], [], _FORK_S)[0]:
+    channel.settimeout(_FORK_S)
+    try:
+        word = channel.recv(100).decode()
+    except TimeoutError:
         return None
-    word = channel.recv(100).decode()
     channel.setblocking(False)
     return int(word.partition(" ")[2]) if word else None
 

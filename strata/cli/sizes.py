@@ -25,7 +25,7 @@ _SAVING = frozenset(
         "save_async",
         "save_checkpoint",
         "save_state",
-        "training",
+        "strata.training",
     }
 )
 
@@ -100,11 +100,15 @@ def _near(folder: Path, module: str) -> list[Path]:
 
 
 def _names(tree: ast.Module) -> set[str]:
-    names = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         match node:
+            case ast.Attribute(value=ast.Name(id="strata"), attr=name):
+                names.update((name, f"strata.{name}"))
             case ast.Name(id=name) | ast.Attribute(attr=name):
                 names.add(name)
+            case ast.ImportFrom(module="strata", names=aliases):
+                names.update(word for alias in aliases for word in (alias.name, f"strata.{alias.name}"))
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 names.update(alias.name for alias in aliases)
             case _:

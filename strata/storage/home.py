@@ -1,8 +1,8 @@
 """Where tasks keep their checkpoints unless their script names a place, and how hosts know whether they share it."""
 
-import os
 import secrets
 import socket
+import time
 from pathlib import Path
 
 from strata.config import Settings, check_storage
@@ -10,6 +10,7 @@ from strata.config import Settings, check_storage
 __all__ = ["checkpoint_home", "home_identity"]
 
 _MARK = ".home"
+_WRITTEN_S = 1.0
 
 
 def checkpoint_home(settings: Settings) -> str:
@@ -31,18 +32,23 @@ def home_identity(home: str) -> str:
         if not mark.exists():
             mark.parent.mkdir(parents=True, exist_ok=True)
             _draw(mark)
-        return f"{home}#{mark.read_text().strip()}"
+        return f"{home}#{_read(mark)}"
     except OSError:
         return f"{home}#{socket.gethostname()}"
 
 
 def _draw(mark: Path) -> None:
-    """Whole, and only by the first of several who come at once."""
-    staged = mark.with_name(f"{_MARK}.{secrets.token_hex(8)}")
-    staged.write_text(f"{secrets.token_hex(8)}\n")
+    """Only by the first of several who come at once."""
     try:
-        os.link(staged, mark)
+        with mark.open("x") as file:  # no hard link: not every mounted bucket or share has them
+            file.write(f"{secrets.token_hex(8)}\n")
     except FileExistsError:
         pass
-    finally:
-        staged.unlink()
+
+
+def _read(mark: Path) -> str:
+    """Who has just made it may not have written it yet; one that stays empty is a word, too."""
+    deadline = time.monotonic() + _WRITTEN_S
+    while not (word := mark.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return word

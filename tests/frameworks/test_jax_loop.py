@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.loop_kills import EXAMPLES, losses_in, train_through_kills
+from tests.support.loop_kills import EXAMPLES, losses_in, read_to, train_through_kills
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -26,23 +26,13 @@ def _alone(folder: Path, pause_s: float = 0.0) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _read_to(process: "subprocess.Popen[str]", step: int) -> str:
-    assert process.stdout is not None
-    text = ""
-    while (0, step) not in losses_in(text):
-        line = process.stdout.readline()
-        assert line, process.stderr and process.stderr.read()
-        text += line
-    return text
-
-
 def test_alone_it_goes_on_after_a_kill_and_after_a_polite_request(tmp_path: Path) -> None:
     expected = losses_in(_alone(tmp_path / "calm").communicate(timeout=300)[0])
     assert len(expected) == 40
     text = ""
     for step, number in ((17, signal.SIGKILL), (25, signal.SIGTERM)):
         process = _alone(tmp_path / "killed", 0.05)
-        text += _read_to(process, step)
+        text += read_to(process, step)
         process.send_signal(number)
         text += process.communicate(timeout=300)[0]
     rest, said = _alone(tmp_path / "killed").communicate(timeout=300)

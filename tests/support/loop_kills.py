@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from strata.checkpoint.manager import CheckpointManager
 from strata.types.tasks import TaskStatus
 from tests.support.nodes import Nodes, wait_for
 
-__all__ = ["KILLS", "losses_in", "newest_step", "train", "train_through_kills"]
+__all__ = ["KILLS", "losses_in", "newest_step", "read_to", "train", "train_through_kills"]
 
 KILLS = int(os.environ.get("STRATA_KILLS", "4"))
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -28,6 +29,17 @@ def losses_in(text: str) -> Losses:
     for rank, step, loss in _LINE.findall(text):
         found.setdefault((int(rank), int(step)), set()).add(loss)
     return found
+
+
+def read_to(process: "subprocess.Popen[str]", step: int) -> str:
+    """What a script has printed when its rank 0 has done that step."""
+    assert process.stdout is not None
+    text = ""
+    while (0, step) not in losses_in(text):
+        line = process.stdout.readline()
+        assert line, (text, process.stderr and process.stderr.read())
+        text += line
+    return text
 
 
 def train(nodes: Nodes, script: Path, steps: int, ranks: int = 2, pause_s: float = 0.0) -> str:

@@ -21,6 +21,7 @@ from tests.support.loop_kills import (
     losses_in,
     newest_step,
     output_of,
+    read_to,
     train,
     train_through_kills,
 )
@@ -42,25 +43,15 @@ def _alone(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _read_to(process: "subprocess.Popen[str]", step: int) -> str:
-    assert process.stdout is not None
-    text = ""
-    while (0, step) not in losses_in(text):
-        line = process.stdout.readline()
-        assert line, text
-        text += line
-    return text
-
-
 def test_alone_it_goes_on_after_a_kill_and_after_a_polite_request(tmp_path: Path) -> None:
     expected = losses_in(_alone(tmp_path / "calm").communicate(timeout=120)[0])
     assert len(expected) == 60
     killed = _alone(tmp_path / "killed", "--pause", "0.02")
-    text = _read_to(killed, 25)
+    text = read_to(killed, 25)
     killed.kill()
     text += killed.communicate(timeout=120)[0]
     asked = _alone(tmp_path / "killed", "--pause", "0.02")
-    first = _read_to(asked, 33)
+    first = read_to(asked, 33)
     asked.send_signal(signal.SIGTERM)
     first += asked.communicate(timeout=120)[0]
     assert asked.returncode == 0

@@ -29,6 +29,7 @@ def test_anything_else_is_refused_with_one_sentence(text: str) -> None:
         "import strata\nrun = strata.init()\nwith run.checkpoints() as saved: ...",
         "from strata import CheckpointManager",
         "import strata\nwith strata.training(w=w, total=9) as job: ...",
+        "from strata import training",
         "import torch\ntorch.save({}, 'x')",
         "import beside",
         "from package.inner import thing",
@@ -44,7 +45,16 @@ def test_a_script_that_saves_may_change_its_size(tmp_path: Path, source: str) ->
     check_saves(str(script))
 
 
-@pytest.mark.parametrize("source", ["print('checkpoints')", "# save\nimport other, os.path", "from . import x", ""])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print('checkpoints')",
+        "import strata\nmodel.training = True",
+        "# save\nimport other, os.path",
+        "from . import x",
+        "",
+    ],
+)
 def test_one_that_saves_nothing_may_not(tmp_path: Path, source: str) -> None:
     (tmp_path / "other.py").write_text("import train\nx = 1\n")
     script = tmp_path / "train.py"
