@@ -91,6 +91,12 @@ test-frameworks: setup ## install torch and the frameworks that Strata integrate
 	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt $(TORCH) $(FRAMEWORKS)
 	@$(BIN)/pytest -m frameworks $(ARGS)
 
+.PHONY: test-imports
+test-imports: setup ## install wandb and mlflow beside the environment, then import what they themselves have written
+	@test -x .venv-trackers/bin/python || $(BIN)/python -m venv .venv-trackers
+	@.venv-trackers/bin/pip install -q --disable-pip-version-check wandb mlflow-skinny sqlalchemy alembic
+	@TRACKERS_PYTHON=$(CURDIR)/.venv-trackers/bin/python $(BIN)/pytest -n 0 -m "" tests/integration/cli/test_trackers.py $(ARGS)
+
 # Whole clusters of others: their servers come from apt, Ray from PyPI.
 .PHONY: test-hosts
 test-hosts: setup ## several hosts as network namespaces: joined, listened to, cut off, killed (root, iproute2, tcpdump, PostgreSQL)
@@ -99,14 +105,21 @@ test-hosts: setup ## several hosts as network namespaces: joined, listened to, c
 	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt $(TORCH)
 	@$(BIN)/pytest -m hosts -n 0 tests/hosts $(ARGS)
 
-test-launchers: setup ## install sshd, Slurm and Ray, then train through each of them
+test-launchers: setup ## install sshd, Slurm and Ray, then train through each of them, and by kubectl where that is
 	@command -v sshd >/dev/null && command -v slurmctld >/dev/null && command -v munged >/dev/null || { \
 	  [ "$$(id -u)" -eq 0 ] || { echo "test: run: sudo apt-get install -y --no-install-recommends $(LAUNCHER_PACKAGES)" >&2; exit 1; }; \
 	  export DEBIAN_FRONTEND=noninteractive; apt-get -qq -o DPkg::Lock::Timeout=300 update; \
 	  apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $(LAUNCHER_PACKAGES) >/dev/null; }
 	@$(BIN)/pip show -q ray 2>/dev/null || $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt "ray[default]"
+	@$(BIN)/pip show -q kubernetes-validate 2>/dev/null || $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt kubernetes-validate
 	@$(BIN)/pip check --disable-pip-version-check >/dev/null
 	@$(BIN)/pytest -m launchers $(ARGS)
+
+# Microsoft's own server of Azure's blobs, from npm; the suite runs over it wherever it is found.
+.PHONY: test-azure
+test-azure: setup ## install Azurite, then the suite of every store over it
+	@npm install --no-audit --no-fund --silent --prefix build/azurite azurite@3
+	@$(BIN)/pytest tests/contract/test_storage.py -k azure $(ARGS)
 
 screenshots: setup browser ## pictures of every page into docs/img, from a real training job
 	@$(BIN)/python scripts/screenshots.py $(ARGS)

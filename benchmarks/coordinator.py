@@ -39,13 +39,23 @@ class _Server:
         self.folder = Path(tempfile.mkdtemp(prefix="strata-bench-"))
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
+        self._port = "0"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def token(self) -> str:
+        return (self.folder / "token").read_text().strip()
 
     def start(self) -> None:
         """Returns when the first call is answered."""
         env = os.environ | {"HEARTBEAT_TIMEOUT": "600", "STRATA_LOG": "error", "PYTHONPATH": str(_ROOT)}
-        command = [sys.executable, "-m", "strata", "coordinator", "--data-dir", str(self.folder), "--grpc-port", "0"]
+        command = [sys.executable, "-m", "strata", "coordinator", "--data-dir", str(self.folder), "--grpc-port"]
         self._process = subprocess.Popen(
-            command, env=env | self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*command, self._port], env=env | self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         endpoint = self.folder / "coordinator.json"
         while not endpoint.exists() or json.loads(endpoint.read_text())["pid"] != self._process.pid:
@@ -53,6 +63,7 @@ class _Server:
                 raise RuntimeError(f"the coordinator ended with {self._process.returncode}")
             time.sleep(0.005)
         self.address: str = json.loads(endpoint.read_text())["grpc"]
+        self._port = self.address.rpartition(":")[2]  # where it was, it is found again
         with grpc.insecure_channel(self.address) as channel:
             check = health_pb2_grpc.HealthStub(channel).Check  # type: ignore[attr-defined]  # its types know no methods
             check(health_pb2.HealthCheckRequest(), timeout=30, wait_for_ready=True)
@@ -67,9 +78,7 @@ class _Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def load(self, mode: str, number: int, path: Path = _LOAD) -> Script:
-        assert self._process is not None
-        token = (self.folder / "token").read_text().strip()
-        return Script(path, args=(mode, self.address, str(self._process.pid), token, str(number)))
+        return Script(path, args=(mode, self.address, str(self.pid), self.token, str(number)))
 
 
 def serve(stack: ExitStack, **environment: str) -> _Server:

@@ -79,7 +79,7 @@ def _beside(stack: ExitStack) -> tuple[Variant, ...]:
 
 BENCHMARK = Benchmark(
     name="planes",
-    packages=("grpcio", "uvloop", "chdb", "uvicorn"),
+    packages=("grpcio", "uvloop", "chdb-core-lite", "uvicorn"),
     cases=(
         Case(
             name="4,000 barriers of 100 beside 100,000 points/s and 500 SSE clients",

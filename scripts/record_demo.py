@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # tests.support starts and stops a real `strata up`
 
 from strata.config import Settings  # noqa: E402  # after the path
-from strata.worker.demo import Demo, submit_demo  # noqa: E402
+from strata.demo.job import Demo, submit_stories  # noqa: E402
 from tests.support.cluster import Cluster  # noqa: E402
 from tests.support.waiting import eventually  # noqa: E402
 
@@ -98,9 +98,9 @@ class Recorder:
 def train(cluster: Cluster) -> tuple[Demo, Demo]:
     """A short job that has ended, and a longer one in the midst of its work."""
     settings, address = Settings(data_dir=cluster.folder), cluster.endpoints["grpc"]
-    short = submit_demo(settings, address, num_workers=2, epochs=1)
+    short = submit_stories(settings, address, num_workers=2, steps=100, pause_s=0.0)
     eventually("the end of the short job", lambda: is_over(cluster, short), within_s=STARTS_WITHIN_S)
-    job = submit_demo(settings, address)
+    job = submit_stories(settings, address)
     eventually("history", lambda: len(saved(cluster, job)) >= HISTORY, within_s=STARTS_WITHIN_S)
     return short, job
 

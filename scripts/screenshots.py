@@ -22,7 +22,7 @@ from PIL import Image  # noqa: E402  # after the path
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 
 from strata.config import Settings  # noqa: E402
-from strata.worker.demo import submit_demo  # noqa: E402
+from strata.demo.job import submit_stories  # noqa: E402
 from tests.support.cluster import Cluster  # noqa: E402
 from tests.support.waiting import eventually  # noqa: E402
 
@@ -114,9 +114,9 @@ def workers_of(cluster: Cluster, task: str) -> list[dict[str, Any]]:
 def train(cluster: Cluster) -> tuple[str, str]:
     """A short run that ends, then the long one; a worker of it is killed and comes back. The task and a worker's id."""
     settings, address = Settings(data_dir=cluster.folder), cluster.endpoints["grpc"]
-    short = submit_demo(settings, address, num_workers=2, epochs=1).task_id
+    short = submit_stories(settings, address, num_workers=2, steps=100, pause_s=0.0).task_id
     eventually("the end of the short run", lambda: finished(cluster, short), within_s=TRAINING_S)
-    task = submit_demo(settings, address, epochs=10_000).task_id
+    task = submit_stories(settings, address, steps=100_000).task_id
     eventually("four workers", lambda: len(workers_of(cluster, task)) == 4, within_s=TRAINING_S)
     eventually("three checkpoints", lambda: len(saved(cluster, task)) >= 3, within_s=TRAINING_S)
     os.kill(pid_of(cluster, workers_of(cluster, task)[2]["id"]), signal.SIGKILL)

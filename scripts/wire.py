@@ -67,8 +67,8 @@ def _operations(schema: Json) -> Iterator[tuple[str, Json]]:
 def _type(schema: Json) -> str:
     if "$ref" in schema:
         return str(schema["$ref"]).rsplit("/", 1)[-1]
-    if "anyOf" in schema:
-        return " | ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
+    if options := schema.get("anyOf") or schema.get("oneOf"):
+        return " | ".join(dict.fromkeys(_type(one) for one in options))
     if "const" in schema or "enum" in schema:
         return " | ".join(f'"{word}"' for word in schema.get("enum", [schema.get("const")]))
     match schema.get("type"):

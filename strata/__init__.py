@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from strata.integrations.training import training
     from strata.sharding import ShardManager
     from strata.worker.log_handler import LogHandler
+    from strata.worker.media import File, Histogram, Html, Image, Table, Text
     from strata.worker.orchestrator import TrainingOrchestrator
     from strata.worker.registry import DatasetRegistry
     from strata.worker.run import Run, barrier, finish, init, log, section, should_stop
@@ -25,10 +26,16 @@ __all__ = [
     "AsyncCheckpointWriter",
     "CheckpointManager",
     "DatasetRegistry",
+    "File",
+    "Histogram",
+    "Html",
+    "Image",
     "LogHandler",
     "Run",
     "ShardManager",
     "StrataError",
+    "Table",
+    "Text",
     "TrainingOrchestrator",
     "__version__",
     "barrier",
@@ -55,6 +62,7 @@ _HOMES = {
     "TrainingOrchestrator": "strata.worker.orchestrator",
     "sync": "strata.worker.sync",
     "training": "strata.integrations.training",
+    **dict.fromkeys(("File", "Histogram", "Html", "Image", "Table", "Text"), "strata.worker.media"),
     **dict.fromkeys(("Run", "barrier", "finish", "init", "log", "section", "should_stop"), "strata.worker.run"),
 }
 

@@ -35,8 +35,7 @@ __all__ = [
     "variables",
 ]
 
-_DOTENV = Path(".env")
-_TOML = Path("strata.toml")
+_DOTENV, _TOML = Path(".env"), Path("strata.toml")
 
 # Set by agents for the ranks they start, and read by the SDK, not here.
 RANK_VARIABLES: Mapping[str, str] = {
@@ -49,7 +48,9 @@ RANK_VARIABLES: Mapping[str, str] = {
     "STRATA_WORLD_SIZE": "how many ranks the task has now; also in `WORLD_SIZE`",
     "STRATA_WORKER_COUNT": "how many ranks the task has at most; the global batch is `batch_size` times that",
     "STRATA_LOCAL_RANK": "the number of the rank on its host; also in `LOCAL_RANK`",
+    "STRATA_GPUS": "the cards that this rank alone holds, by `--gpus-per-worker`, as `CUDA_VISIBLE_DEVICES` names them",
     "STRATA_CONFIG_JSON": "the task's `config`",
+    "STRATA_FORK_JSON": "where a forked task begins (docs/forking.md)",
     "STRATA_DATASET_ID": "the task's dataset, if it has one",
     "STRATA_DATASET_JSON": "where that dataset lies, its format, order and seed",
     "STRATA_GANG_PORT": "the port on which the ranks of the built-in trainer meet; frameworks use `MASTER_PORT`",
@@ -59,6 +60,7 @@ RANK_VARIABLES: Mapping[str, str] = {
     "STRATA_SPARES": "how many warm interpreters each host keeps for the task, if any",
     "STRATA_AGENT_ID": "the agent that started the rank",
     "STRATA_AGENT_SOCKET": "the socket at which that agent takes what the rank says to the coordinator",
+    "STRATA_CA": "of an agent that a launcher started: the cluster's CA (PEM) itself",
     "STRATA_AGENT_NUMBER": "of an agent: its number among those that its launcher started, from 0",
     "STRATA_TELEMETRY_ADDR": "host:port of the observatory that takes the metrics; a script may set it, too",
     "STRATA_SUPERVISOR_PID": "of a child of `strata up`: the process whose end is its own",
@@ -192,7 +194,10 @@ class Settings(BaseSettings):
     poll_interval_sec: Seconds = Field(
         default=3.0, description="how often rows that others wrote into ClickHouse are looked for, in seconds"
     )
-    retention_days: int | None = Field(default=None, ge=1, description="metrics and logs go after so many days")
+    retention_days: int | None = Field(default=None, ge=1, description="metrics, logs and media go after so many days")
+    media_run_bytes: int = Field(
+        default=4 << 30, ge=0, description="how many bytes of pictures, tables and other files of one run are kept"
+    )
 
     data_dir: Path = Field(default=Path(".strata"), description="state, logs and embedded metrics; for its owner alone")
     journal: Journal | None = Field(

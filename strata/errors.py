@@ -9,7 +9,8 @@
     │   ├─ UnknownTask
     │   └─ CheckpointNotFound
     ├─ Conflict                   it exists already, or differs from what exists
-    │   └─ DataDirInUse           another process owns the folder; says which
+    │   ├─ DataDirInUse           another process owns the folder; says which
+    │   └─ Outdated               somebody changed it since it was read; says who
     ├─ Refused                    valid, but the state does not allow it now
     │   ├─ Fenced                 an older incarnation or generation: this process must stop
     │   └─ Busy                   a bounded queue or budget is full
@@ -51,7 +52,7 @@ __all__ = [
     "BarrierBroken", "BarrierExpired", "BarrierFailed", "Busy", "CheckpointAborted", "CheckpointError",
     "CheckpointNotFound", "Conflict", "CoordinatorUnavailable", "CorruptCheckpoint", "DataDirInUse", "DataError",
     "DeadlineExceeded", "Fenced", "Internal", "InvalidArgument", "InvalidConfig", "MissingExtra", "NotFound",
-    "NotLeader", "ObservatoryUnavailable", "PeerLost", "PermissionDenied", "ProcessFailed", "Refused",
+    "NotLeader", "ObservatoryUnavailable", "Outdated", "PeerLost", "PermissionDenied", "ProcessFailed", "Refused",
     "StorageAccessDenied", "StorageConflict", "StorageError", "StorageFull", "StorageNotFound", "StoreUnavailable",
     "StrataError", "TaskFailed", "Unauthenticated", "Unavailable", "UnknownDataset", "UnknownTask", "UnknownWorker",
     "UnsupportedState",
@@ -133,6 +134,13 @@ class DataDirInUse(Conflict):
     """Another process owns the data folder."""
 
     default_hint = "Stop that process, or give this one its own --data-dir."
+
+
+class Outdated(Conflict):
+    """It was changed since the caller read it: read it again and decide."""
+
+    http_status = HTTPStatus.PRECONDITION_FAILED
+    grpc_status = "ABORTED"
 
 
 class Refused(StrataError):

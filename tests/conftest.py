@@ -32,6 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--notices", type=int, default=20, help="hosts that go away under a job; 200 is the full measure")
     parser.addoption("--commits", type=int, default=2, help="commits that are followed by a kill -9 of a rank")
     parser.addoption("--odd-values", type=int, default=12, help="odd values through every door; 1000 for all of them")
+    parser.addoption("--seeds", type=int, default=1, help="injected faults of each kind for strata why; 20 for all")
+    parser.addoption("--hostile-queries", type=int, default=500, help="hostile questions in SQL; 10000 for all")
     parser.addoption("--points", type=int, default=30_000, help="points of the run whose observatory is killed")
     parser.addoption("--fuzz-cases", type=int, default=300, help="cases of noise for the gRPC server")
     parser.addoption("--api-cases", type=int, default=200, help="requests made from the OpenAPI description")

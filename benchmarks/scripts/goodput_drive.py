@@ -23,6 +23,7 @@ from benchmarks.scripts.goodput_systems import SYSTEMS, System, SystemFailed
 _LOOK_S = 0.05
 _PATIENCE_S = 180.0
 _WARM_STEPS = 60
+_AROUND_S = 5.0  # kills lie at least six seconds apart
 
 
 class _Driver:
@@ -96,19 +97,22 @@ def _figures(
     driver: _Driver, pauses: list[tuple[float, float]], windows: dict[float, tuple[float, float]]
 ) -> dict[str, float]:
     ledger = driver.read()
-
-    def pace(*spans: tuple[float, float]) -> float:
-        steps = sum(ledger.position(end) - ledger.position(start) for start, end in spans)
-        return steps / sum(end - start for start, end in spans)
-
-    undisturbed = pace(*pauses)
+    calm = [ledger.pace(pause) for pause in pauses]
+    goodput = {
+        f"goodput_{every:g}": ledger.pace(span) / ledger.pace(before, after)
+        for (every, span), before, after in zip(windows.items(), pauses[:-1], pauses[1:], strict=True)
+    }
     waits = [wait for moment in driver.killed if (wait := ledger.next_step(moment)) is not None]
     samples = ledger.samples()
+    quick = len(waits) == len(driver.killed) and max(waits) < _AROUND_S
+    costs = [ledger.cost(moment, _AROUND_S) for moment in driver.killed] if quick else []
     return {
-        "step_s": 1 / undisturbed,
-        **{f"goodput_{every:g}": pace(span) / undisturbed for every, span in windows.items()},
+        "step_s": 1 / ledger.pace(*pauses),
+        "wander": (max(calm) - min(calm)) / ledger.pace(*pauses),
+        **goodput,
         "next_step_p50_s": share(waits, 0.5),
         "next_step_p95_s": share(waits, 0.95),
+        **({"kill_cost_s": sum(costs) / len(costs)} if costs else {}),
         "kills": len(driver.killed),
         "missed_kills": driver.missed,
         "redone_steps": ledger.redone(),
@@ -132,7 +136,7 @@ def main() -> None:
     parser.add_argument("--server", default=sys.executable, help="the interpreter that Strata's own parts run in")
     parser.add_argument("--rates", default="60,30,10", help="a kill every so many seconds, one window for each")
     parser.add_argument("--window", type=float, default=60.0)
-    parser.add_argument("--pause", type=float, default=6.0, help="seconds without kills around each window")
+    parser.add_argument("--pause", type=float, default=20.0, help="seconds without kills around each window")
     parser.add_argument("--keep", type=Path, help="keep ledger and logs in this folder")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # the system goes with it

@@ -53,6 +53,17 @@ class Ledger:
         later = min((line for line in self.lines if line.began >= moment), key=lambda line: line.began)
         return later.step - 1
 
+    def pace(self, *spans: tuple[float, float]) -> float:
+        """Useful steps per second in these spans of time: steps that were undone within them do not count."""
+        steps = sum(self.position(end) - self.position(start) for start, end in spans)
+        return steps / sum(end - start for start, end in spans)
+
+    def cost(self, moment: float, around_s: float) -> float:
+        """Seconds that a kill at this moment has cost: what is missing in the time after it, at the pace of as long a
+        time before it."""
+        before = self.pace((moment - around_s, moment))
+        return around_s - (self.position(moment + around_s) - self.position(moment)) / before
+
     def next_step(self, moment: float) -> float | None:
         """Seconds until the end of the first step that began after the moment; None when none has."""
         return min((line.ended - moment for line in self.lines if line.began >= moment), default=None)

@@ -7,15 +7,15 @@ import asyncio
 import struct
 from collections.abc import Callable
 
-__all__ = ["Connection", "connect_all", "data_frame", "message_bytes"]
+__all__ = ["PREFACE", "Connection", "connect_all", "data_frame", "frame_bytes", "header_block", "message_bytes"]
 
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
 _END_STREAM, _ACK, _END_HEADERS = 1, 1, 4
 _LARGEST = 2**31 - 1
 
 
-def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+def frame_bytes(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
 
 
@@ -25,7 +25,7 @@ def message_bytes(message: bytes) -> bytes:
 
 
 def data_frame(stream: int, message: bytes, *, end: bool = False) -> bytes:
-    return _frame(_DATA, _END_STREAM if end else 0, stream, message_bytes(message))
+    return frame_bytes(_DATA, _END_STREAM if end else 0, stream, message_bytes(message))
 
 
 def _text(value: str) -> bytes:
@@ -65,20 +65,20 @@ class Connection(asyncio.Protocol):
         self.transport = transport
         settings = struct.pack(">HI", 4, _LARGEST) + struct.pack(">HI", 2, 0)
         window = struct.pack(">I", _LARGEST - 65535)
-        transport.write(_PREFACE + _frame(_SETTINGS, 0, 0, settings) + _frame(_WINDOW, 0, 0, window))
+        transport.write(PREFACE + frame_bytes(_SETTINGS, 0, 0, settings) + frame_bytes(_WINDOW, 0, 0, window))
 
     def open(self, block: bytes) -> None:
         """Starts a call; `stream` is the one that later sends belong to."""
         self.stream = self._next_stream
         self._next_stream += 2
-        self.transport.write(_frame(_HEADERS, _END_HEADERS, self.stream, block))
+        self.transport.write(frame_bytes(_HEADERS, _END_HEADERS, self.stream, block))
 
     def call(self, block: bytes, message: bytes) -> None:
         """A whole unary request in one write."""
         self.stream = self._next_stream
         self._next_stream += 2
         self.transport.write(
-            _frame(_HEADERS, _END_HEADERS, self.stream, block) + data_frame(self.stream, message, end=True)
+            frame_bytes(_HEADERS, _END_HEADERS, self.stream, block) + data_frame(self.stream, message, end=True)
         )
 
     def send(self, message: bytes) -> None:
@@ -100,7 +100,7 @@ class Connection(asyncio.Protocol):
                 if flags & _END_STREAM and self.ended is not None:
                     self.ended()
             elif kind in (_SETTINGS, _PING) and not flags & _ACK:
-                self.transport.write(_frame(kind, _ACK, 0, b"" if kind == _SETTINGS else buffer[at + 9 : end]))
+                self.transport.write(frame_bytes(kind, _ACK, 0, b"" if kind == _SETTINGS else buffer[at + 9 : end]))
             elif kind in (_RESET, _GOAWAY):
                 raise ConnectionError(f"the server ended it: {buffer[at:end]!r}")
             at = end

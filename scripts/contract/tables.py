@@ -18,6 +18,7 @@ _PURPOSE = {
     "run_edits": "What people changed about a run by hand; it wins over what the run says.",
     "summaries": "Values of a run as a whole, set by its script; the newest per name counts, an empty one is removed.",
     "texts": "What was logged and is no number: texts, lists, references to files.",
+    "dashboards": "What people arranged on the page: a row per save, of which the highest version of an id counts.",
     "attempts": "Where attempts of a run began: what earlier ones measured from that step on is superseded. The lowest "
     "step of an attempt counts; an empty metric stands for the whole run.",
 }

@@ -56,6 +56,7 @@ class AgentConfig:
     launcher: str = "local"
     checkpoints: str = ""
     leave_after_s: float | None = None  # without ranks or coordinator; None: it stays
+    task_id: str = ""  # the one that it was started for; empty: it takes any, and stays
 
 
 class Agent:
@@ -83,6 +84,7 @@ class Agent:
         self._leaving = asyncio.Event()
         self._keep_ranks = False
         self._said_goodbye = False
+        self.sent_away = False  # it left before its task was over, because its host goes away
         self._draining = asyncio.Event()  # the coordinator knows that this host goes away
         self._leave_by: float | None = None  # Unix seconds, as the coordinator says
         self._due: tuple[float, float] | None = None  # the earliest deadline, and when it was heard of
@@ -170,6 +172,9 @@ class Agent:
             self._draining.clear()
         self._leave_by = desired.leave_by if desired.HasField("leave_by") else None
         self._ranks.reconcile(desired, starting=not self._leaving.is_set())
+        if desired.over and not self._leaving.is_set():
+            _log.info("task %s is over: this agent leaves", self._config.task_id)
+            self.leave()
 
     def _keep_deadline(self) -> None:
         """Ranks that did not leave by themselves end before this host does, whether the coordinator is there or not."""
@@ -259,6 +264,7 @@ class Agent:
             self._say(ag.AgentMessage(beat=beat))
             self._keep_deadline()
             self._leave_when_idle()
+            self._leave_when_sent_away()
             await asyncio.sleep(self._beat_s)
 
     def _leave_when_idle(self) -> None:
@@ -270,6 +276,16 @@ class Agent:
             _log.warning("no ranks or no coordinator for %g s: this agent leaves", limit)
             self.leave()
 
+    def _leave_when_sent_away(self) -> None:
+        """An agent of one task has nothing more to do on a host that goes away, once its ranks have left: whoever
+        started it may start it again, here or elsewhere."""
+        heard = self._draining.is_set() or not self._welcome
+        idle = self._notices.current is not None and heard and not self._ranks.running()
+        if self._config.task_id and idle and not self._leaving.is_set():
+            _log.info("its ranks have left: this agent leaves before its host goes away")
+            self.sent_away = True
+            self.leave()
+
     def _worker_beats(self) -> list[pb.HeartbeatRequest]:
         now_ms = time.time_ns() // 1_000_000
         return [
@@ -277,7 +293,7 @@ class Agent:
                 worker_id=record.worker_id,
                 timestamp_ms=now_ms,
                 incarnation=record.incarnation,
-                resources=self._sampler.process(pid_of(record.handle)),
+                resources=self._sampler.process(pid_of(record.handle), record.gpus),
             )
             for record in self._ranks.running()
             if record.handle

@@ -1,16 +1,19 @@
 """What this machine and its ranks use: CPU, memory, disk, network, and GPUs where there are any."""
 
 import contextlib
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from strata.agent.gpus import Gpus
 from strata.protocol.generated import coordinator_pb2 as pb
 
-__all__ = ["GpuProbe", "HostSample", "HostSampler"]
+__all__ = ["HostSample", "HostSampler"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,44 +24,12 @@ class HostSample:
     metrics: dict[str, float]
 
 
-class GpuProbe:
-    """NVIDIA's own library when it and its driver are there; nothing otherwise."""
-
-    def __init__(self) -> None:
-        self._nvml: Any = None
-        with contextlib.suppress(Exception):  # absent library, absent driver, absent permission: all mean "no GPUs"
-            import pynvml  # type: ignore[import-not-found,unused-ignore]  # optional, present on GPU hosts
-
-            pynvml.nvmlInit()
-            self._nvml = pynvml
-
-    @property
-    def count(self) -> int:
-        return int(self._nvml.nvmlDeviceGetCount()) if self._nvml else 0
-
-    def sample(self) -> list[pb.GpuUsage]:
-        found = []
-        for index in range(self.count):
-            device = self._nvml.nvmlDeviceGetHandleByIndex(index)
-            memory = self._nvml.nvmlDeviceGetMemoryInfo(device)
-            found.append(
-                pb.GpuUsage(
-                    gpu_id=index,
-                    utilization_percent=self._nvml.nvmlDeviceGetUtilizationRates(device).gpu,
-                    memory_used_bytes=memory.used,
-                    memory_total_bytes=memory.total,
-                    temperature_celsius=self._nvml.nvmlDeviceGetTemperature(device, 0),
-                )
-            )
-        return found
-
-
 class HostSampler:
     """Takes samples when asked; rates are over the time since the last one."""
 
-    def __init__(self, disk: Path) -> None:
+    def __init__(self, disk: Path, gpus: Gpus) -> None:
         self._disk = disk
-        self._gpus = GpuProbe()
+        self._gpus = gpus
         self._processes: dict[int, psutil.Process] = {}
         self._net_at_start: dict[int, Any] = {}
         self._before: tuple[float, Any] | None = None
@@ -66,7 +37,7 @@ class HostSampler:
 
     @property
     def num_gpus(self) -> int:
-        return self._gpus.count
+        return len(self._gpus.cards)
 
     def sample(self) -> HostSample:
         memory = psutil.virtual_memory()
@@ -74,7 +45,7 @@ class HostSampler:
         usage = pb.ResourceUsage(
             cpu_percent=psutil.cpu_percent(),
             memory_used_bytes=memory.used,
-            gpu_usage=self._gpus.sample(),
+            gpu_usage=self._gpus.usage(),
             disk_read_bytes=disk.read_bytes if disk else None,
             disk_write_bytes=disk.write_bytes if disk else None,
             network_rx_bytes=net.bytes_recv,
@@ -87,8 +58,10 @@ class HostSampler:
             **self._network_rates(),
         }
         for gpu in usage.gpu_usage:
-            metrics[f"sys.gpu.{gpu.gpu_id}.util_percent"] = gpu.utilization_percent
-            metrics[f"sys.gpu.{gpu.gpu_id}.mem_percent"] = 100 * gpu.memory_used_bytes / max(gpu.memory_total_bytes, 1)
+            if math.isfinite(gpu.utilization_percent):
+                metrics[f"sys.gpu.{gpu.gpu_id}.util_percent"] = gpu.utilization_percent
+            if gpu.memory_total_bytes:
+                metrics[f"sys.gpu.{gpu.gpu_id}.mem_percent"] = 100 * gpu.memory_used_bytes / gpu.memory_total_bytes
         return HostSample(usage=usage, metrics=metrics)
 
     def _network_rates(self) -> dict[str, float]:
@@ -104,8 +77,9 @@ class HostSampler:
                 rates[f"sys.net.{name}.recv_bytes_per_s"] = (counter.bytes_recv - before[1][name].bytes_recv) / elapsed
         return rates
 
-    def process(self, pid: int) -> pb.ResourceUsage | None:
-        """What one rank uses, its own children included; None when it is gone."""
+    def process(self, pid: int, gpus: Sequence[int]) -> pb.ResourceUsage | None:
+        """What one rank uses, its own children included; None when it is gone. `gpus` are the cards that it alone
+        holds: one that was given none may use any of them."""
         try:
             leader = self._processes.get(pid)
             if leader is None:
@@ -126,7 +100,7 @@ class HostSampler:
         net, start = psutil.net_io_counters(), self._net_at_start[pid]
         usage.network_rx_bytes = net.bytes_recv - start.bytes_recv
         usage.network_tx_bytes = net.bytes_sent - start.bytes_sent
-        usage.gpu_usage.extend(self._gpus.sample())
+        usage.gpu_usage.extend(self._gpus.usage(gpus or None))
         return usage
 
 

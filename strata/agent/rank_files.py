@@ -42,8 +42,10 @@ class RankRecord:
     look: str = ""
     where: str = ""
     waiting: bool = False
+    suspended: bool = False
     exception: str = ""
     message: str = ""
+    gpus: list[int] = field(default_factory=list)  # the cards of this host that it alone holds
     offsets: dict[str, int] = field(default_factory=dict)  # how far stdout and stderr were passed on
 
     @property

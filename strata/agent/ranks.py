@@ -6,6 +6,7 @@ starts it again.
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import shutil
@@ -13,13 +14,16 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
+from strata.agent.code import CodeFolders
+from strata.agent.gpus import Gpus, pick_cards
 from strata.agent.rank_files import RankFiles, RankKey, RankRecord
 from strata.agent.spares import Spares
 from strata.agent.stacks import is_stopped, print_all_stacks, take_stack
-from strata.errors import InvalidArgument
+from strata.errors import InvalidArgument, NotFound
 from strata.launchers.base import Exit, LaunchSpec
 from strata.launchers.local import LocalLauncher, pid_of
 from strata.protocol.fields import to_message
@@ -33,16 +37,28 @@ _UNWANTED_GRACE_S = 5.0
 SECRETS = frozenset({"STRATA_JOIN", "STRATA_TOKEN"})  # variables that are not for ranks
 
 OnChange = Callable[[RankRecord], None]
+Fetch = Callable[[str], bytes]
 
 
 class Ranks:
-    """All ranks of one agent, which lives on one loop. Their output and exit notes go below `folder`."""
+    """All ranks of one agent, which lives on one loop. Their output and exit notes go below `folder`, and the code of
+    their tasks, which `fetch` brings."""
 
-    def __init__(self, files: RankFiles, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        files: RankFiles,
+        folder: Path,
+        environment: Mapping[str, str],
+        gpus: Gpus,
+        fetch: Fetch | None = None,
+    ) -> None:
         self.spares = Spares(folder)
+        self._code = CodeFolders(folder / "code", fetch or _fetch_nothing, self._act)
+        self._desired, self._starting = ag.DesiredState(), False
         self._files = files
         self._folder = folder
         self._environment = environment
+        self._gpus = gpus
         self._on_change: OnChange = lambda _: None
         self._launcher = LocalLauncher()
         self._records: dict[RankKey, RankRecord] = {}
@@ -109,13 +125,24 @@ class Ranks:
         if desired.version <= self._version:
             return
         self._version = desired.version
-        wanted = {(item.task_id, item.attempt, item.rank, item.life): item for item in desired.processes}
-        self.spares.want({item.task_id: (item, self._spec(item)) for item in desired.processes if item.spares})
+        self._desired, self._starting = desired, starting
+        self._code.tidy({item.code for item in desired.processes})
+        self._act()
+
+    def _act(self) -> None:
+        """Does what is wished now. A rank whose code is not here yet is started when it is."""
+        here = [item for item in self._desired.processes if not item.code or self._code.settle(item.code)]
+        wanted = {_key(item): item for item in self._desired.processes}
+        self.spares.want({item.task_id: (item, self._spec(item)) for item in here if item.spares})
+        intended = [key for key in map(_key, here) if self._starting and key not in self._records]
+        for key in intended:  # all of them before one starts: each is told of its neighbours' cards
+            self._records[key] = self._intend(wanted[key], wanted)
         for key, item in wanted.items():
             record = self._records.get(key)
             if record is None:
-                if starting:
-                    self._start(item)
+                continue
+            if key in intended:
+                self._start(record, item, [self._records[one].gpus for one in wanted if one[0] == item.task_id])
             elif item.stop and not record.ended:
                 self._stop(record, item.grace_s)
             elif not record.ended:
@@ -128,8 +155,10 @@ class Ranks:
             else:
                 self._stop(record, _UNWANTED_GRACE_S)
 
-    def _start(self, item: ag.DesiredProcess) -> None:
-        record = RankRecord(
+    def _intend(self, item: ag.DesiredProcess, wanted: Collection[RankKey]) -> RankRecord:
+        """The record of a rank to be started, with its cards."""
+        key = _key(item)
+        return RankRecord(
             task_id=item.task_id,
             attempt=item.attempt,
             rank=item.rank,
@@ -137,15 +166,21 @@ class Ranks:
             incarnation=item.env["STRATA_INCARNATION"],
             life=item.life,
             grace_s=item.grace_s,
+            gpus=pick_cards(self._gpus.cards, item.gpus, key, self._records, wanted),
         )
-        self._records[record.key] = record
+
+    def _start(self, record: RankRecord, item: ag.DesiredProcess, neighbours: Sequence[Sequence[int]]) -> None:
         if item.stop:
             record.stopped = True
             self._end(record, None, "it was stopped before it started")
             return
-        spec = self._spec(item)
+        spec = self._spec(item, self._gpus.environment(record.gpus, neighbours))
         try:
             self._files.save(record)  # the intent, before anything can run
+            if len(record.gpus) < item.gpus:
+                raise OSError(errno.EBUSY, "its host has not so many that no other rank holds", f"{item.gpus} GPUs")
+            if item.code:
+                self._code.use(item.code)
             _check_ports(item)
             self._launcher.prepare(spec)
             if not self._start_spare(record, spec):
@@ -157,7 +192,7 @@ class Ranks:
             record.unstarted = True
             self._end(record, None, str(error))
             return
-        except OSError as error:  # the disk is full, or a port is taken: another attempt may do better
+        except OSError as error:  # the disk is full, a port or a card is taken: another attempt may do better
             record.hindered = True
             self._end(record, None, f"{error.filename}: {error.strerror}" if error.filename else str(error))
             return
@@ -182,15 +217,15 @@ class Ranks:
             self._files.note(record, sync=False)
         return became
 
-    def _spec(self, item: ag.DesiredProcess) -> LaunchSpec:
+    def _spec(self, item: ag.DesiredProcess, cards: Mapping[str, str] = MappingProxyType({})) -> LaunchSpec:
         argv = tuple(item.argv)
         if argv[0] in ("python", "python3"):
             argv = (sys.executable, *argv[1:])
         return LaunchSpec(
             argv=argv,
             tag=item.env["STRATA_INCARNATION"],
-            env={**_inherited(), **self._environment, **item.env},
-            working_dir=item.working_dir,
+            env={**_inherited(), **self._environment, **cards, **item.env},
+            working_dir=str(self._code.path(item.code) / item.working_dir) if item.code else item.working_dir,
             stdout=self.log_file(item, "stdout"),
             stderr=self.log_file(item, "stderr"),
         )
@@ -227,6 +262,7 @@ class Ranks:
 
     def _end(self, record: RankRecord, exit_code: int | None, message: str) -> None:
         record.ended, record.exit_code = True, exit_code
+        record.hung = record.hung and (exit_code is None or exit_code < 0)  # it may have ended by itself meanwhile
         record.message = record.message if record.hung else message
         record.left = (self._folder / "exits" / f"{record.incarnation}.left").exists()
         self._files.note(record)
@@ -267,7 +303,8 @@ class Ranks:
     async def _end_hang(self, record: RankRecord, why: str) -> None:
         """Kills it once its stacks are in its log. One that ended meanwhile has an end of its own."""
         pid, stderr = pid_of(record.handle), self.log_file(record, "stderr")
-        if not record.where or is_stopped(pid):
+        record.suspended = is_stopped(pid)
+        if not record.where or record.suspended:
             record.where = (await take_stack(pid, stderr, wake=True)).where
         if record.ended:
             return
@@ -318,6 +355,14 @@ class Ranks:
         """Lets the ranks run on for the next agent."""
         for key in list(self._watches):
             self._unwatch(key)
+
+
+def _key(item: ag.DesiredProcess) -> RankKey:
+    return item.task_id, item.attempt, item.rank, item.life
+
+
+def _fetch_nothing(digest: str) -> bytes:
+    raise NotFound(f"nobody brings code {digest}")
 
 
 def _inherited() -> dict[str, str]:

@@ -6,6 +6,7 @@ import re
 import secrets
 import signal
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +14,16 @@ import psutil
 
 from strata.agent.agent import Agent, AgentConfig
 from strata.agent.capture import Capture
+from strata.agent.gpus import Gpus
 from strata.agent.host import HostSampler
 from strata.agent.leftovers import Leftovers
 from strata.agent.notices import Notice, Notices
+from strata.agent.nvml import Nvml
 from strata.agent.rank_files import RankFiles
 from strata.agent.ranks import SECRETS, Ranks
 from strata.agent.relay import Relay
+from strata.client.channel import Channel
+from strata.client.code import CodeClient
 from strata.client.endpoints import Endpoints, telemetry_address
 from strata.client.join import join_host, kept_host
 from strata.client.leaders import split_addresses
@@ -44,28 +49,31 @@ _CARDS = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whereabouts:
     """What only whoever started the agent knows: the launcher by which it came, where telemetry goes if not where the
-    settings say, and when an agent that nobody needs should end by itself (None: never)."""
+    settings say, when an agent that nobody needs should end by itself (None: never), and the one task that it was
+    started for, with which it ends."""
 
     launcher: str = "local"
     telemetry: str | None = None
     leave_after_s: float | None = None
+    task_id: str = ""
 
 
-def run(settings: Settings, where: Whereabouts | None = None) -> None:
+def run(settings: Settings, where: Whereabouts | None = None) -> bool:
     """Serves until SIGTERM or SIGINT, then lets its ranks save and leave, and leaves itself. When its supervisor was
-    killed, the ranks run on and are adopted by the next agent."""
+    killed, the ranks run on and are adopted by the next agent. Returns whether it left by itself because its host goes
+    away, before its task was over."""
     check_storage(settings)
     open_data_dir(settings.data_dir)
     folder = settings.data_dir.resolve() / "agent"
     lock = FolderLock(folder, "agent")
     lock.acquire()
     try:
-        asyncio.run(_serve(settings, folder, where or Whereabouts(), _cluster(settings, folder)))
+        return asyncio.run(_serve(settings, folder, where or Whereabouts(), _cluster(settings, folder)))
     finally:
         lock.release()
 
 
-async def _serve(settings: Settings, folder: Path, where: Whereabouts, cluster: Endpoints) -> None:
+async def _serve(settings: Settings, folder: Path, where: Whereabouts, cluster: Endpoints) -> bool:
     access = cluster.access
     told = where.telemetry or os.environ.get("STRATA_TELEMETRY_ADDR") or cluster.telemetry or None
 
@@ -74,10 +82,12 @@ async def _serve(settings: Settings, folder: Path, where: Whereabouts, cluster: 
 
     outbox = Outbox(find, OutboxConfig(folder=folder / "spill", access=access))
     leftovers = Leftovers(settings.data_dir.resolve(), find, access)
-    sampler = HostSampler(folder)
+    gpus = Gpus(Nvml(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    sampler = HostSampler(folder, gpus)
     files = RankFiles(folder / "ranks")
     config = _config(settings, folder, where, cluster)
-    ranks = Ranks(files, folder, _environment(settings, config, told, folder / _SOCKET))
+    environment = _environment(settings, config, told, folder / _SOCKET)
+    ranks = Ranks(files, folder, environment, gpus, _fetch_from(cluster))
     capture = Capture(ranks, outbox, config.hostname)
     relay = Relay()
     notices = Notices(settings.notice_file, settings.notice_url)
@@ -101,6 +111,17 @@ async def _serve(settings: Settings, folder: Path, where: Whereabouts, cluster: 
         sweeping.cancel()
         await asyncio.to_thread(leftovers.send)  # of ranks that ended just now
         await asyncio.to_thread(outbox.close, _STOP_TIMEOUT_S)
+    return agent.sent_away
+
+
+def _fetch_from(cluster: Endpoints) -> Callable[[str], bytes]:
+    """Brings the code of a task from the coordinator."""
+
+    def fetch(digest: str) -> bytes:
+        with Channel(cluster.grpc, access=cluster.access) as channel:
+            return CodeClient(channel).get(digest)
+
+    return fetch
 
 
 def _warning() -> Notice:
@@ -145,6 +166,7 @@ def _config(settings: Settings, folder: Path, where: Whereabouts, cluster: Endpo
         launcher=where.launcher,
         checkpoints=home_identity(checkpoint_home(settings)),
         leave_after_s=where.leave_after_s,
+        task_id=where.task_id,
     )
 
 

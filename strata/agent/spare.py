@@ -24,6 +24,8 @@ _FLAG = re.compile(r"-[bBdEIOPqsSuv]+\Z")
 # What is each rank's own, or each attempt's. All other variables a spare has from its start, as its rank would have.
 OF_RANKS = frozenset(
     {
+        "CUDA_DEVICE_ORDER",
+        "CUDA_VISIBLE_DEVICES",
         "GROUP_RANK",
         "GROUP_WORLD_SIZE",
         "LOCAL_RANK",
@@ -34,6 +36,7 @@ OF_RANKS = frozenset(
         "RANK",
         "STRATA_ATTEMPT",
         "STRATA_GANG_PORT",
+        "STRATA_GPUS",
         "STRATA_INCARNATION",
         "STRATA_LOCAL_RANK",
         "STRATA_RANK",

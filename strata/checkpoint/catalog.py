@@ -218,7 +218,10 @@ class Catalog:
         """Applies retention after the step `saved` was committed. What cannot be removed now is tried again next
         time."""
         committed = self._committed()
-        protected = {saved, *self.pins()}
+        held = frozenset[int]() if self._keeper is None else self._keeper.held()
+        if held is None:
+            return
+        protected = {saved, *held, *self.pins()}
         with self._lock:
             protected |= {step for step, count in self._reading.items() if count}
             checks = {step: self._checks.get(attempt) for step, attempt in committed.items()}

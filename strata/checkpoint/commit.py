@@ -119,6 +119,11 @@ class KeepsCatalog(Protocol):
         """The checkpoint of `step` is deleted from the store; said again, it changes nothing."""
         ...
 
+    def held(self) -> frozenset[int] | None:
+        """The steps that others still need, as of the newest commit: retention leaves them alone. None: not known, so
+        nothing may go."""
+        ...
+
     def checked(self, step: int, attempt: str, damage: str) -> None:
         """Every byte was read: all are as they were written, or `damage` says which are not."""
         ...

@@ -15,13 +15,14 @@ from strata.checkpoint.catalog import Catalog
 from strata.checkpoint.codec import check_json, encode
 from strata.checkpoint.commit import CommitCoordinator, KeepsCatalog, SoloCommit
 from strata.checkpoint.export import Exported, export_folder
+from strata.checkpoint.fork import open_base, own_store
 from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.image import plan_image
 from strata.checkpoint.layout import step_folder
 from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.objects import objects_in
 from strata.checkpoint.options import CheckpointOptions, CheckpointSettings
-from strata.checkpoint.owner import Owner, find_owner
+from strata.checkpoint.owner import find_owner, owned
 from strata.checkpoint.pipeline import SavePipeline
 from strata.checkpoint.reader import BlockOf, CheckpointReader, LoadRequest, Progress
 from strata.checkpoint.restorer import Agree, Restorer
@@ -115,8 +116,10 @@ class CheckpointManager(Generic[Saved]):
         self._policy = RetentionPolicy(keep_count=keep_count, keep_every=keep_every, keep_best=keep_best)
         given = coordinator is not None or "rank" in options or "world_size" in options
         self._owner = find_owner(is_alone=given)
-        self._settings = settings = CheckpointSettings(**_owned(self._owner, options, given=given))
-        self._store = open_store(path, settings.storage) if isinstance(path, str | os.PathLike) else path
+        self._settings = settings = CheckpointSettings(**owned(self._owner, options, given=given))
+        forking, opened = self._owner.forking if self._owner else None, not isinstance(path, str | os.PathLike)
+        store = open_store(path, settings.storage) if isinstance(path, str | os.PathLike) else path
+        self._store = own_store(store, forking, opened=opened, storage=settings.storage)
         if coordinator is None and self._owner is not None and not given:
             coordinator = self._owner.decider(self._store, settings.deadline_s)
         if settings.world_size > 1 and coordinator is None:
@@ -129,7 +132,8 @@ class CheckpointManager(Generic[Saved]):
         decider = coordinator or SoloCommit(deadline_s=settings.deadline_s)
         keeper = decider if isinstance(decider, KeepsCatalog) else None
         self._catalog = Catalog(self._store, settings.clock, keeper)
-        self._restorer = Restorer(self._store, self._catalog)
+        self._base = open_base(self._store, forking, settings.clock, settings.storage)
+        self._restorer = Restorer(self._store, self._catalog, self._base)
         self._pipeline = SavePipeline(self._store, self._catalog, decider, settings, self._policy)
 
     @property
@@ -220,7 +224,8 @@ class CheckpointManager(Generic[Saved]):
         return self._catalog.steps()
 
     def get_latest(self, *, deep: bool = False) -> CheckpointInfo | None:
-        """The newest checkpoint whose every object is there with its size, or None. Needs the store only.
+        """The newest checkpoint whose every object is there with its size (of a fork at last the one it begins with),
+        or None. Needs the store only.
 
         With `deep` its bytes are checked too, and a damaged one is passed over.
         """
@@ -229,7 +234,7 @@ class CheckpointManager(Generic[Saved]):
                 return self.verify(commit.step) if deep else self._info(commit, self._catalog.pins())
             except CorruptCheckpoint as error:
                 _log.warning("%s; looking for an older checkpoint", error)
-        return None
+        return None if self._base is None else info_of(self._base.commit(), self._base.uri)
 
     def get_best(self) -> CheckpointInfo | None:
         """The one with the best value of the metric that `keep_best` names, as it was saved with
@@ -303,7 +308,7 @@ class CheckpointManager(Generic[Saved]):
 
     def _load(self, step: int | None, request: LoadRequest) -> Any:
         if step is not None:
-            return self._restorer.load(self._catalog.commit_of(step), request)
+            return self._restorer.load_step(step, request)
         found = self._restorer.newest_good(request)
         if found is None:
             raise self._nothing()
@@ -311,7 +316,7 @@ class CheckpointManager(Generic[Saved]):
 
     def open(self, step: int) -> CheckpointReader:
         """The committed checkpoint of `step` itself, for loads that `load` has no words for."""
-        return CheckpointReader(self._store, self._catalog.commit_of(step))
+        return self._restorer.open(step)
 
     def recover(
         self,
@@ -355,6 +360,8 @@ class CheckpointManager(Generic[Saved]):
         share: bool,
     ) -> SaveJob:
         self._pipeline.raise_failure()
+        if self._owner is not None and self._owner.forking is not None:
+            self._owner.forking.check_found()
         if epoch < 0:
             raise InvalidArgument(f"epoch is {epoch}; it must be 0 or more")
         step_folder(step)
@@ -387,14 +394,3 @@ class CheckpointManager(Generic[Saved]):
         if check is None:
             return info
         return info.checked(check.damage, check.at)
-
-
-def _owned(owner: Owner | None, options: CheckpointOptions, *, given: bool) -> CheckpointOptions:
-    """The options with what the owner adds to them; what was given by hand wins."""
-    if owner is None:
-        return options
-    added: CheckpointOptions = {"before_vote": owner.before_vote, "scrub_mb_s": owner.scrub_mb_s}
-    if not given:
-        rank, world_size, worker_id, task_id = owner.place
-        added |= {"rank": rank, "world_size": world_size, "worker_id": worker_id, "task_id": task_id}
-    return {**added, **options}

@@ -6,11 +6,13 @@ from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 from strata.checkpoint.commit import CommitCoordinator
+from strata.checkpoint.fork import Forking
+from strata.checkpoint.options import CheckpointOptions
 from strata.checkpoint.spreading import Exchange
 from strata.errors import InvalidConfig
 from strata.storage.base import ObjectStore
 
-__all__ = ["Owner", "find_owner", "set_owner_source"]
+__all__ = ["Owner", "find_owner", "owned", "set_owner_source"]
 
 
 class Owner(Protocol):
@@ -19,6 +21,11 @@ class Owner(Protocol):
     @property
     def place(self) -> tuple[int, int, str | None, str | None]:
         """Rank, world size, worker id and task id."""
+        ...
+
+    @property
+    def forking(self) -> Forking | None:
+        """How its task was forked; None for one that was not."""
         ...
 
     @property
@@ -48,6 +55,17 @@ class Owner(Protocol):
         """Called on the saving thread when the step's bytes are durable and nobody can count on them yet: what belongs
         to the step beside its bytes (its metrics) must be safe when this returns. Never raises."""
         ...
+
+
+def owned(owner: Owner | None, options: CheckpointOptions, *, given: bool) -> CheckpointOptions:
+    """The options with what the owner adds to them; what was given by hand wins."""
+    if owner is None:
+        return options
+    added: CheckpointOptions = {"before_vote": owner.before_vote, "scrub_mb_s": owner.scrub_mb_s}
+    if not given:
+        rank, world_size, worker_id, task_id = owner.place
+        added |= {"rank": rank, "world_size": world_size, "worker_id": worker_id, "task_id": task_id}
+    return {**added, **options}
 
 
 _source: Callable[[], Owner] | None = None

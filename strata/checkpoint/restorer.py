@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strata.checkpoint.catalog import Catalog
+from strata.checkpoint.fork import Base
 from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.reader import CheckpointReader, LoadRequest
 from strata.errors import CheckpointError, CorruptCheckpoint
@@ -33,9 +34,10 @@ class Loaded:
 class Restorer:
     """Loads states. A checkpoint that turns out to be damaged is noted and reported, never deleted."""
 
-    def __init__(self, store: ObjectStore, catalog: Catalog) -> None:
+    def __init__(self, store: ObjectStore, catalog: Catalog, base: Base | None = None) -> None:
         self._store = store
         self._catalog = catalog
+        self._base = base
 
     def load(self, commit: CommitManifest, request: LoadRequest) -> Any:
         started = time.monotonic()
@@ -50,8 +52,34 @@ class Restorer:
         _log.info("step %d loaded from %s in %.2f s", commit.step, self._store.uri, time.monotonic() - started)
         return state
 
+    def load_step(self, step: int, request: LoadRequest) -> Any:
+        """Of this very step: an own checkpoint, or the one that a fork begins with."""
+        if self._is_base(step):
+            return self._load_base(request).state
+        return self.load(self._catalog.commit_of(step), request)
+
+    def open(self, step: int) -> CheckpointReader:
+        if self._base is not None and self._is_base(step):
+            return self._base.reader()
+        return CheckpointReader(self._store, self._catalog.commit_of(step))
+
+    def _is_base(self, step: int) -> bool:
+        """An own checkpoint of the same step goes before."""
+        return self._base is not None and self._base.step == step and step not in self._catalog.steps()
+
+    def _is_own(self, found: Loaded) -> bool:
+        return not self._is_base(found.commit.step)
+
+    def _load_base(self, request: LoadRequest) -> Loaded:
+        assert self._base is not None
+        started = time.monotonic()
+        commit, state = self._base.load(request)
+        _log.info("forked from step %d of %s in %.2f s", commit.step, self._base.uri, time.monotonic() - started)
+        return Loaded(commit=commit, state=state)
+
     def newest_good(self, request: LoadRequest, *, bound: int | None = None) -> Loaded | None:
-        """The newest checkpoint (not above `bound`) whose bytes are good; None when none was ever committed.
+        """The newest checkpoint (not above `bound`) whose bytes are good, at last the one that a fork begins with; None
+        when none was ever committed.
 
         Raises CorruptCheckpoint when there are some and all are damaged: starting from scratch must be somebody's
         decision.
@@ -69,6 +97,8 @@ class Restorer:
             if damaged:
                 _log.warning("step %d is good and is used instead", commit.step)
             return Loaded(commit=commit, state=state)
+        if self._base is not None and (bound is None or self._base.step <= bound):
+            return self._load_base(request)
         if damaged:
             raise CorruptCheckpoint("no checkpoint is good: " + "; ".join(damaged))
         return None
@@ -91,7 +121,7 @@ class Restorer:
                 if found is not None and bound is not None:
                     self._catalog.distrust_above(found.commit.step)
                 # Each rank has read its own part, and all are here: so every byte was found good.
-                if found is not None and request.rank == 0 and _is_whole(found.commit, request):
+                if found is not None and request.rank == 0 and self._is_own(found) and _is_whole(found.commit, request):
                     self._catalog.note(found.commit)
                 return found
             bound = min(steps)

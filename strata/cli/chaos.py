@@ -89,11 +89,11 @@ def _watched(look: Callable[[], None]) -> Iterator[None]:
 
 
 def _drill(settings: Settings, endpoints: Endpoints) -> list[tuple[Drill, DrillResult]]:
-    from strata.worker.demo import submit_demo
+    from strata.demo.spirals import submit_spirals
 
     coordinator = endpoints.grpc
     # One worker more than there are slots for, until a second host comes.
-    job = submit_demo(
+    job = submit_spirals(
         settings,
         coordinator,
         num_workers=_WORKERS + 1,

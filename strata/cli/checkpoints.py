@@ -9,8 +9,8 @@ from strata.cli.options import DataDir, reach
 from strata.cli.show import Column, ago, number, show_rows, size
 from strata.cli.verify import verify
 from strata.client.rest import Rest
-from strata.cluster.plain import to_plain
 from strata.types.checkpoints import CheckpointInfo
+from strata.types.plain import to_plain
 
 __all__ = ["add_to"]
 

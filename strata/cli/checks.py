@@ -82,14 +82,15 @@ def check_machine(settings: Settings) -> Iterator[Finding]:
     """Cores, memory, open files and GPUs."""
     import psutil
 
-    from strata.agent.host import GpuProbe
+    from strata.agent.gpus import Gpus
+    from strata.agent.nvml import Nvml
 
     memory = psutil.virtual_memory()
     cores = len(os.sched_getaffinity(0))
     yield _ok("machine", f"{cores} cores, {size(memory.available)} of {size(memory.total)} memory free")
-    gpus = GpuProbe().sample()
+    gpus = Gpus(Nvml(), os.environ.get("CUDA_VISIBLE_DEVICES")).usage()
     each = ", ".join(f"GPU {gpu.gpu_id} with {size(gpu.memory_total_bytes)}" for gpu in gpus)
-    yield _ok("GPUs", each or "none that NVML (pip install nvidia-ml-py) knows of")
+    yield _ok("GPUs", each or "none that NVIDIA's driver (libnvidia-ml.so.1) and CUDA_VISIBLE_DEVICES show")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FEW_FILES:
         told = f"a process may open {soft} files"

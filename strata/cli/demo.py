@@ -29,8 +29,8 @@ def demo(
     data_dir: DataDir = None,
     slots: Slots = None,
 ) -> None:
-    """Start everything, and a real 4-worker training job on a small real data set."""
-    from strata.worker.demo import kill_now_and_then, submit_demo
+    """Start everything, and a real training job of 4 workers: a small transformer learns to tell stories."""
+    from strata.demo.job import kill_now_and_then, submit_stories
 
     settings = prepare(
         host=host,
@@ -45,7 +45,7 @@ def demo(
         announced(supervisor.endpoints, settings.data_dir),
     ):
         coordinator = supervisor.endpoints["grpc"]
-        job = submit_demo(settings, coordinator, num_workers=_WORKERS)
+        job = submit_stories(settings, coordinator, num_workers=_WORKERS)
         _console.print(
             f"  training [bold]{job.task_id}[/] on dataset {job.dataset_id} with {job.num_workers} workers\n"
         )

@@ -100,7 +100,10 @@ class Site:
         return None
 
     def wait_for_steps(self, number: int) -> float | None:
-        """Until training has made that many steps more."""
+        """Until all ranks are there and training has made that many steps more: what the page knows of ranks that have
+        just been ended are steps, too."""
+        if self.wait(lambda: len(self.rank_pids()) == self.task()["size"]) is None:
+            return None
         start: list[int] = []
 
         def advanced() -> bool:

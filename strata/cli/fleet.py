@@ -1,6 +1,8 @@
 """The agents of one `strata run`: started through a launcher, watched while the task needs them, stopped with it."""
 
+import re
 import secrets
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,16 +10,18 @@ from pathlib import Path
 
 from strata.client.endpoints import Endpoints
 from strata.client.tasks import TaskView
-from strata.config import Settings
+from strata.config import Settings, environment
 from strata.errors import InvalidArgument, ProcessFailed, Unavailable
 from strata.launchers.base import Launcher
 from strata.launchers.fleet import FleetSpec, agent_spec, fleet_hosts, open_launcher
 from strata.network import is_loopback
+from strata.storage.home import checkpoint_home
 from strata.trust.access import Access
 from strata.types.tasks import TaskStatus
 
 __all__ = ["Fleet", "FleetRequest", "open_fleet"]
 
+_OF_CLOUDS = re.compile(r"(STRATA_)?(AWS|AZURE|GOOGLE)_")
 _LOOK_S = 2.0  # between two questions to a scheduler that others use, too
 _ATTACH_S = 120.0
 _LOOPBACK = (
@@ -29,13 +33,15 @@ _STOP_GRACE_S = 75.0  # agents give their workers up to a minute
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRequest:
-    """What the user asked for. `options` are the launcher's own, as NAME=VALUE."""
+    """What the user asked for. `options` are the launcher's own, as NAME=VALUE, or NAME for one without a value.
+    `checkpoints` is the folder where a task has saved that is resumed."""
 
     launcher: str
     workers: int
     nodes: int | None = None
     options: tuple[str, ...] = ()
     shared_dir: Path | None = None
+    checkpoints: str = ""
 
 
 class Fleet:
@@ -50,20 +56,28 @@ class Fleet:
         self._looked_at = 0.0
         self._waiting_since = 0.0
         self._said = ""
+        self._ended = False
+
+    @property
+    def checkpoints(self) -> str:
+        """Where its tasks save, unless they name a place."""
+        return self._spec.env["STRATA_CHECKPOINT_BUCKET"]
 
     def prepare(self) -> None:
         """Raises what would go wrong, before anything is started anywhere."""
         Path(self._spec.working_dir).mkdir(parents=True, exist_ok=True)
         self._launcher.prepare(self._spec)
 
-    def start(self, endpoints: Endpoints) -> None:
-        """`endpoints` are of the cluster that the agents join."""
+    def start(self, endpoints: Endpoints, task_id: str) -> str:
+        """`endpoints` are of the cluster that the agents join, for this task alone. Returns what was started, in the
+        launcher's words."""
         joined = replace(
             self._fleet,
             coordinator=endpoints.grpc,
             telemetry=endpoints.telemetry,
             token=endpoints.access.token,
-            env={**self._fleet.env, **self._trust(endpoints.access)},
+            task_id=task_id,
+            env={**self._fleet.env, **_trust(endpoints.access)},
         )
         self._fleet, self._spec = joined, agent_spec(joined)
         if self._unreachable:
@@ -71,16 +85,7 @@ class Fleet:
         self._tell(f"asking {self._asked}")
         self._handle = self._launcher.start(self._spec)
         self._waiting_since = time.monotonic()
-
-    def _trust(self, access: Access) -> dict[str, str]:
-        """By whom the agents know the cluster: they all see the fleet's folder."""
-        if access.insecure:
-            return {"STRATA_INSECURE": "1"}
-        if not access.roots:
-            return {}
-        file = Path(self._spec.working_dir) / "ca.pem"
-        file.write_text(access.roots)
-        return {"STRATA_CA_FILE": str(file)}
+        return f"{self._fleet.launcher} {self._handle}"
 
     @property
     def _unreachable(self) -> bool:
@@ -95,7 +100,8 @@ class Fleet:
 
     def look(self, task: TaskView, attach_s: float = _ATTACH_S) -> None:
         """To be called now and then. Raises ProcessFailed when the agents have ended before the task, or run for
-        `attach_s` and the task still has no slots. While a scheduler has no place for them there is no limit."""
+        `attach_s` and the task still has no slots. While a scheduler has no place for them there is no limit. Agents
+        end with their task, so their end counts when the task is not over at the next look either."""
         now = time.monotonic()
         if now - self._looked_at < min(_LOOK_S, attach_s):
             return
@@ -106,14 +112,17 @@ class Fleet:
             self._say(str(error))
             return
         if ended is not None:
-            raise self._failed(f"they have ended ({ended.reason or f'exit code {ended.code}'})")
-        if task.status is not TaskStatus.QUEUED:
+            if self._ended:
+                raise self._failed(f"they have ended ({ended.reason or f'exit code {ended.code}'})")
+            self._ended = True
+            return
+        if task.status not in (TaskStatus.QUEUED, TaskStatus.RECOVERING):
             return
         standing = self._launcher.describe(self._handle)
         self._say(standing.text)
         if standing.pending:
             self._waiting_since = now
-        elif now - self._waiting_since > attach_s:
+        elif task.status is TaskStatus.QUEUED and now - self._waiting_since > attach_s:
             raise self._failed(f"after {attach_s:g} s the task is still {task.reason} ({standing.text})")
 
     def stop(self) -> None:
@@ -151,6 +160,7 @@ def open_fleet(request: FleetRequest, settings: Settings, tell: Callable[[str], 
             )
         return None
     options = _options(request.options)
+    python = options.pop("python", "python" if request.launcher == "kubernetes" else sys.executable)
     launcher = open_launcher(request.launcher, options)
     nodes = request.nodes or len(fleet_hosts(request.launcher, options)) or 1
     if nodes > request.workers:
@@ -163,7 +173,8 @@ def open_fleet(request: FleetRequest, settings: Settings, tell: Callable[[str], 
         num_agents=nodes,
         slots_per_agent=-(-request.workers // nodes),
         tag=tag,
-        env=_storage(settings),
+        python=python,
+        env=_storage(settings) or _kept(request.checkpoints),
     )
     fleet = Fleet(launcher, spec, tell)
     fleet.prepare()
@@ -173,27 +184,33 @@ def open_fleet(request: FleetRequest, settings: Settings, tell: Callable[[str], 
 def _options(given: Sequence[str]) -> dict[str, str]:
     found = {}
     for item in given:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise InvalidArgument(f"--launcher-option {item!r} is not NAME=VALUE")
+        name, _, value = item.partition("=")
+        if not name:
+            raise InvalidArgument(f"--launcher-option {item!r} is neither NAME=VALUE nor NAME")
         found[name] = value
     return found
 
 
+def _trust(access: Access) -> dict[str, str]:
+    """By whom the agents know the cluster."""
+    if access.insecure:
+        return {"STRATA_INSECURE": "1"}
+    return {"STRATA_CA": access.roots} if access.roots else {}
+
+
 def _storage(settings: Settings) -> dict[str, str]:
-    """Where checkpoints go, when that is a bucket; a folder is the fleet's own, which all its agents see."""
+    """Where checkpoints go, when somebody said so; else the fleet's own folder, which all its agents see. For a bucket
+    all that the clouds' libraries read goes along: keys, endpoints, names of files and accounts."""
+    home = settings.checkpoint_bucket
     if settings.storage_backend != "s3":
-        return {}
-    secret = settings.aws_secret_access_key
-    values = {
-        "STRATA_STORAGE_BACKEND": "s3",
-        "STRATA_CHECKPOINT_BUCKET": settings.checkpoint_bucket,
-        "AWS_REGION": settings.aws_region,
-        "AWS_ACCESS_KEY_ID": settings.aws_access_key_id,
-        "AWS_SECRET_ACCESS_KEY": secret.get_secret_value() if secret else None,
-        "AWS_ENDPOINT_URL": settings.aws_endpoint_url,
-    }
-    return {name: value for name, value in values.items() if value}
+        return {"STRATA_CHECKPOINT_BUCKET": str(Path(home).resolve())} if home else {}
+    clouds = {name: value for name, value in environment().items() if _OF_CLOUDS.match(name)}
+    return {"STRATA_STORAGE_BACKEND": "s3", "STRATA_CHECKPOINT_BUCKET": checkpoint_home(settings), **clouds}
+
+
+def _kept(checkpoints: str) -> dict[str, str]:
+    """A bucket's keys are not kept: whoever resumes there says where it is, as at the first time."""
+    return {"STRATA_CHECKPOINT_BUCKET": checkpoints} if checkpoints and "://" not in checkpoints else {}
 
 
 def _last_line(log: Path | None) -> str:

@@ -69,6 +69,7 @@ class Tools:
             self.metric_history,
             self.sql,
             self.list_tasks,
+            self.why_task,
             self.list_checkpoints,
         )
         self.acts: tuple[Callable[..., Any], ...] = (self.tag_runs, self.stop_task, self.resume_task)
@@ -98,6 +99,10 @@ class Tools:
         """Tasks with their state and its reason."""
         kept = ("id", "name", "status", "reason", "progress", "attempt", "worker_ids", "dataset_id")
         return [{name: task.get(name) for name in kept} for task in self._api.tasks()]
+
+    def why_task(self, task_id: str) -> dict[str, Any]:
+        """Why a task failed, restarted or stands still: first cause, rank, seconds lost, advice, evidence."""
+        return self._api.why(task_id)
 
     def list_checkpoints(self, run_id: str) -> list[dict[str, Any]]:
         """Checkpoints of a run."""

@@ -1,8 +1,6 @@
 """`strata run` and `strata resume`: submit a script as a task, or go on with one; follow its log, end with its result.
 Starts a cluster if none answers, and agents through another launcher if asked to."""
 
-import difflib
-import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +8,9 @@ from typing import Annotated
 import typer
 
 from strata.cli.attend import Attendance, TaskCluster, answers, task_cluster, whisper
+from strata.cli.code import find_program, send_code
 from strata.cli.fleet import Fleet, FleetRequest, open_fleet
+from strata.cli.fleet_note import note_fleet, noted_fleet
 from strata.cli.options import DataDir, Join, reach
 from strata.cli.show import resumed
 from strata.cli.sizes import check_saves, parse_size
@@ -22,13 +22,19 @@ from strata.config import Settings
 from strata.errors import InvalidArgument, StrataError, UnknownTask
 from strata.types.tasks import GROW_AFTER_S, LAUNCHERS, LOSS_WINDOW_S, MAX_LOSSES, MAX_STALLED, TaskSpec, TaskStatus
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "workers_of"]
 
 _WORKERS_HELP = (
     "How many ranks. 2..8: as many as there are slots for, at least 2; it goes on with fewer when a host is gone and "
     "grows when slots are free again. Its script must save checkpoints."
 )
-_OPTION_HELP = "NAME=VALUE for the launcher: host=a,b for ssh, sbatch's own for slurm, address=… for ray."
+_OPTION_HELP = (
+    "NAME=VALUE for the launcher: host=a,b for ssh, sbatch's own for slurm, address= for ray, image= for kubernetes."
+)
+_SYNC_HELP = (
+    "Send this folder along, as `--sync .`: every host runs the script in a copy of it. What .gitignore names stays "
+    "behind, .env too. Without it all hosts must see the script under the same path."
+)
 _RESTARTS_HELP = (
     f"How many failures of its own it gets over, of which at most {MAX_STALLED - 1} in a row without a new checkpoint. "
     f"Kills from outside and lost hosts do not count: of these it gets over {MAX_LOSSES} within "
@@ -38,7 +44,10 @@ _HANG_HELP = (
     "End a rank that makes no step for so many SECONDS, with the stacks of its threads in the log, and go on from the "
     "last checkpoint; `off`: never. Default: learned from its steps, at least 600. `run.section` is no hang."
 )
-
+_GPUS_HELP = (
+    "How many GPUs each rank alone holds; ranks go where so many are free. With 1, cuda:LOCAL_RANK is its own, as "
+    "under torchrun; with more, it sees no others. 0: ranks are given none, and see what their agent sees."
+)
 _STRAGGLERS_HELP = (
     "Leave the host of a rank whose own part of a step takes far longer than the others', for minutes, at an agreed "
     "step; where the other hosts alone are quicker. Without it such a rank is only named."
@@ -74,9 +83,11 @@ def run(
     shared_dir: Annotated[
         Path | None, typer.Option("--shared-dir", help="A folder that all nodes see (default: in the data folder).")
     ] = None,
+    sync: Annotated[Path | None, typer.Option("--sync", metavar="FOLDER", help=_SYNC_HELP)] = None,
     max_restarts: Annotated[int, typer.Option("--max-restarts", help=_RESTARTS_HELP)] = 3,
     spares: Annotated[int, typer.Option("--spares", help=_SPARES_HELP)] = 0,
     hang_timeout: Annotated[str | None, typer.Option("--hang-timeout", help=_HANG_HELP)] = None,
+    gpus_per_worker: Annotated[int, typer.Option("--gpus-per-worker", help=_GPUS_HELP)] = 0,
     exclude_stragglers: Annotated[bool, typer.Option("--exclude-stragglers", help=_STRAGGLERS_HELP)] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Submit and return; print the task's id.")] = False,
     join: Join = None,
@@ -85,19 +96,22 @@ def run(
     """Run a script on several workers and follow its log; the exit code is the task's."""
     settings = reach(data_dir=data_dir, hang_timeout=hang_timeout, join=join)
     size = parse_size(workers)
+    program = find_program(script, arguments or [], sync)
     spec = TaskSpec(
         name=name or Path(script).stem,
         dataset_id=dataset,
         worker_count=size.most,
         min_workers=size.least,
         grow_after_s=grow_after,
-        entrypoint=_entrypoint(script, arguments or []),
-        launcher=_known(launcher, detach=detach),
+        entrypoint=program.entrypoint,
+        launcher=_known(launcher),
         max_restarts=max_restarts,
-        working_dir=str(Path.cwd()),
+        working_dir=program.working_dir,
+        code=program.code.digest if program.code else "",
         spares=spares,
         hang_timeout_s=settings.hang_timeout,
         exclude_stragglers=exclude_stragglers,
+        gpus_per_worker=gpus_per_worker,
     )
     if size.elastic:
         check_saves(script)
@@ -110,13 +124,17 @@ def run(
         Channel(here.endpoints.grpc, access=here.endpoints.access) as channel,
     ):
         tasks = TasksClient(channel)
-        if detach:
-            sys.stdout.write(f"{tasks.submit(spec)}\n")
-            return
+        if program.code is not None:
+            whisper(send_code(channel, program.code))
         task_id = tasks.submit(spec)
+        if agents is not None:
+            note_fleet(settings.data_dir, task_id, fleet, agents.checkpoints)
+        if detach:
+            _let_go(tasks, task_id, agents, here.endpoints)
+            return
         whisper(f"task {task_id}")
         attendance = Attendance(tasks, task_id, settings, here, "strata run")
-        task = attendance.run() if agents is None else _on_agents(agents, attendance, here.endpoints)
+        task = attendance.run() if agents is None else _on_agents(agents, attendance, here.endpoints, task_id)
     attendance.tell(task)
     raise typer.Exit(0 if task.status is TaskStatus.COMPLETED else 1)
 
@@ -130,20 +148,25 @@ def resume(
 
     One that is stopping is waited for.
 
-    It stays the same task and the same run; its attempts are counted on, its restarts and losses anew.
+    It stays the same task and the same run; its attempts are counted on, its restarts and losses anew. Agents that
+    `strata run` started for it are started again.
     """
     settings = reach(data_dir=data_dir)
+    fleet = noted_fleet(settings.data_dir, task_id)
+    agents = open_fleet(fleet, settings, whisper) if fleet else None
+    workers = workers_of(settings, task_id) if agents is None else 0
     with (
-        task_cluster(settings, embed=not detach, workers=_workers_of(settings, task_id)) as here,
+        task_cluster(settings, embed=not detach, workers=workers) as here,
         Channel(here.endpoints.grpc, access=here.endpoints.access) as channel,
     ):
         tasks = TasksClient(channel)
         _wait_until_stopped(tasks, task_id, here)
         whisper(resumed(task_id, tasks.resume(task_id)))
         if detach:
+            _let_go(tasks, task_id, agents, here.endpoints)
             return
         attendance = Attendance(tasks, task_id, settings, here, "strata resume")
-        task = attendance.run()
+        task = attendance.run() if agents is None else _on_agents(agents, attendance, here.endpoints, task_id)
     attendance.tell(task)
     raise typer.Exit(0 if task.status is TaskStatus.COMPLETED else 1)
 
@@ -154,7 +177,7 @@ def _wait_until_stopped(tasks: TasksClient, task_id: str, here: TaskCluster) -> 
         here.pause()
 
 
-def _workers_of(settings: Settings, task_id: str) -> int:
+def workers_of(settings: Settings, task_id: str) -> int:
     """How many ranks a task of this folder has; a cluster that is started for it needs as many slots."""
     if answers(find_endpoints(settings)):
         return 0
@@ -164,45 +187,29 @@ def _workers_of(settings: Settings, task_id: str) -> int:
     raise UnknownTask(f"no task {task_id!r} is known in {settings.data_dir}")
 
 
-def _known(launcher: str, *, detach: bool) -> str:
+def _known(launcher: str) -> str:
     """Refuses an unknown launcher before a cluster is started for it."""
     if launcher not in LAUNCHERS:
         raise InvalidArgument(f"launcher {launcher!r} is unknown", hint=f"Known: {', '.join(LAUNCHERS)}.")
-    if detach and launcher != "local":
-        raise InvalidArgument(
-            f"--detach with --launcher {launcher} would leave agents that nobody stops",
-            hint="Leave out --detach, or run `strata agent` on the nodes and submit to those with --launcher local.",
-        )
     return launcher
 
 
-def _near(missing: Path) -> str:
-    """What to do about a script that is not there."""
-    there = [path.name for path in missing.parent.glob("*.py")] if missing.parent.is_dir() else []
-    alike = difflib.get_close_matches(missing.name, there, n=1)
-    return (
-        f"Did you mean {missing.with_name(alike[0])}?" if alike else f"It was looked for in {missing.parent.resolve()}."
-    )
+def _let_go(tasks: TasksClient, task_id: str, agents: Fleet | None, endpoints: Endpoints) -> None:
+    """Leaves a task to the cluster, and the agents that are started for it: they end with it."""
+    if agents is not None:
+        try:
+            whisper(f"its agents end with it: {agents.start(endpoints, task_id)}")
+        except StrataError as error:
+            tasks.stop(task_id, error.message)
+            raise
+    sys.stdout.write(f"{task_id}\n")
+    whisper(f"`strata logs --task {task_id} --follow` follows it, `strata tasks stop {task_id}` ends it")
 
 
-def _entrypoint(script: str, arguments: list[str]) -> tuple[str, ...]:
-    """The script with an absolute path. A missing one is refused here: a worker on another host would say so much
-    later."""
-    path = Path(script)
-    if path.suffix == ".py":
-        if not path.is_file():
-            raise InvalidArgument(f"there is no script {script}", hint=_near(path))
-        return ("python", str(path.resolve()), *arguments)
-    program = shutil.which(script)
-    if program is None:
-        raise InvalidArgument(f"there is no program {script}", hint="Give a .py file, or a program on the PATH.")
-    return (program, *arguments)
-
-
-def _on_agents(agents: Fleet, attendance: Attendance, endpoints: Endpoints) -> TaskView:
+def _on_agents(agents: Fleet, attendance: Attendance, endpoints: Endpoints, task_id: str) -> TaskView:
     """Runs the task on agents that are started for it and stopped afterwards."""
     try:
-        agents.start(endpoints)
+        agents.start(endpoints, task_id)
         return attendance.run(agents.look)
     except StrataError as error:
         attendance.stop(error.message)

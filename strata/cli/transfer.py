@@ -2,13 +2,15 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
 from rich.console import Console
+from rich.status import Status
 
 from strata.cli.options import DataDir, reach
 from strata.client.endpoints import find_observatory
@@ -18,9 +20,17 @@ from strata.errors import InvalidArgument, ObservatoryUnavailable
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.names import check_name
 
+if TYPE_CHECKING:
+    from strata.observatory.transfer.runs import ImportedRun
+
 __all__ = ["add_to"]
 
 _console = Console(highlight=False, soft_wrap=True)
+_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+_IMPORT_HELP = (
+    "W&B's `wandb` folder or a run-*.wandb file, MLflow's `mlruns` folder or SQLite file, an export of Neptune, "
+    "TensorBoard event files, or a CSV."
+)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -29,43 +39,51 @@ def add_to(app: typer.Typer) -> None:
 
 
 def import_(
-    path: Annotated[Path, typer.Argument(help="A CSV file, a TensorBoard event file, or a folder of them.")],
-    run: Annotated[str | None, typer.Option("--run", help="The run's name (default: the file's or folder's).")] = None,
+    path: Annotated[Path, typer.Argument(help=_IMPORT_HELP)],
+    run: Annotated[str | None, typer.Option("--run", help="The run's name (default: its own, or the file's).")] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Bring TensorBoard or CSV metrics into Strata. A repeated import changes nothing."""
+    """Bring runs of W&B, MLflow, Neptune, TensorBoard or a CSV into Strata. A repeated import changes nothing."""
+    from strata.observatory.transfer.find import find_runs
+    from strata.observatory.transfer.runs import run_batches
+
     settings = reach(data_dir=data_dir)
     if not path.exists():
         raise InvalidArgument(f"there is no {path}")
     target = find_observatory(settings)
     if target is None:
         raise ObservatoryUnavailable("no observatory is known here", hint="Start one with `strata up`.")
-    for name, files in _runs(path, run).items():
-        count = sum(send_batches(_batches(file, name), target.telemetry, target.access) for file in files)
-        _console.print(f"{name}: {count:,} points")
+    runs = find_runs(path, time.time_ns() // 1_000_000, lambda file, error: _stderr.print(f"{file}: {error.message}"))
+    for found in runs if run is None else [_only(runs, path, run)]:
+        check_name("run", found.run_id)
+        with _stderr.status(found.run_id) as status:
+            batches = _told(run_batches(found), partial(_show, status, found.run_id))
+            count = send_batches(batches, target.telemetry, target.access)
+        _console.print(f"{found.run_id}: {count:,} points")
+        for what, times in found.unread.items():
+            _stderr.print(f"{found.run_id}: not read: {what} ({times:,})")
 
 
-def _runs(path: Path, name: str | None) -> dict[str, list[Path]]:
-    from strata.observatory.transfer.tensorboard import find_event_files
-
-    if path.suffix == ".csv":
-        return {check_name("run", name or path.stem): [path]}
-    found = find_event_files(path)
-    if name is None:
-        return {check_name("run", run): files for run, files in found.items()}
-    if len(found) > 1:
+def _only(runs: "Iterator[ImportedRun]", path: Path, name: str) -> "ImportedRun":
+    """The one run there is, under another name."""
+    found = list(runs)
+    if len(found) != 1:
         raise InvalidArgument(f"{path} holds {len(found)} runs", hint="Leave --run out to keep their own names.")
-    return {check_name("run", name): next(iter(found.values()))}
+    found[0].run_id = name
+    return found[0]
 
 
-def _batches(file: Path, run: str) -> Iterator[Batch]:
-    from strata.observatory.transfer.batches import to_batches
-    from strata.observatory.transfer.table import read_csv
-    from strata.observatory.transfer.tensorboard import read_event_file
+def _told(batches: Iterator[Batch], tell: Callable[[int], None]) -> Iterator[Batch]:
+    """The same, with how many points have gone so far."""
+    sent = 0
+    for batch in batches:
+        yield batch
+        sent += len(batch.points.step)
+        tell(sent)
 
-    now_ms = time.time_ns() // 1_000_000
-    points = read_csv(file, now_ms) if file.suffix == ".csv" else read_event_file(file)
-    return to_batches(points, run, f"{file.name}/{file.stat().st_size}")
+
+def _show(status: Status, name: str, sent: int) -> None:
+    status.update(f"{name}: {sent:,} points")
 
 
 def export(

@@ -73,6 +73,13 @@ class Api:
         found: list[dict[str, Any]] = self._rest.get("/api/tasks")
         return found
 
+    def why(self, task_id: str, at: float | None = None) -> dict[str, Any]:
+        """Why a task stands as it does: the first cause, who was hit, seconds lost, what to do, and what was seen
+        (docs/why.md). `at` (Unix seconds) asks for the interruption nearest to it instead of the newest."""
+        asked = "" if at is None else f"?{urlencode({'at': at})}"
+        verdict: dict[str, Any] = self._rest.get(f"/api/tasks/{quote(task_id, safe='')}/why{asked}")
+        return verdict
+
     def checkpoints(self) -> list[dict[str, Any]]:
         """Of all runs, as the page lists them."""
         found: list[dict[str, Any]] = self._rest.get("/api/checkpoints")

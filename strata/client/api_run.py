@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from strata.client.frame import Frame
 from strata.client.rest import Rest
-from strata.errors import NotFound
+from strata.types.metrics import MAX_STEP, NO_DEVICE
 
 __all__ = ["ApiRun"]
 
@@ -25,10 +25,7 @@ class ApiRun:
 
     @classmethod
     def find(cls, rest: Rest, run_id: str) -> Self:
-        told = next((one for one in rest.get("/api/runs") if one["run_id"] == run_id), None)
-        if told is None:
-            raise NotFound(f"there is no run {run_id[:80]!r}", hint="`strata runs` lists them.")
-        return cls(rest, told)
+        return cls(rest, rest.get(f"/api/runs/{quote(run_id, safe='')}/info"))
 
     def __repr__(self) -> str:
         return f"<run {self.id} ({self.name}, {self.state})>"
@@ -71,15 +68,33 @@ class ApiRun:
             rows = csv.reader(io.TextIOWrapper(answer, encoding="utf-8", newline=""))
             names = next(rows)
             columns = list(zip(*rows, strict=True)) or [() for _ in names]
-        read = {
-            name: [_NUMBERS.get(name, str)(text) for text in column]
-            for name, column in zip(names, columns, strict=True)
-        }
+        read = {name: [_read(name, text) for text in column] for name, column in zip(names, columns, strict=True)}
         return Frame(read)
 
     def checkpoints(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._rest.get(f"/api/checkpoints/{quote(self.id, safe='')}")["checkpoints"]
         return found
+
+    def media(self, search: str = "") -> list[dict[str, Any]]:
+        """The names under which the run logs pictures, tables and whatever else is no number, with kind, ranks and
+        steps (docs/media.md)."""
+        asked = urlencode({"search": search, "limit": 10_000})
+        found: list[dict[str, Any]] = self._rest.get(f"{self._path}/media?{asked}")["keys"]
+        return found
+
+    def entries(
+        self, metric: str, kind: str, *, rank: int = 0, from_step: int = 0, to_step: int = MAX_STEP, limit: int = 1_000
+    ) -> list[dict[str, Any]]:
+        """What was logged under a name, step by step, evenly chosen where there are more than `limit`."""
+        asked = {"metric": metric, "kind": kind, "rank": rank, "limit": limit}
+        asked |= {"from_step": from_step, "to_step": to_step}
+        found: list[dict[str, Any]] = self._rest.get(f"{self._path}/media/entries?{urlencode(asked)}")["entries"]
+        return found
+
+    def file(self, name: str) -> bytes:
+        """The bytes of a file that an entry names."""
+        with self._rest.open(f"{self._path}/files/{quote(name, safe='')}") as answer:
+            return answer.read()
 
     def update(
         self,
@@ -105,3 +120,12 @@ class ApiRun:
     @property
     def _path(self) -> str:
         return f"/api/runs/{quote(self.id, safe='')}"
+
+
+def _read(name: str, text: str) -> Any:
+    """A value of this column; None where a number is not known, or a point is of no device."""
+    kind = _NUMBERS.get(name)
+    if kind is None:
+        return text
+    number = kind(text) if text else None
+    return None if name == "device" and number == NO_DEVICE else number

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from strata.protocol.generated import telemetry_pb2 as tm
 
-__all__ = ["halves", "new_batch", "num_lines", "num_points", "what_is_in"]
+__all__ = ["halves", "new_batch", "num_lines", "num_logged", "num_points", "what_is_in"]
 
 _ROWS = ("logs", "runs", "samples", "events", "checkpoints", "summaries", "texts")
 
@@ -18,6 +18,11 @@ def num_points(batch: tm.Batch) -> int:
     return len(batch.points.value)
 
 
+def num_logged(batch: tm.Batch) -> int:
+    """Points, texts and media: what a script would miss."""
+    return num_points(batch) + len(batch.texts)
+
+
 def num_lines(batch: tm.Batch) -> int:
     return len(batch.logs)
 
@@ -26,6 +31,8 @@ def what_is_in(batch: tm.Batch) -> str:
     """A few words for a log line: the metric of a lone point, or how much there is."""
     if num_points(batch) == 1 and batch.series:
         return f"metric {batch.series[0].metric[:80]!a} at step {batch.points.step[0]}"
+    if num_logged(batch) == 1 and batch.texts:
+        return f"{batch.texts[0].kind} {batch.texts[0].metric[:80]!a} at step {batch.texts[0].step}"
     rows = [f"{count} {name}" for name in _ROWS if (count := len(getattr(batch, name)))]
     return ", ".join([*([f"{num_points(batch)} points"] if num_points(batch) else []), *rows]) or "nothing"
 

@@ -5,13 +5,13 @@ import json
 from strata.client.channel import Channel
 from strata.client.records import read_list
 from strata.cluster.datasets import Dataset
-from strata.cluster.plain import from_plain
 from strata.protocol import convert
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.types.datasets import DatasetSpec
+from strata.types.plain import from_plain
 
 __all__ = ["DatasetsClient"]
 

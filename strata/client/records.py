@@ -5,10 +5,10 @@ from typing import TypeVar
 
 from strata.client.channel import Channel
 from strata.cluster.members import Agent, Worker
-from strata.cluster.plain import from_plain
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.types.checkpoints import CheckpointInfo
+from strata.types.plain import from_plain
 
 __all__ = ["RecordsClient", "read_list"]
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from strata.client.channel import Channel
 from strata.client.records import read_list
-from strata.cluster.plain import from_plain
 from strata.cluster.tasks import Task
 from strata.protocol import convert
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated.control_pb2_grpc import ControlStub
+from strata.types.forks import ForkRequest
+from strata.types.plain import from_plain
 from strata.types.tasks import TaskSpec, TaskStatus
 
 __all__ = ["TaskView", "TasksClient"]
@@ -45,6 +46,13 @@ class TasksClient:
         request = ct.TaskRef(task_id=task_id, reason=reason)
         reply: ct.TaskAck = self._channel.call(self._stub.ResumeTask, request)
         return reply.from_step if reply.HasField("from_step") else None
+
+    def fork(self, task_id: str, asked: ForkRequest) -> tuple[str, int]:
+        """The new task, and the step of the checkpoint that it begins with."""
+        reply: ct.TaskAck = self._channel.call(
+            self._stub.ForkTask, convert.to_fork_request(task_id, asked, uuid.uuid4().hex)
+        )
+        return reply.task_id, reply.from_step
 
     def list(self) -> list[TaskView]:
         reply: ct.RecordList = self._channel.call(self._stub.ListTasks, ct.ListRequest())

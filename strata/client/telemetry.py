@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from strata.client.batches import halves, num_lines, num_points, what_is_in
+from strata.client.batches import halves, num_lines, num_logged, what_is_in
 from strata.client.channel import OPEN, Channel
 from strata.client.spill import Spill
 from strata.errors import (
@@ -77,7 +77,7 @@ class Outbox:
 
     @property
     def dropped(self) -> int:
-        """Points and lines lost so far: for want of room, or refused by the observatory."""
+        """Points, media and lines lost so far: for want of room, or refused by the observatory."""
         return self._total_dropped
 
     @property
@@ -155,9 +155,9 @@ class Outbox:
             self._drop(batch)
 
     def _drop(self, batch: tm.Batch) -> None:
-        self._dropped_points += num_points(batch) + batch.dropped_points
+        self._dropped_points += num_logged(batch) + batch.dropped_points
         self._dropped_logs += num_lines(batch) + batch.dropped_logs
-        self._total_dropped += num_points(batch) + num_lines(batch)
+        self._total_dropped += num_logged(batch) + num_lines(batch)
 
     # --- the sending thread
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from strata.cluster.events import BarrierBroke, BarrierReleased
-from strata.cluster.plain import shared
+from strata.types.plain import shared
 
 __all__ = ["BarrierEnd", "barrier_key", "ended_barrier"]
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from strata.cluster import events as e
-from strata.cluster.plain import shared
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
+from strata.types.plain import shared
 
 __all__ = ["KEEP_CHECKPOINTS", "KEEP_REMOVED", "CheckpointRecords", "committed_checkpoint"]
 

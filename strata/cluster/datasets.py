@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from strata.cluster.events import DatasetRegistered
-from strata.cluster.plain import shared
 from strata.types.datasets import DataFile, DatasetSpec
+from strata.types.plain import shared
 
 __all__ = ["Dataset", "registered_dataset"]
 

@@ -54,9 +54,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """One host's agent. `checkpoints` is where tasks save unless they name a place. `draining` says why the host goes
-    away, if it does: nothing more is placed there; `deadline` (Unix seconds) is when, if that is known, and `noticed`
-    that it said so itself, for as long as its agent lives."""
+    """One host's agent. `checkpoints` is where tasks save unless they name a place; `task_id` is the one task that it
+    was started for, empty for one that takes any. `draining` says why the host goes away, if it does: nothing more is
+    placed there; `deadline` (Unix seconds) is when, if that is known, and `noticed` that it said so itself, for as long
+    as its agent lives."""
 
     agent_id: str
     incarnation: str
@@ -69,6 +70,7 @@ class Agent:
     joined_at: float
     launcher: str = "local"
     checkpoints: str = ""
+    task_id: str = ""
     state: MemberState = MemberState.READY
     reason: str = ""
     draining: str = ""

@@ -10,11 +10,12 @@ from strata.cluster import events as e
 from strata.cluster.barriers import BarrierEnd, ended_barrier
 from strata.cluster.checkpoints import CheckpointRecords
 from strata.cluster.datasets import Dataset, registered_dataset
+from strata.cluster.gone import Gone
 from strata.cluster.members import Agent, Group, Worker
-from strata.cluster.plain import shared
 from strata.cluster.queues import QueueRecords
 from strata.cluster.tasks import Task, changed_task, submitted_task
 from strata.cluster.tokens import TokenRecords
+from strata.types.plain import shared
 from strata.types.workers import MemberState
 
 __all__ = ["KEEP_BARRIERS", "KEEP_GONE", "Cluster"]
@@ -32,6 +33,7 @@ class Cluster:
         self.term = 0
         self.started_at = 0.0
         self.workers: dict[str, Worker] = {}
+        self.gone = Gone()
         self.groups: dict[str, Group] = {"": Group(task_id="")}
         self.agents: dict[str, Agent] = {}
         self.datasets: dict[str, Dataset] = {}
@@ -90,6 +92,7 @@ class Cluster:
     def _join(self, event: e.WorkerJoined) -> None:
         self.groups[event.task_id] = replace(self.world(event.task_id), generation=event.generation)
         self.workers[event.worker_id] = Worker(**shared(Worker, event), joined_at=event.at)
+        self.gone.discard(event.worker_id)
 
     def _lose(self, event: e.MembersLost) -> None:
         group = self.world(event.task_id)
@@ -99,10 +102,9 @@ class Cluster:
             worker = self.workers.get(worker_id)
             if worker is not None:
                 self.workers[worker_id] = replace(worker, state=state, reason=reason, ended_at=event.at)
-        gone = [worker for worker in self.workers.values() if not worker.alive]
-        gone.sort(key=lambda worker: worker.ended_at or 0.0)
-        for worker in gone[: max(0, len(gone) - KEEP_GONE)]:
-            del self.workers[worker.worker_id]
+                self.gone.add(worker_id, event.at)
+        for worker_id in self.gone.take_beyond(KEEP_GONE):
+            del self.workers[worker_id]
 
     def _end_barrier(self, event: e.BarrierReleased | e.BarrierBroke) -> None:
         ended = ended_barrier(event)

@@ -4,7 +4,8 @@ import json
 from dataclasses import dataclass, field, replace
 
 from strata.cluster.events import TaskChanged, TaskSubmitted
-from strata.cluster.plain import shared
+from strata.types.forks import TaskFork
+from strata.types.plain import from_plain, shared
 from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus, incarnation_of, mask_env
 
 __all__ = ["Task", "changed_task", "submitted_task"]
@@ -37,7 +38,8 @@ class Task:
 def submitted_task(event: TaskSubmitted) -> Task:
     config = json.loads(event.config_json) if event.config_json else {}
     env = mask_env(event.env)  # an older journal holds the values
-    spec = TaskSpec(**{**shared(TaskSpec, event), "config": config, "env": env})
+    fork = from_plain(TaskFork, json.loads(event.fork_json)) if event.fork_json else None
+    spec = TaskSpec(**{**shared(TaskSpec, event), "config": config, "env": env, "fork": fork})
     return Task(task_id=event.task_id, spec=spec, submitted_at=event.at)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from strata.cluster.events import Event, TokenMade, TokenRevoked
-from strata.cluster.plain import shared
+from strata.types.plain import shared
 from strata.types.tokens import Role, TokenRecord
 
 __all__ = ["KEEP_FAULTY_S", "TokenRecords"]

@@ -19,6 +19,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from strata.client.endpoints import folder_endpoints
 from strata.clock import SystemClock
 from strata.config import Settings, check_storage
+from strata.coordinator.engine.archives import Archives
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.lifecycle import LifecycleLog
 from strata.coordinator.engine.log_feed import LogFeed
@@ -130,7 +131,7 @@ class CoordinatorServer:
         await _add_services(
             server,
             WorkersService(coordinator),
-            ControlService(coordinator, vitals),
+            ControlService(coordinator, vitals, _archives(settings, state)),
             agents,
             StraightTies(ties, gathering),
             TrustService(coordinator, self._surroundings(identity)),
@@ -168,6 +169,13 @@ def _journal(settings: Settings, token: str, stand_by: Callable[[str], None]) ->
     if settings.journal is None:
         return SqliteJournal(settings.data_dir / "coordinator")
     return PostgresJournal(settings.journal.get_secret_value(), token, stand_by)
+
+
+def _archives(settings: Settings, state: ClusterState) -> Archives:
+    def needed() -> set[str]:
+        return {task.spec.code for task in list(state.tasks.tasks.values()) if not task.status.final}
+
+    return Archives(settings.data_dir / "coordinator" / "code", needed)
 
 
 async def _add_services(

@@ -4,6 +4,7 @@ Global batch t is the same whatever the world size; the state is one position, s
 """
 
 import copy
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any, Unpack
 
 from strata.data.blocks import INDEX, BlockSource
 from strata.data.config import LoaderConfig, LoaderOptions
+from strata.data.fork import forked_data
 from strata.data.manifest import Dataset, Manifest, open_manifest
 from strata.data.plan import LanePlan, PlanSource, StaticPlan, choose_lanes, choose_window, plan_source
 from strata.data.preview import Preview, preview_rows
@@ -22,8 +24,11 @@ from strata.errors import InvalidArgument, Refused
 from strata.sharding.cursor import SyncCursor
 from strata.sharding.lanes import LaneLayout, OrderSpec
 from strata.sharding.order import EpochOrder
+from strata.sharding.skips import Skips
 
 __all__ = ["Loader"]
+
+_log = logging.getLogger(__name__)
 
 
 class Loader:
@@ -54,7 +59,7 @@ class Loader:
         self.batch_size = batch_size
         on_bad = self._skipped if self.config.on_error == "skip" else None
         self._blocks = BlockSource(self.manifest, self.config.columns, on_bad)
-        self._epoch, self._offset = 0, 0
+        self._epoch, self._offset, self._skips, self._fork = 0, 0, Skips(), ""
         self._num_batches, self._num_samples, self._wait_s = 0, 0, 0.0
         self._stream: BatchStream | None = None
         self._last: Columns = {}
@@ -113,24 +118,41 @@ class Loader:
         self.close()
         self.announce()
         self._epoch, self._offset = self._place()
-        start = self._offset
-        span = Span(epoch=self._epoch, offset=start, lanes=self._plan.lanes, first=first, stride=stride)
+        for start, num_steps in self._skips.segments(self._order, self._epoch, self._offset):
+            span = Span(
+                epoch=self._epoch,
+                offset=start,
+                lanes=self._plan.lanes,
+                first=first,
+                stride=stride,
+                num_steps=num_steps,
+            )
+            stream = self._opened_stream(span)
+            yield from self._of_stream(stream, span)
+            if stream is not self._stream:
+                return  # repositioned in mid-epoch: this iteration is over, a new one starts at the new place
+            first = first - num_steps if first >= num_steps else (first - num_steps) % stride
+        self._epoch, self._offset = self._epoch + 1, 0
+
+    def _opened_stream(self, span: Span) -> BatchStream:
         config = self.config
         stream = BatchStream(self._order, self._blocks, span, config.num_threads, config.prefetch_bytes)
         self._stream = stream
+        return stream
+
+    def _of_stream(self, stream: BatchStream, span: Span) -> Iterator[Columns]:
+        config = self.config
         try:
             batches = transformed(self._visible(iter(stream)), config.transform, config.num_threads)
             for number, batch in enumerate(self._timed(batches)):
                 if stream is not self._stream:
-                    return  # repositioned in mid-epoch: this iteration is over, a new one starts at the new place
+                    return
                 self._check_generation()
-                self._offset = start + (first + number * stride + 1) * self._order.per_lane
+                self._offset = span.offset + (span.first + number * span.stride + 1) * self._order.per_lane
                 self._num_batches += 1
                 self._num_samples += num_rows(batch)
                 self._tell()
                 yield batch
-            if stream is self._stream:
-                self._epoch, self._offset = self._epoch + 1, 0
         finally:
             stream.close()
 
@@ -150,17 +172,26 @@ class Loader:
     def state_at(self, num_batches: int) -> dict[str, Any]:
         """The state after this many batches from here, for callers that count batches themselves."""
         epoch, offset = self._place()
-        left = self._order.steps_from(offset)
-        while num_batches >= left:
+        while num_batches >= (left := self.steps_left(epoch, offset)):
             num_batches, epoch, offset = num_batches - left, epoch + 1, 0
-            left = len(self)
-        return self.state_of(epoch, offset + num_batches * self._order.per_lane)
+        return self.state_of(*self._skips.place(self._order, *self.place_after(epoch, offset, num_batches)))
+
+    def steps_left(self, epoch: int, offset: int) -> int:
+        """How many batches the rest of an epoch has from a lane offset on."""
+        return sum(segment.num_steps for segment in self._skips.segments(self._order, epoch, offset))
+
+    def place_after(self, epoch: int, offset: int, num_batches: int) -> tuple[int, int]:
+        """(epoch, lane offset) after so many batches of the epoch from here; its end, if it has fewer."""
+        return self._skips.after(self._order, epoch, offset, num_batches)
 
     def state_of(self, epoch: int, offset: int) -> dict[str, Any]:
         """The state when every lane has given `offset` samples of an epoch, its end included."""
         spec = self._order.spec
         cursor = SyncCursor(digest=spec.digest, seed=spec.seed, epoch=epoch, position=self._order.position_of(offset))
-        return {**cursor.to_dict(), "num_lanes": spec.num_lanes, "window": spec.window}
+        state = {**cursor.to_dict(), "num_lanes": spec.num_lanes, "window": spec.window}
+        state["global_batch"] = self._order.global_batch
+        forked = {"skips": self._skips.to_state(), "fork": self._fork} if self._fork or self._skips.all else {}
+        return state | forked
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to a saved position; the saved lanes and window are taken over, so that the order stays the same."""
@@ -176,6 +207,24 @@ class Loader:
             self._order, self._plan = self._ordered(lanes, window)
         self.close()
         self._epoch, self._offset = cursor.epoch, self._order.offset_of(cursor.position)
+        self._skips, self._fork = Skips.from_state(state.get("skips", [])), str(state.get("fork", ""))
+        self._skips.check(self._order, self._epoch, self._offset)
+        self._leave_out(state)
+
+    def _leave_out(self, state: Mapping[str, Any]) -> None:
+        """In a fork that begins here: the batches that it is to leave out are known from now on."""
+        forked = forked_data()
+        if forked is None or not forked.skip or forked.name == self._fork:
+            return
+        before = int(state.get("global_batch", self._order.global_batch))
+        if before != self._order.global_batch:
+            raise Refused(
+                f"the global batch was {before} and is {self._order.global_batch}: the batches to leave out are others",
+                hint="Fork with the same batch_size and worker_count, or without --skip.",
+            )
+        self._fork = forked.name
+        self._skips = self._skips.without(self._order, (self._epoch, self._offset), forked.skip)
+        _log.info("left out of the data, as [epoch, first sample, end]: %s", self._skips.to_state())
 
     def set_epoch(self, epoch: int) -> None:
         """To the start of an epoch."""
@@ -277,9 +326,7 @@ class Loader:
 
     def _place(self) -> tuple[int, int]:
         """(epoch, lane offset) of the next batch: the end of an epoch is the start of the next."""
-        if self._order.steps_from(self._offset):
-            return self._epoch, self._offset
-        return self._epoch + 1, 0
+        return self._skips.place(self._order, self._epoch, self._offset)
 
     def _check_generation(self) -> None:
         newest = self._source.generation()

@@ -25,13 +25,15 @@ __all__ = ["BatchStream", "Span", "transformed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Part of an epoch: from lane `offset` on, these lanes; of its steps the `first`, then every `stride`-th."""
+    """Part of an epoch: `num_steps` from lane `offset` on (None: all that are left), these lanes; of its steps the
+    `first`, then every `stride`-th."""
 
     epoch: int
     offset: int
     lanes: tuple[int, ...]
     first: int = 0
     stride: int = 1
+    num_steps: int | None = None
 
 
 class BatchStream:
@@ -43,6 +45,7 @@ class BatchStream:
         self._order = order
         self._blocks = blocks
         self._span = span
+        self._num_steps = order.steps_from(span.offset) if span.num_steps is None else span.num_steps
         self._lanes = [order.lane(number, span.epoch) for number in sorted(span.lanes)]
         row_bytes = blocks.manifest.block_bytes * blocks.manifest.num_blocks // max(blocks.manifest.num_samples, 1)
         self._row_bytes = max(row_bytes, 1)
@@ -58,7 +61,7 @@ class BatchStream:
         self._windows.close()
 
     def __iter__(self) -> Iterator[Columns]:
-        for step in range(self._span.first, self._order.steps_from(self._span.offset), self._span.stride):
+        for step in range(self._span.first, self._num_steps, self._span.stride):
             yield self._batch(self._span.offset + step * self._order.per_lane)
 
     def _schedule(self) -> Iterator[tuple[tuple[int, int], int]]:
@@ -79,13 +82,12 @@ class BatchStream:
     def _need(self, place: int, index: int) -> tuple[int, int] | None:
         """(step, window) of the first window from `index` on that one of our steps reads, or None."""
         lane, span, per_lane = self._lanes[place], self._span, self._order.per_lane
-        num_steps = self._order.steps_from(span.offset)
         index = max(index, lane.window_at(span.offset))
         while index < lane.num_windows:
             start, stop = lane.window_span(index)
             step = max(start - span.offset, 0) // per_lane
             step = span.first + max(-(-(step - span.first) // span.stride), 0) * span.stride
-            if step >= num_steps:
+            if step >= self._num_steps:
                 return None
             if span.offset + step * per_lane < stop:
                 return step, index

@@ -75,7 +75,7 @@ class StrataDataset(IterableDataset):  # type: ignore[misc]  # torch is not inst
 
     def state_at(self, num_batches: int) -> dict[str, Any]:
         """The state after this many batches of this epoch: for a plain DataLoader, whose workers cannot be asked."""
-        return self._loader.state_of(self._epoch, self._offset + num_batches * self._loader.order.per_lane)
+        return self._loader.state_of(*self._loader.place_after(self._epoch, self._offset, num_batches))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes a state of this class, of Loader, or a whole StatefulDataLoader state of any number of workers."""
@@ -94,22 +94,24 @@ class StrataDataset(IterableDataset):  # type: ignore[misc]  # torch is not inst
         self._shared.set(epoch)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For spawned workers: they open the files themselves."""
-        return {name: value for name, value in self.__dict__.items() if name != "_loader"}
+        """For spawned workers: they open the files themselves, and read them in the same order."""
+        kept = {name: value for name, value in self.__dict__.items() if name != "_loader"}
+        return kept | {"_order": self._loader.state_dict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        order = state.pop("_order")
         self.__dict__.update(state)
         dataset, batch_size, plan, options = self._arguments
         self._loader = Loader(dataset, batch_size, plan=plan, **options)
+        self._loader.load_state_dict(order)
 
     def _steps(self, skip: int, stride: int) -> Iterator[dict[str, Any]]:
-        order = self._loader.order
-        if order.steps_from(self._offset) <= skip:
+        if self._loader.steps_left(self._epoch, self._offset) <= skip:
             return
         self._loader.load_state_dict(self._loader.state_of(self._epoch, self._offset))
         start = self._offset
         for number, batch in enumerate(self._loader.batches(skip, stride)):
-            self._offset = start + (skip + number * stride + 1) * order.per_lane
+            _, self._offset = self._loader.place_after(self._epoch, start, skip + number * stride + 1)
             self._skip = stride - 1
             yield to_tensors(batch)
 

@@ -1,1 +1,1 @@
-"""Where agents are started: on this host, over SSH, by Slurm, on Ray."""
+"""Where agents are started: on this host, over SSH, by Slurm, on Ray, by Kubernetes."""

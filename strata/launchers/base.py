@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Exit", "LaunchSpec", "Launcher", "Standing"]
+__all__ = ["SENT_AWAY", "Exit", "LaunchSpec", "Launcher", "Standing"]
+
+SENT_AWAY = 75  # the exit code of an agent whose host goes away before its task is over: EX_TEMPFAIL, try again later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
     """A program to run; `tag` is its name there. `copies` is how many of it a scheduler should start (a local launcher
-    starts one), and `cpus` what each of them needs."""
+    starts one), and `cpus` what each of them needs. `shared` says that all copies must find the same files in their
+    working folder."""
 
     argv: tuple[str, ...]
     tag: str
@@ -21,6 +24,7 @@ class LaunchSpec:
     stderr: Path | None = None
     copies: int = 1
     cpus: int = 1
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from strata.errors import InvalidArgument
 from strata.launchers.base import Launcher, LaunchSpec
+from strata.launchers.kubernetes import KubernetesLauncher
 from strata.launchers.local import LocalLauncher
 from strata.launchers.ray import RayLauncher
 from strata.launchers.slurm import SlurmLauncher
@@ -17,7 +18,7 @@ __all__ = ["FleetSpec", "agent_spec", "fleet_hosts", "open_launcher"]
 
 # Starts an agent that was killed again, as `strata up` does for its own; its ranks ran on and are adopted. One that
 # ends by itself, well or with an error, stays down. After a SIGTERM, which is for the agent, too, none is started.
-# A SIGUSR1 is Slurm's warning, for the agent alone.
+# A SIGUSR1 is a warning, for the agent alone.
 _KEEP = (
     'trap stop=1 TERM; trap : USR1; until [ "$stop" ]; do "$@"; code=$?; [ $code -gt 128 ] || break; done; exit $code'
 )
@@ -26,8 +27,9 @@ _KEEP = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSpec:
     """Agents that join one coordinator. `folder` must be seen by all of them: it holds the checkpoints of the tasks,
-    and a folder per agent. `token` travels in the environment, never on a command line. An agent that had no ranks or
-    no coordinator for `leave_after_s` goes: whoever started it may have been killed."""
+    and a folder per agent. `token` travels in the environment, never on a command line. Agents take the ranks of
+    `task_id` alone and leave with it. An agent that had no ranks or no coordinator for `leave_after_s` goes: whoever
+    started it may have been killed."""
 
     launcher: str
     coordinator: str
@@ -37,6 +39,7 @@ class FleetSpec:
     token: str = ""
     telemetry: str = ""
     tag: str = "agents"
+    task_id: str = ""
     python: str = sys.executable
     leave_after_s: float = 600.0
     env: Mapping[str, str] = field(default_factory=dict)
@@ -55,6 +58,8 @@ def agent_spec(fleet: FleetSpec) -> LaunchSpec:
     argv += ["--data-dir", f"{folder}/agent-%d", "--coordinator", fleet.coordinator]
     argv += ["--slots", str(fleet.slots_per_agent), "--launcher", fleet.launcher]
     argv += ["--leave-after", f"{fleet.leave_after_s:g}"]
+    if fleet.task_id:
+        argv += ["--task", fleet.task_id]
     if fleet.telemetry:
         argv += ["--telemetry", fleet.telemetry]
     log = folder / f"{fleet.launcher}-{fleet.tag}.log"
@@ -70,6 +75,7 @@ def agent_spec(fleet: FleetSpec) -> LaunchSpec:
         stderr=log,
         copies=fleet.num_agents,
         cpus=fleet.slots_per_agent,
+        shared=env["STRATA_CHECKPOINT_BUCKET"] == str(folder / "checkpoints"),
     )
 
 
@@ -80,7 +86,7 @@ def fleet_hosts(launcher: str, options: Mapping[str, str]) -> tuple[str, ...]:
 
 def open_launcher(name: str, options: Mapping[str, str] | None = None) -> Launcher:
     """`options` are the launcher's own: host (several by commas) and ssh_config for ssh, whatever sbatch takes for
-    slurm, address, num_cpus and num_gpus for ray."""
+    slurm, address, num_cpus, num_gpus, placement and runtime_env for ray, image and more for kubernetes."""
     given = dict(options or {})
     match name:
         case "local":
@@ -89,6 +95,8 @@ def open_launcher(name: str, options: Mapping[str, str] | None = None) -> Launch
             return _ssh(given)
         case "slurm":
             return SlurmLauncher(given)
+        case "kubernetes":
+            return KubernetesLauncher(given)
         case "ray":
             return RayLauncher(given)
     raise InvalidArgument(f"launcher {name!r} is unknown", hint=f"Known: {', '.join(LAUNCHERS)}.")

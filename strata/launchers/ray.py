@@ -1,5 +1,6 @@
-"""Agents as actors on an existing Ray cluster. Each actor runs one agent as a process of its own; Ray restarts the
-actor when a node dies, Strata decides about ranks. A cluster with token auth is joined with RAY_AUTH_TOKEN.
+"""Agents as actors on an existing Ray cluster. Each actor runs one agent as a process of its own and ends with it; Ray
+restarts the actor when a node dies, Strata decides about ranks. A cluster with token auth is joined with
+RAY_AUTH_TOKEN.
 """
 
 import contextlib
@@ -7,8 +8,9 @@ import json
 import logging
 import os
 import signal
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +23,39 @@ __all__ = ["RayLauncher"]
 _NAMESPACE = "strata"
 _POLL_S = 0.2
 _CALL_S = 10.0
-_OPTIONS = ("address", "num_cpus", "num_gpus")
+_STAYS_S = 600.0  # after an end with an error, for whoever asks how it was
+_OTHERS_S = 60.0  # within which agents that end with one task have all ended
+_NUMBERS = ("num_cpus", "num_gpus")
+_PLACEMENTS = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
+_OPTIONS = ("address", *_NUMBERS, "placement", "runtime_env")
 
 
 class _AgentActor:
-    """Runs inside Ray's worker process. An actor that Ray starts again finds the agent that its predecessor left."""
+    """Runs inside Ray's worker process. An actor that Ray starts again finds the agent that its predecessor left. It
+    ends with its agent, whether or not anybody is left who would stop it; the first one takes the placement group
+    along, when the others are gone."""
 
-    def __init__(self, argv: list[str], tag: str, env: dict[str, str], log: str) -> None:
+    def __init__(self, argv: list[str], tag: str, number: int, copies: int, env: dict[str, str], log: str) -> None:
         self._launcher = LocalLauncher()
+        self._tag, self._number, self._copies = tag, number, copies
         out = Path(log) if log else None
-        spec = LaunchSpec(argv=tuple(argv), tag=tag, env={**os.environ, **env}, stdout=out, stderr=out)
-        self._handle = self._launcher.adopt(tag) or self._launcher.start(spec)
+        name = f"{tag}-{number}"
+        spec = LaunchSpec(argv=tuple(argv), tag=name, env={**os.environ, **env}, stdout=out, stderr=out)
+        self._handle = self._launcher.adopt(name) or self._launcher.start(spec)
+        threading.Thread(target=self._end_with_agent, name="strata-end", daemon=True).start()
+
+    def _end_with_agent(self) -> None:
+        import ray
+
+        while (ended := self._launcher.poll(self._handle)) is None:
+            time.sleep(_POLL_S)
+        time.sleep(_STAYS_S if ended.code else 0.0)
+        if self._number == 0:
+            deadline = time.monotonic() + _OTHERS_S
+            while len(_find_actors(ray, self._tag, self._copies)) > 1 and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+            _remove_group(ray, self._tag)
+        ray.kill(ray.get_runtime_context().current_actor)
 
     def poll(self) -> tuple[bool, int | None]:
         """Whether it has ended, and how."""
@@ -44,7 +68,8 @@ class _AgentActor:
 
 class RayLauncher:
     """A handle is the tag and the number of actors, whose names are made from them. `options`: the cluster's address,
-    and the num_cpus and num_gpus of each agent."""
+    the num_cpus and num_gpus of each agent, the strategy of a placement group for all of them (without one, they are
+    spread as far as that goes), and Ray's runtime_env as JSON."""
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         given = dict(options or {})
@@ -53,11 +78,17 @@ class RayLauncher:
                 raise InvalidArgument(
                     f"the ray launcher knows no option {name!r}", hint=f"Known: {', '.join(_OPTIONS)}."
                 )
-        self._address = given.pop("address", "auto")
+        self._address = given.get("address", "auto")
+        self._placement = given.get("placement", "").upper()
+        if self._placement and self._placement not in _PLACEMENTS:
+            known = ", ".join(_PLACEMENTS)
+            raise InvalidArgument(f"placement is {given['placement']!r}, Ray knows {known}")
+        self._runtime_env = _read_runtime_env(given.get("runtime_env", "{}"))
         try:
-            self._resources = {name: float(value) for name, value in given.items()}
+            self._resources = {name: float(given[name]) for name in _NUMBERS if name in given}
         except ValueError:
-            raise InvalidArgument(f"num_cpus and num_gpus are numbers, not {given}") from None
+            numbers = {name: given[name] for name in _NUMBERS if name in given}
+            raise InvalidArgument(f"num_cpus and num_gpus are numbers, not {numbers}") from None
 
     def _ray(self) -> Any:
         if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
@@ -97,6 +128,7 @@ class RayLauncher:
     def start(self, spec: LaunchSpec) -> str:
         ray = self._ray()
         actor = ray.remote(_AgentActor)
+        group = self._group(ray, spec)
         for number in range(spec.copies):
             options = {
                 **self._resources,
@@ -105,12 +137,24 @@ class RayLauncher:
                 "lifetime": "detached",
                 "num_cpus": self._cpus(spec),
                 "max_restarts": -1,
-                "scheduling_strategy": "SPREAD",
+                "scheduling_strategy": "SPREAD" if group is None else group(number),
+                **({"runtime_env": self._runtime_env} if self._runtime_env else {}),
             }
             env = {**spec.env, "STRATA_AGENT_NUMBER": str(number)}
             log = f"{spec.stdout}.{number}" if spec.stdout else ""
-            actor.options(**options).remote(list(spec.argv), f"{spec.tag}-{number}", env, log)
+            actor.options(**options).remote(list(spec.argv), spec.tag, number, spec.copies, env, log)
         return json.dumps({"tag": spec.tag, "copies": spec.copies})
+
+    def _group(self, ray: Any, spec: LaunchSpec) -> Callable[[int], Any] | None:
+        """Makes the placement group, if one was asked for; returns what leads each copy to its own place in it."""
+        if not self._placement:
+            return None
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        each = {"CPU": self._cpus(spec), "GPU": self._resources.get("num_gpus", 0.0)}
+        bundles = [{kind: number for kind, number in each.items() if number} for _ in range(spec.copies)]
+        group = ray.util.placement_group(bundles, strategy=self._placement, name=spec.tag, lifetime="detached")
+        return lambda number: PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number)
 
     def poll(self, handle: str) -> Exit | None:
         """It runs while any of its agents does, or waits for its place."""
@@ -165,16 +209,38 @@ class RayLauncher:
             ended = Exit(code=-signal.SIGKILL, reason="killed after its grace")
         for actor in self._actors(handle):
             ray.kill(actor)
+        _remove_group(ray, json.loads(handle)["tag"])
         return ended
 
     def _actors(self, handle: str) -> list[Any]:
-        ray = self._ray()
         known = json.loads(handle)
-        found = []
-        for number in range(known["copies"]):
-            with contextlib.suppress(ValueError):  # Ray's word for a name that nobody has
-                found.append(ray.get_actor(f"{known['tag']}-{number}", namespace=_NAMESPACE))
-        return found
+        return _find_actors(self._ray(), known["tag"], known["copies"])
+
+
+def _find_actors(ray: Any, tag: str, copies: int) -> list[Any]:
+    found = []
+    for number in range(copies):
+        with contextlib.suppress(ValueError):  # Ray's word for a name that nobody has
+            found.append(ray.get_actor(f"{tag}-{number}", namespace=_NAMESPACE))
+    return found
+
+
+def _remove_group(ray: Any, tag: str) -> None:
+    with contextlib.suppress(ValueError):  # there was none
+        ray.util.remove_placement_group(ray.util.get_placement_group(tag))
+
+
+def _read_runtime_env(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidArgument(
+            f"runtime_env is {text[:80]!r}, which is no JSON object",
+            hint="""For example -o runtime_env='{"env_vars": {"NCCL_DEBUG": "INFO"}}'.""",
+        )
+    return found
 
 
 def _first_line(error: BaseException) -> str:

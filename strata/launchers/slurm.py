@@ -1,4 +1,5 @@
-"""Agents as a Slurm job: one per node under srun. Slurm places and ends them; restarting a rank is Strata's own work.
+"""Agents as a Slurm job: one per node under srun. Slurm places and ends them; restarting a rank is Strata's own work. A
+job with the option `requeue` goes back to the queue when its time is over, and on with its task when it has a place.
 
 Only sbatch, squeue, scontrol and scancel are used; no accounting store is needed.
 """
@@ -14,15 +15,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from strata.errors import InvalidArgument, Unavailable
-from strata.launchers.base import Exit, LaunchSpec, Standing
+from strata.launchers.base import SENT_AWAY, Exit, LaunchSpec, Standing
 
 __all__ = ["SlurmLauncher", "batch_script"]
 
 _POLL_S = 0.5
 _TIMEOUT_S = 30.0
+_NO_ARRAY = "Submit a task for each with `strata run --detach`: each is a job of its own."
 _PENDING = {"PENDING", "CONFIGURING", "REQUEUED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 _GONE = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL"}
 _OPTION = re.compile(r"[a-z][a-z-]*\Z")
+_WARN = """warn() {
+  ends=$(date -d "$(squeue --noheader --jobs=$SLURM_JOB_ID --format=%e)" +%s)
+  printf '{"reason": "Slurm job %s ends", "deadline": "%s"}' "$SLURM_JOB_ID" "$ends" >"$STRATA_NOTICE_FILE"
+}
+trap warn USR1"""
+_WARNING = "B:USR1@120"  # so long before its end a job is told of it that is to be queued again
 
 
 def batch_script(spec: LaunchSpec, options: Mapping[str, str] | None = None) -> str:
@@ -38,14 +46,27 @@ def batch_script(spec: LaunchSpec, options: Mapping[str, str] | None = None) -> 
         **({"chdir": spec.working_dir} if spec.working_dir else {}),
         **(options or {}),
     }
-    lines = ["#!/bin/bash", *(f"#SBATCH --{name}={_quoted(value)}" for name, value in given.items())]
+    if "requeue" in given:
+        given.setdefault("signal", _WARNING)
+    lines = ["#!/bin/bash", *(_directive(name, value) for name, value in given.items())]
     # Since 22.05 srun no longer takes this from sbatch: the ranks would share one core.
     lines.append("export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK")
+    # A warning goes to the agents as a file with the job's end in it. As a signal it would reach the ranks, too, and
+    # whatever they have started.
+    notice = shlex.quote(f"{spec.working_dir or '.'}/notice-{spec.tag}")
+    lines += [f"export STRATA_NOTICE_FILE={notice}", 'rm -f "$STRATA_NOTICE_FILE"', _WARN]
     # One agent that dies must not take the others along; srun must not die of the SIGTERM that is meant for them. The
     # signal ends a `wait`, so it is repeated until srun is gone; the job ends with srun's code.
-    lines += ["trap : TERM USR1", f"srun --kill-on-bad-exit=0 {shlex.join(spec.argv)} &"]
-    lines += ["while wait $!; code=$?; kill -0 $! 2>/dev/null; do :; done", "exit $code", ""]
-    return "\n".join(lines)
+    lines += ["trap : TERM", f"srun --kill-on-bad-exit=0 {shlex.join(spec.argv)} &"]
+    lines.append("while wait $!; code=$?; kill -0 $! 2>/dev/null; do :; done")
+    if "requeue" in given:
+        lines.append(f"[ $code -ne {SENT_AWAY} ] || scontrol requeue $SLURM_JOB_ID")
+    return "\n".join([*lines, "exit $code", ""])
+
+
+def _directive(name: str, value: str) -> str:
+    """A line of options; one without a value has none behind its name, as `requeue`."""
+    return f"#SBATCH --{name}={_quoted(value)}" if value else f"#SBATCH --{name}"
 
 
 class SlurmLauncher:
@@ -54,6 +75,8 @@ class SlurmLauncher:
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._options = dict(options or {})
         for name, value in self._options.items():
+            if name == "array":
+                raise InvalidArgument("a job array is many jobs, and this is one task", hint=_NO_ARRAY)
             if not _OPTION.match(name) or "\n" in value:
                 raise InvalidArgument(f"{name}={value!r} is no option of sbatch", hint="For example partition=gpu.")
 
@@ -83,6 +106,8 @@ class SlurmLauncher:
         number = -int(code[2]) if code[2] != "0" else int(code[1])
         said = re.search(r"JobState=(\S+) Reason=(\S+)", shown)
         why = f" ({said[2]})" if said and said[2] != "None" else ""
+        if number == SENT_AWAY:
+            why = ": its time was over, and its ranks have left; with -o requeue it would go on"
         return Exit(code=number, reason=f"job {handle} is {said[1] if said else state or 'gone'}{why}")
 
     def describe(self, handle: str) -> Standing:

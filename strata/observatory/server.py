@@ -15,17 +15,21 @@ import uvloop
 from strata import __version__
 from strata.client.leaders import Leaders
 from strata.clock import Clock, SystemClock
-from strata.config import Settings
+from strata.config import Settings, environment
 from strata.datadir import open_data_dir
 from strata.errors import Internal
 from strata.gate import Gate
 from strata.network import bind, check_free, join_address, reachable_host, write_endpoint
 from strata.observatory.alerts.book import AlertBook
+from strata.observatory.alerts.deliveries import Deliveries
+from strata.observatory.alerts.rule_book import RuleBook
+from strata.observatory.alerts.rule_watcher import RuleWatcher
+from strata.observatory.alerts.rules import Target
 from strata.observatory.alerts.watcher import AlertWatcher
-from strata.observatory.alerts.webhook import Webhook
 from strata.observatory.answers.status import SpoolDamage, Status
 from strata.observatory.answers.stream import LogNews
 from strata.observatory.background.batches import BatchQueue
+from strata.observatory.background.otlp import OtlpConfig, OtlpExporter
 from strata.observatory.background.part import FATAL
 from strata.observatory.background.priority import run_in_background
 from strata.observatory.background.setaside import SetAside
@@ -39,7 +43,9 @@ from strata.observatory.cluster.follower import CoordinatorFeed
 from strata.observatory.cluster.pins import PinBook
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.timelines import Timelines
+from strata.observatory.cluster.verdicts import Verdicts
 from strata.observatory.history.attempts import AttemptHistory
+from strata.observatory.history.dashboards import DashboardBook
 from strata.observatory.history.edits import RunEditor
 from strata.observatory.history.loader import History
 from strata.observatory.history.logbook import LogBook
@@ -60,6 +66,8 @@ from strata.observatory.live.runs import RunBook
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.live.snapshot import SnapshotBuilder
 from strata.observatory.live.view import LiveView
+from strata.observatory.media.keeper import MediaKeeper
+from strata.observatory.media.reader import MediaReader
 from strata.observatory.previews.files import FileReaders
 from strata.observatory.previews.samples import SampleBook
 from strata.observatory.spool.spool import Spool
@@ -106,13 +114,18 @@ class Observatory:
         self._spool = Spool(settings.data_dir / "spool", on_damage=on_damage)
         self._store = SupervisedStore(config)
         self._writer = StoreWriter(self._spool, self._store, series, self._aside)
-        self._intake = Intake(self._spool, self._take, clock, runs.deleted, Fence(self._live.attempts, self._aside))
+        self._media = MediaKeeper(settings, runs.deleted, clock, self._aside)
+        fence = Fence(self._live.attempts, self._aside)
+        self._intake = Intake(self._spool, self._take, clock, runs.deleted, fence, self._media.keep)
         self._logs = LogBook(self._store)
         self._history = History(self._store, self._writer, self._spool, series, cache)
         self._published = PublishedCluster(self._broadcaster, clock, self._own_status, self._aside)
-        webhook = Webhook(settings.webhook_url) if settings.webhook_url else None
-        self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, webhook)
-        self._edits = RunEditor(self._store, self._writer, self._live, clock)
+        self._rules = RuleBook(settings.data_dir / "alert-rules.json", self._aside)
+        url = settings.webhook_url
+        own = Target(name="settings", kind="webhook", url=url) if url else None
+        self._deliveries = Deliveries(self._rules, clock, own)
+        self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, self._deliveries.offer)
+        self._edits = RunEditor(self._store, self._writer, self._live, clock, self._media.drop)
         self._attempts = AttemptHistory(self._store, self._history, self._live)
         polling = PollerConfig(
             clock=clock,
@@ -124,14 +137,22 @@ class Observatory:
         )
         self._poller = Poller(self._store, self._writer, self._history, self._live, polling)
         self._watcher = AlertWatcher(self._live, self._published, self._alerts, clock, settings.data_dir)
+        self._rule_watcher = RuleWatcher(
+            self._rules, self._deliveries, self._alerts, self._live, self._published, self._store, clock
+        )
         self._queue = BatchQueue(self._intake.accept, self._aside)
         self._archive = CheckpointArchive(self._published, self._queue, self._store)
         self._pins = PinBook(self._published, clock)
         self._timelines = Timelines(self._published, self._store, self._queue, clock, runs.of_task)
+        self._verdicts = Verdicts(self._published, self._timelines, self._store, clock, runs.of_task)
         self._attempt_feed = AttemptFeed(self._published, self._live, self._queue, clock)
+        self._exposition = Exposition(
+            self._published, self._broadcaster, self._intake.counts, self._gauges, lambda: self._timelines.goodput
+        )
         self._samples = SampleBook()
         self._files = FileReaders()
         runs.task_of = self._published.task_state
+        runs.origin_of = self._published.origin_of
         self._ends = RunEnds(self._live, self._queue, clock, self._aside)
         steps = {"points": self._live.tick, "log lines": self._publish_logs, "cluster": self._published.publish}
         self._ticker = Ticker({**steps, "stream": self._broadcaster.flush}, self._aside)
@@ -170,17 +191,28 @@ class Observatory:
             self._ends,
             self._ticker,
             self._watcher,
+            self._rule_watcher,
+            self._deliveries,
             self._poller,
             self._files,
+            self._media,
             feed,
         ):
             await part.start()
             teardown.step(type(part).__name__, part.stop)
+        await self._export(teardown)
         await self._serve_telemetry(teardown, guard)
         await self._serve_http(teardown, guard, sock)
         file = write_endpoint(settings.data_dir / "observatory.json", {"http": self.http, "telemetry": self.telemetry})
         teardown.callback(file.unlink, missing_ok=True)
         _log.info("dashboard at %s, telemetry at %s", self.http, self.telemetry)
+
+    async def _export(self, teardown: Teardown) -> None:
+        config = OtlpConfig.from_environment(environment())
+        if config is not None:
+            exporter = OtlpExporter(config, self._exposition.collect, self._clock)
+            await exporter.start()
+            teardown.step("the OpenTelemetry exporter", exporter.stop)
 
     async def _serve_telemetry(self, teardown: Teardown, guard: Guard) -> None:
         settings = self._settings
@@ -207,14 +239,19 @@ class Observatory:
             published=self._published,
             commands=commands,
             alerts=self._alerts,
+            rules=self._rules,
+            deliveries=self._deliveries,
             samples=self._samples,
             files=self._files,
+            media=MediaReader(self._store, self._media, self._writer.flushed),
             archive=self._archive,
             store=self._store,
             edits=self._edits,
+            dashboards=DashboardBook(self._store, self._clock),
             pins=self._pins,
             timelines=self._timelines,
-            exposition=Exposition(self._published, self._broadcaster, self._intake.counts, self._gauges),
+            verdicts=self._verdicts,
+            exposition=self._exposition,
         )
         listener = HttpListener(create_app(parts), sock, self._identity)
         teardown.step("the HTTP server", listener.stop)

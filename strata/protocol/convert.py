@@ -12,7 +12,8 @@ from strata.protocol.generated import coordinator_pb2 as pb
 from strata.types.barriers import BarrierArrival, BarrierPolicy, BarrierResult
 from strata.types.checkpoints import CheckpointInfo
 from strata.types.datasets import DataFile, DatasetSpec
-from strata.types.shown import check_shown
+from strata.types.forks import ForkRequest, check_skip
+from strata.types.shown import check_shown, check_text
 from strata.types.tasks import GROW_AFTER_S, TaskSpec
 from strata.types.workers import AgentSpec, check_metadata
 
@@ -22,14 +23,17 @@ __all__ = [
     "from_agent_hello",
     "from_barrier_request",
     "from_dataset_info",
+    "from_fork_request",
     "from_task_spec",
     "to_barrier_response",
     "to_checkpoint_info",
     "to_dataset_info",
+    "to_fork_request",
     "to_task_spec",
 ]
 
 MAX_REQUEST_ID = 128
+_MAX_BY = 500
 _POLICIES = {
     pb.BarrierRequest.FAIL: BarrierPolicy.FAIL,
     pb.BarrierRequest.SHRINK: BarrierPolicy.SHRINK,
@@ -112,6 +116,24 @@ def from_task_spec(message: ct.TaskSpec) -> TaskSpec:
 
 def to_task_spec(spec: TaskSpec, request_id: str) -> ct.TaskSpec:
     return to_message(ct.TaskSpec, spec, config_json=json.dumps(dict(spec.config)), request_id=request_id)
+
+
+def from_fork_request(message: ct.ForkRequest) -> ForkRequest:
+    skip = tuple((item.first, item.last) for item in message.skip)
+    by = check_text("reason", message.reason or "forked by the user", _MAX_BY)
+    return from_message(ForkRequest, message, changes=_parse_config(message.changes_json), skip=skip, by=by)
+
+
+def to_fork_request(task_id: str, asked: ForkRequest, request_id: str) -> ct.ForkRequest:
+    return to_message(
+        ct.ForkRequest,
+        asked,
+        task_id=task_id,
+        changes_json=json.dumps(dict(asked.changes)),
+        skip=[ct.StepRange(first=first, last=last) for first, last in check_skip(asked.skip)],
+        request_id=request_id,
+        reason=asked.by,
+    )
 
 
 def _parse_config(text: str) -> Mapping[str, Any]:

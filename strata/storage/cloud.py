@@ -40,7 +40,7 @@ __all__ = ["CloudStore", "open_cloud"]
 _BUCKET_GONE = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist")
 _DENIED = ("403 Forbidden", "401 Unauthorized", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied")
 _WHOLE_ANSWER = "non-partial response"
-_RANGE_PAST_END = "416 Range Not Satisfiable"
+_RANGE_PAST_END = ("416 Range Not Satisfiable", "Wanted range starting at")  # by the server, and by obstore itself
 
 
 class _Cloud(NamedTuple):
@@ -193,7 +193,7 @@ class CloudStore:
                     )
                 )
         except StorageError as error:
-            if _RANGE_PAST_END in str(error.__cause__):
+            if any(mark in str(error.__cause__) for mark in _RANGE_PAST_END):
                 return 0
             if offset or _WHOLE_ANSWER not in str(error.__cause__):
                 raise

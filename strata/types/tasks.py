@@ -7,6 +7,9 @@ from enum import StrEnum
 from typing import Any
 
 from strata.errors import InvalidArgument
+from strata.types.code import check_digest, check_inside
+from strata.types.faults import Fault
+from strata.types.forks import TaskFork
 from strata.types.names import check_name
 
 __all__ = [
@@ -32,7 +35,7 @@ __all__ = [
 ]
 
 BUILTIN_TYPES = ("training",)
-LAUNCHERS = ("local", "ray", "slurm", "ssh")
+LAUNCHERS = ("kubernetes", "local", "ray", "slurm", "ssh")
 MIN_HANG_S, MAX_HANG_S = 3.0, 1e9
 PORTS = (20_000, 21_000)  # where ranks meet: below what the system gives to outgoing connections
 MAX_STALLED = 3  # failures of its own in a row, with no new checkpoint among them
@@ -43,6 +46,7 @@ SPARE_BYTES = 32 << 20  # a warm interpreter with the SDK and NumPy holds at lea
 
 _MAX_CONFIG_BYTES = 256 * 1024
 _MAX_WORKERS = 16_384
+_MAX_GPUS = 1024
 _MAX_GROW_AFTER_S = 7 * 86_400.0
 
 
@@ -116,7 +120,10 @@ class TaskSpec:
     grow_after_s: float = GROW_AFTER_S
     spares: int = 0
     hang_timeout_s: float | None = None  # without a step for so long, a rank is ended; 0: never; None: it is learned
+    gpus_per_worker: int = 0  # cards that each rank alone holds; 0: it is given none, and sees what its agent sees
     exclude_stragglers: bool = False  # the host of a rank that holds up the others is left, where that is quicker
+    code: str = ""  # the hash of the code that goes along; `working_dir` is then a path inside it
+    fork: TaskFork | None = None  # it begins with a checkpoint of another task
 
     @property
     def least_workers(self) -> int:
@@ -142,6 +149,11 @@ class TaskSpec:
             raise InvalidArgument(f"max_restarts is {self.max_restarts}, it must be 0 or more")
         if not 0 <= self.spares <= _MAX_WORKERS:
             raise InvalidArgument(f"spares is {self.spares}, it must be between 0 and {_MAX_WORKERS}")
+        if not 0 <= self.gpus_per_worker <= _MAX_GPUS:
+            raise InvalidArgument(f"gpus_per_worker is {self.gpus_per_worker}, it must be between 0 and {_MAX_GPUS}")
+        if self.code:
+            check_digest(self.code)
+            check_inside(self.working_dir)
         if self.hang_timeout_s is not None:
             check_hang_timeout(self.hang_timeout_s)
         try:
@@ -166,7 +178,8 @@ class TaskCourse:
     named now, `excluded` are the agents that were left because of one.
 
     `in_place` once every rank of the attempt has said that it goes on in its own process when another is replaced;
-    `lives` counts per rank how often that was done in this attempt (empty: never)."""
+    `lives` counts per rank how often that was done in this attempt (empty: never). `interruptions` counts what made
+    ranks end or leave before their work was done, and `faults` are those of the newest, the one to blame first."""
 
     placement: tuple[str, ...] = ()
     master_addr: str = ""
@@ -190,6 +203,8 @@ class TaskCourse:
     lives: tuple[int, ...] = ()
     slow_rank: int | None = None
     excluded: tuple[str, ...] = ()
+    interruptions: int = 0
+    faults: tuple[Fault, ...] = ()
 
     def life(self, rank: int) -> int:
         """How often this rank was replaced in the current attempt."""

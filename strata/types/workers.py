@@ -76,7 +76,8 @@ class WorkerSpec:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
     """What an agent says of its host when it attaches; `launcher` is who started it; `checkpoints` is where tasks save
-    unless they name a place, the same word on hosts that share it, and empty when it does not say."""
+    unless they name a place, the same word on hosts that share it, and empty when it does not say; `task_id` is the one
+    task that it was started for, and empty when it takes any."""
 
     agent_id: str
     incarnation: str
@@ -88,12 +89,15 @@ class AgentSpec:
     version: str = ""
     launcher: str = "local"
     checkpoints: str = ""
+    task_id: str = ""
 
     def __post_init__(self) -> None:
         check_name("launcher", self.launcher)
         check_text("checkpoints", self.checkpoints, 4096)
         check_name("agent_id", self.agent_id)
         check_name("incarnation", self.incarnation)
+        if self.task_id:
+            check_name("task_id", self.task_id)
         _check_host(self.hostname, 0)
         for name, value in (("gpu_count", self.gpu_count), ("memory_bytes", self.memory_bytes)):
             check_count(name, value)

@@ -6,11 +6,11 @@ from typing import Any
 from strata import __version__
 from strata.errors import StrataError as Error
 from strata.wandb.artifact import Artifact
-from strata.wandb.media import Histogram, Html, Image, OtherMedia, Table
 from strata.wandb.notes import note
 from strata.wandb.session import current, init, needed
 from strata.wandb.surface import refusal
 from strata.wandb.wandb_run import Run
+from strata.worker.media import File, Histogram, Html, Image, Table
 
 __all__ = [
     "Artifact",
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 EvalTable = Table
-Audio = Graph = Molecule = Object3D = Plotly = Video = box3d = OtherMedia
+Audio = Graph = Molecule = Object3D = Plotly = Video = box3d = File
 # Functions of the run that are the module's, too.
 _OF_THE_RUN = frozenset(
     {"define_metric", "log", "log_artifact", "log_model", "save", "unwatch", "watch", "config", "summary", "alert"}

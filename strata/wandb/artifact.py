@@ -6,7 +6,8 @@ from typing import Any
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 from strata.wandb.files import RunFiles
-from strata.wandb.media import Media
+from strata.worker.media import Media
+from strata.worker.points import Unfit
 
 __all__ = ["Artifact", "as_artifact"]
 
@@ -41,7 +42,13 @@ class Artifact:
                 self._sources[f"{name}/{within}" if name else within] = file
 
     def add(self, obj: Media, name: str, **_: Any) -> None:
-        self._sources[name + obj.suffix] = obj.content()
+        """Its file under this name, and beside it what a table's cells hold."""
+        try:
+            entry = obj.entry()
+        except Unfit as error:
+            raise InvalidArgument(f"{name!r} {error}") from None
+        *cells, (last, content) = entry.files.items() or [(".json", entry.text.encode())]
+        self._sources |= {**dict(cells), f"{name}.{last.rpartition('.')[2]}": content}
 
     def add_reference(self, uri: str, name: str | None = None, **_: Any) -> None:
         """Noted by its address; nothing is fetched."""

@@ -1,4 +1,4 @@
-"""The files of a run: media that no page shows yet, artifacts, saved files. Kept whole in the data folder, counted."""
+"""The files that a script saves: artifacts and copies. Kept whole in the data folder, counted."""
 
 import glob
 import hashlib

@@ -17,7 +17,7 @@ class Entry(NamedTuple):
     words: str
 
 
-_FILES = "kept as a file of the run's folder and as a reference in the run's texts; no page draws it yet"
+_FILES = "kept as a file of the run; its page gives it to download"
 _SERVICE = "a service of W&B's own"
 
 SURFACE: tuple[Entry, ...] = (
@@ -41,11 +41,11 @@ SURFACE: tuple[Entry, ...] = (
     ),
     Entry("watch", "works", "histograms of gradients and parameters of a torch module"),
     Entry("unwatch", "works", "takes the hooks off"),
-    Entry("Image", "noted", _FILES),
-    Entry("Histogram", "noted", "kept as text (counts and bins); no page draws it yet"),
-    Entry("Table", "noted", "kept as text, or as a file when it is large; no page draws it yet"),
-    Entry("Html", "noted", "kept as text, or as a file when it is large; no page draws it yet"),
-    Entry("EvalTable", "noted", "a Table"),
+    Entry("Image", "works", "shown with a slider over steps (docs/media.md); boxes and masks are kept and not drawn"),
+    Entry("Histogram", "works", "drawn over steps"),
+    Entry("Table", "works", "sortable, with pictures in cells; the first 10,000 rows"),
+    Entry("Html", "works", "shown in a frame that reaches nothing else"),
+    Entry("EvalTable", "works", "a Table"),
     Entry("Video", "noted", _FILES),
     Entry("Audio", "noted", _FILES),
     Entry("Object3D", "noted", _FILES),

@@ -6,10 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from strata.errors import StrataError
 from strata.wandb.artifact import Artifact, as_artifact
 from strata.wandb.files import RunFiles
-from strata.wandb.media import Media, together
 from strata.wandb.metric import StepRules
 from strata.wandb.notes import note
 from strata.wandb.surface import refusal
@@ -17,6 +15,7 @@ from strata.wandb.wandb_config import Config
 from strata.wandb.wandb_summary import Summary
 from strata.wandb.watched import Watch, What
 from strata.worker import run as runs
+from strata.worker.media.base import media_of
 from strata.worker.points import Text, Unfit, flat, shown, value_json, whole_step
 
 __all__ = ["Run"]
@@ -130,26 +129,13 @@ class Run:
         except Exception:  # no dict at all, or one of somebody's own: Strata counts it and says why
             self._run.log(data, self.step)
             return
-        values = {name: kept for name, value in values.items() if (kept := self._plain(name, value)) is not None}
         by_step, odd = self._rules.split(values, self.step)
         for metric in odd:
             note(metric, "a step metric that is no whole number; its metrics are drawn over the run's own steps")
         for at, part in by_step.items():
             self._run.log(part, at)
-        self.summary.noted({name: value for name, value in values.items() if not isinstance(value, Text)})
-
-    def _plain(self, name: str, value: Any) -> Any:
-        """Media as the text that stands for it; None when it could not be kept, which is counted."""
-        many = list(value) if isinstance(value, list | tuple) else [value]
-        if not many or not all(isinstance(one, Media) for one in many):
-            return value
-        try:
-            names = [name] if len(many) == 1 else [f"{name}/{place}" for place in range(len(many))]
-            texts = [one.keep(self._files, at, self.step) for one, at in zip(many, names, strict=True)]
-            return texts[0] if not isinstance(value, list | tuple) else together(texts)
-        except (OSError, StrataError, ValueError) as error:
-            self._run.reporter.refuse(f"media {shown(name)}", f"it cannot be kept: {error}")
-            return None
+        numbers = {name: value for name, value in values.items() if media_of(value) is None}
+        self.summary.noted({name: value for name, value in numbers.items() if not isinstance(value, Text)})
 
     def define_metric(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from strata.wandb.media import Histogram
+from strata.worker.media import Histogram
 
 __all__ = ["Watch"]
 

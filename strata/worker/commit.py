@@ -32,6 +32,7 @@ class CoordinatorCommit:
         self._storage_path = storage_path
         self._deadline_s = deadline_s
         self._begun: dict[str, float] = {}  # attempt → when this rank began to write
+        self._held: frozenset[int] | None = None
 
     def begin(self, rank: int, step: int, epoch: int) -> SaveAttempt:
         request = pb.CheckpointBegin(
@@ -64,7 +65,12 @@ class CoordinatorCommit:
         return _votes(decision)
 
     def publish(self, attempt: SaveAttempt, info: CheckpointInfo) -> None:
-        self._call(self._stub.CommitCheckpoint, pb.CheckpointInfo(attempt=attempt.attempt))
+        self._held = None  # what was known may be old
+        ack: pb.CheckpointAck = self._call(self._stub.CommitCheckpoint, pb.CheckpointInfo(attempt=attempt.attempt))
+        self._held = frozenset(ack.held_steps)
+
+    def held(self) -> frozenset[int] | None:
+        return self._held
 
     def wait_outcome(self, attempt: SaveAttempt) -> SaveOutcome:
         decision = self._await(attempt)

@@ -18,6 +18,8 @@ from strata.errors import InvalidConfig
 from strata.storage.home import checkpoint_home
 from strata.trust.access import find_access
 from strata.trust.proofs import SECRET_VARIABLE
+from strata.types.forks import TaskFork
+from strata.types.plain import from_plain
 
 __all__ = ["LEFT", "Place", "checkpoint_path", "find_place", "gang_address", "gang_secret", "leave_note"]
 
@@ -50,6 +52,8 @@ class Place:
     telemetry: str = ""
     apart: str = ""  # the hosts of its task, where they do not share the place of checkpoints
     agent_socket: str = ""
+    num_gpus: int = 0  # cards that it alone holds
+    fork: TaskFork | None = None
 
     @property
     def roads(self) -> tuple[str, ...]:
@@ -103,6 +107,8 @@ def _in_task(env: Mapping[str, str], settings: Settings) -> Place:
         dataset=json.loads(env["STRATA_DATASET_JSON"]) if env.get("STRATA_DATASET_JSON") else None,
         telemetry=env.get("STRATA_TELEMETRY_ADDR", ""),
         apart=env.get("STRATA_CHECKPOINTS_APART", ""),
+        num_gpus=len(env["STRATA_GPUS"].split(",")) if env.get("STRATA_GPUS") else 0,
+        fork=from_plain(TaskFork, json.loads(env["STRATA_FORK_JSON"])) if env.get("STRATA_FORK_JSON") else None,
     )
 
 
@@ -141,10 +147,16 @@ def checkpoint_path(place: Place) -> str:
     return f"{checkpoint_home(place.settings)}/{place.task_id or place.run_id}"
 
 
-def gang_address() -> tuple[str, int]:
+def gang_address(world_size: int) -> tuple[str, int]:
     """Where rank 0 hosts `run.gang`: MASTER_ADDR, on a port of its own, for MASTER_PORT belongs to the training
-    framework. Another launcher names no such port: there it is the one after MASTER_PORT."""
-    port = int(os.environ.get("STRATA_GANG_PORT", "0")) or int(os.environ.get("MASTER_PORT", "0")) + 1
+    framework. Another launcher names no such port: there it is the one after MASTER_PORT. Raises InvalidConfig where
+    nobody says it: Slurm does not."""
+    port = _number(os.environ, "STRATA_GANG_PORT") or _number(os.environ, "MASTER_PORT") + 1
+    if port == 1 and world_size > 1:
+        raise InvalidConfig(
+            "MASTER_PORT is not set, so the ranks do not know where to meet: set MASTER_ADDR, the host of rank 0, and "
+            "MASTER_PORT, a free port there, for all of them (in a job script: export MASTER_ADDR=… MASTER_PORT=29500)"
+        )
     return os.environ.get("MASTER_ADDR", "127.0.0.1"), port
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from strata.checkpoint.commit import CommitCoordinator
+from strata.checkpoint.fork import Forking
 from strata.checkpoint.spreading import Exchange
 from strata.checkpoint.store_commit import StoreCommit
 from strata.storage.base import ObjectStore
@@ -31,6 +32,7 @@ class _Run(Protocol):
 
     session: Session | None
     exchange: Exchange | None
+    forking: Forking | None
 
     @property
     def reporter(self) -> Reporter: ...
@@ -49,6 +51,10 @@ class RunOwner:
     def place(self) -> tuple[int, int, str | None, str | None]:
         place = self._run.place
         return place.rank, place.world_size, place.worker_id or None, place.task_id or None
+
+    @property
+    def forking(self) -> Forking | None:
+        return self._run.forking
 
     @property
     def scrub_mb_s(self) -> float:

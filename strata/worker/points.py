@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from strata.types.metrics import MAX_STEP
+from strata.worker.media.unfit import MAX_TEXT, Unfit, shown
 
 __all__ = ["MAX_TEXT", "Text", "Unfit", "flat", "number_of", "shown", "text_of", "value_json", "whole_step"]
 
-MAX_TEXT = 64 * 1024
 _MAX_DEPTH = 8
 _MAX_ITEMS = 5_000
 
@@ -24,19 +24,6 @@ class Text:
 
     kind: str
     text: str
-
-
-class Unfit(ValueError):  # never leaves the SDK
-    """Says why something that was logged is no point."""
-
-
-def shown(value: object, limit: int = 60) -> str:
-    """A value for a log line: short, and in letters that any terminal can print."""
-    try:
-        text = ascii(value)
-    except Exception as error:  # somebody else's __repr__
-        return f"<{type(value).__name__}, which cannot be shown: {type(error).__name__}>"
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 
 
 def whole_step(step: Any) -> int:

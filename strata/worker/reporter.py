@@ -26,6 +26,8 @@ from strata.types.metrics import NO_DEVICE, attempt_tags
 from strata.types.names import check_metric
 from strata.worker.description import Description
 from strata.worker.environment import Place
+from strata.worker.media.base import Entry, holds_media, media_of
+from strata.worker.media.queue import MediaQueue
 from strata.worker.points import MAX_TEXT, Text, Unfit, flat, number_of, shown, text_of, value_json
 
 __all__ = ["Reporter"]
@@ -40,6 +42,8 @@ _MAX_BATCH_NAMES = 1_000_000  # characters: a batch of many long names must stay
 _MAX_NAME = 256
 _MAX_TOLD = 100
 _MAX_CONFIG = 200 * 1024
+_NUMBERS = frozenset({float, int, bool, str})  # what nearly all values are, and no medium
+_MEDIA_TIMEOUT_S = 30.0  # of one message, which may have 16 MiB
 
 _Note = tuple[int, int, Mapping[Any, Any]]  # step, time in ns, values
 
@@ -56,7 +60,15 @@ class Reporter:
         self.folder = offline_folder(place.data_dir, run_id) / f"rank-{place.rank}"
         self.observatory = None if forked else _find(place)
         access = self.observatory.access if self.observatory else OPEN
-        self.outbox = Outbox(_finder(place, forked=forked), OutboxConfig(folder=self.folder, access=access))
+        find = _finder(place, forked=forked)
+        self.outbox = Outbox(find, OutboxConfig(folder=self.folder, access=access))
+        aside = OutboxConfig(
+            folder=self.folder.with_name(f"{self.folder.name}-media"),
+            access=access,
+            memory_batches=2,
+            send_timeout_s=_MEDIA_TIMEOUT_S,
+        )
+        self.media = MediaQueue(lambda: Outbox(find, aside), self._media_point, self.refuse)
         self._notes: deque[_Note] = deque()
         self._dropped = 0
         self._reported = 0
@@ -73,8 +85,8 @@ class Reporter:
 
     @property
     def dropped(self) -> int:
-        """Points that were lost so far: refused, or without room."""
-        return self._dropped + self.outbox.dropped
+        """Points and media that were lost so far: refused, or without room."""
+        return self._dropped + self.outbox.dropped + self.media.dropped
 
     def log(self, values: Mapping[Any, Any], step: int) -> None:
         """Called by the training thread. Values are read a moment later: do not change an array in place that you
@@ -84,7 +96,21 @@ class Reporter:
         elif len(self._notes) >= _MAX_NOTES:
             self.refuse("run.log", f"{_MAX_NOTES} calls wait already, more than can be sent", len(values))
         else:
-            self._notes.append((step, time.time_ns(), dict(values)))
+            now_ns = time.time_ns()
+            if not _NUMBERS.issuperset(map(type, values.values())) and holds_media(values):
+                values = self._without_media(values, step, now_ns)
+            self._notes.append((step, now_ns, dict(values)))
+
+    def _without_media(self, values: Mapping[Any, Any], step: int, now_ns: int) -> dict[Any, Any]:
+        """What is left when media are on their own way."""
+        rest = {}
+        for name, value in flat(values):
+            media = media_of(value)
+            if media is None:
+                rest[name] = value
+            else:
+                self.media.put(name, media, step, now_ns)
+        return rest
 
     def refuse(self, name: str, why: str, count: int = 1) -> None:
         """Counts what is not reported, and says why: once per name, for a training loop repeats itself."""
@@ -171,16 +197,18 @@ class Reporter:
         return attempt_tags(self._place.attempt if self._place.task_id else 0, world)
 
     def secure(self) -> bool:
-        """Makes every point that was logged before this call safe from a kill -9: sent, or in the folder, from which
+        """Makes everything that was logged before this call safe from a kill -9: sent, or in the folder, from which
         the agent, the next attempt or `strata sync` sends it."""
         self._drain()
-        return self.outbox.secure()
+        return self.outbox.secure() & self.media.secure()
 
     def close(self, timeout_s: float = 10.0) -> bool:
         """Delivers what there is, or leaves it in the folder. Says whether all was delivered."""
+        ends_at = time.monotonic() + timeout_s
         self._closing.set()
         self._thread.join()
-        return self.outbox.close(timeout_s)
+        delivered = self.outbox.close(timeout_s)
+        return self.media.close(max(0.0, ends_at - time.monotonic())) and delivered
 
     # --- the reporting thread
 
@@ -251,6 +279,9 @@ class Reporter:
                 text = text_of(value)
                 if text is None:
                     raise
+                if len(text.text) > MAX_TEXT:
+                    cut = f"it has {len(text.text)} characters, {MAX_TEXT} are kept"
+                    self.refuse(f"the rest of {shown(name)}", cut)
                 columns.texts.append(self._text_point(name, text, step, time_ms))
                 columns.letters += len(text.text)
         except Unfit as error:
@@ -258,9 +289,7 @@ class Reporter:
         except Exception as error:  # a name that breaks the rules, or is no text at all
             self.refuse(f"metric {shown(name)}", str(error))
 
-    def _text_point(self, name: str, text: Text, step: int, time_ms: int) -> tm.TextPoint:
-        if len(text.text) > MAX_TEXT:
-            self.refuse(f"the rest of {shown(name)}", f"it has {len(text.text)} characters, {MAX_TEXT} are kept")
+    def _text_point(self, name: str, text: Text | Entry, step: int, time_ms: int) -> tm.TextPoint:
         return tm.TextPoint(
             run_id=self._run_id,
             metric=name,
@@ -272,6 +301,12 @@ class Reporter:
             kind=text.kind,
             text=_printable(text.text[:MAX_TEXT]),
         )
+
+    def _media_point(self, name: str, entry: Entry, step: int, time_ms: int) -> tm.TextPoint:
+        point = self._text_point(name, entry, step, time_ms)
+        for file, content in entry.files.items():
+            point.files.add(name=file, content=content)
+        return point
 
 
 class _Columns:

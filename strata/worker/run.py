@@ -36,6 +36,7 @@ from strata.worker.description import Description, check_arguments, config_of, t
 from strata.worker.ending import Ending
 from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret, leave_note
 from strata.worker.excepthook import watch_for_dead_peers
+from strata.worker.forking import changes_of, forking_of
 from strata.worker.greeting import greet, how_to_send, whisper
 from strata.worker.joining import join
 from strata.worker.owner import RunOwner
@@ -69,6 +70,7 @@ class Run:
         self.config = about.config
         self.session = session
         self.resumed = earlier is not None
+        self.forking = forking_of(place)
         self.exchange: Exchange | None = None  # the training framework's own group of ranks, where one was set up
         self._step = (earlier.step if earlier is not None else None) or 0
         self._finished = False
@@ -212,7 +214,7 @@ class Run:
     def gang(self) -> Gang:
         """Sums over all ranks, for scripts without a framework of their own. Collective: all ranks ask for it."""
         secret = gang_secret(self.place, self.place.world_number)
-        return Gang(self.rank, self.world_size, gang_address(), secret, note_wait=self.note_wait)
+        return Gang(self.rank, self.world_size, gang_address(self.world_size), secret, note_wait=self.note_wait)
 
     def finish(self, exit_code: int = 0, *, reason: str = "", timeout_s: float = 10.0) -> bool:
         """Says how the run ended and delivers what is left; says whether all was delivered. May be called again."""
@@ -273,7 +275,8 @@ def init(
 ) -> Run:
     """Joins the task this process was launched by, or the ranks of torchrun or Slurm, or starts a run of its own.
 
-    A second call gives the same run. The task's config comes first, `config` overrides it. With `resume` a run of this
+    A second call gives the same run. The task's config comes first, `config` overrides it, and what a
+    fork was given overrides both. With `resume` a run of this
     id that was there before goes on after its last step: True or "allow" begins it where there is none, "must" and
     "never" raise. A task goes on by itself.
     """
@@ -287,7 +290,7 @@ def init(
         about = Description(
             project=project,
             name=name or place.run_id,
-            config={**place.config, **config_of(config)},
+            config={**place.config, **config_of(config), **changes_of(place)},
             tags=tags_of(tags),
             group=group,
             job_type=job_type,

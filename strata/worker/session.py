@@ -298,5 +298,6 @@ def _spec(place: Place) -> WorkerSpec:
         rank=place.rank if place.task_id else None,
         hostname=os.uname().nodename,
         agent_id=place.agent_id,
+        gpu_count=place.num_gpus,
         metadata={"pid": str(os.getpid()), "group": place.group},
     )

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
+from strata.demo.spirals import write_spirals
 from strata.observatory.http.static import WEB_DIR
-from strata.worker.demo import write_spirals
 from tests.browser.site import Site
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually

@@ -14,6 +14,7 @@ PAGES = (
     "/ui/runs",
     "/ui/runs/{task}",
     "/ui/metrics",
+    "/ui/dashboards",
     "/ui/metrics?tab=system",
     "/ui/metrics?tab=checkpoints",
     "/ui/metrics?tab=progress",

@@ -65,7 +65,18 @@ def test_demo_mode_needs_no_server(page: Page, static_site: str) -> None:
     expect(page.locator("main [data-status]").first).to_be_visible()
     before = page.evaluate("window.__strata.counters().received")
     page.wait_for_function("before => window.__strata.counters().received > before", arg=before)
-    for name in ("Runs", "Metrics", "Cluster", "Data", "Checkpoints", "Tasks", "Logs", "Alerts", "Settings"):
+    for name in (
+        "Runs",
+        "Metrics",
+        "Dashboards",
+        "Cluster",
+        "Data",
+        "Checkpoints",
+        "Tasks",
+        "Logs",
+        "Alerts",
+        "Settings",
+    ):
         page.get_by_role("link", name=re.compile(f"^{name}")).first.click()
         expect(page.get_by_role("heading", level=1, name=name)).to_be_visible()
         expect(page.get_by_label("Loading")).to_have_count(0)

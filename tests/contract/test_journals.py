@@ -127,6 +127,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_a_writer_that_is_killed_in_a_commit_loses_nothing_that_was_durable(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest

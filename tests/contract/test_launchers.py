@@ -1,11 +1,11 @@
 """One suite over every launcher: a program is started, signalled and stopped, on this host, over a real sshd,
-under a real Slurm and on a real Ray. All but the first need `make test-launchers`, which installs them.
+under a real Slurm, on a real Ray, and by kubectl against a server that stands for Kubernetes. All but the first need
+`make test-launchers`, which installs them.
 """
 
 import contextlib
 import os
 import secrets
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,7 +18,10 @@ import pytest
 from strata.errors import InvalidArgument
 from strata.launchers.base import Launcher, LaunchSpec
 from strata.launchers.fleet import open_launcher
+from strata.launchers.kubernetes import KubernetesLauncher
 from strata.types.tasks import LAUNCHERS
+from tests.support.kube_api import kube_api
+from tests.support.launchers import need, short_folder
 from tests.support.nodes import wait_for
 from tests.support.ray_head import TOKEN, ray_head
 from tests.support.slurm import slurm
@@ -36,22 +39,22 @@ def _local() -> Iterator[Launcher]:
 
 @contextlib.contextmanager
 def _ssh() -> Iterator[Launcher]:
-    _need("sshd", "ssh-keygen")
+    need("sshd", "ssh-keygen")
     with tempfile.TemporaryDirectory() as folder, sshd(Path(folder)) as config:
         yield open_launcher("ssh", {"host": "node", "ssh_config": str(config)})
 
 
 @contextlib.contextmanager
 def _slurm() -> Iterator[Launcher]:
-    _need("sbatch", "slurmctld", "slurmd", "munged")
-    with _short_folder("slurm-") as folder, slurm(folder) as environment, pytest.MonkeyPatch.context() as patch:
+    need("sbatch", "slurmctld", "slurmd", "munged")
+    with short_folder("slurm-") as folder, slurm(folder) as environment, pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLURM_CONF", environment["SLURM_CONF"])
         yield open_launcher("slurm", {"partition": "all"})
 
 
 @contextlib.contextmanager
 def _ray() -> Iterator[Launcher]:
-    with _short_folder("ray-") as folder, pytest.MonkeyPatch.context() as patch:
+    with short_folder("ray-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_TOKEN", TOKEN)
         patch.setenv("RAY_AUTH_MODE", "token")  # read once, by the import
         ray = pytest.importorskip("ray", reason="ray is not installed (make test-launchers)")
@@ -62,18 +65,11 @@ def _ray() -> Iterator[Launcher]:
                 ray.shutdown()
 
 
-def _need(*programs: str) -> None:
-    missing = [name for name in programs if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)} (make test-launchers)")
-
-
 @contextlib.contextmanager
-def _short_folder(prefix: str) -> Iterator[Path]:
-    """A socket's path must be short."""
-    folder = Path(tempfile.mkdtemp(prefix=prefix))
-    yield folder
-    shutil.rmtree(folder)
+def _kubernetes() -> Iterator[Launcher]:
+    need("kubectl")
+    with tempfile.TemporaryDirectory() as folder, kube_api(Path(folder)) as (_, config):
+        yield open_launcher("kubernetes", {"image": "strata", "kubeconfig": str(config)})
 
 
 _MAKERS: dict[str, Callable[[], contextlib.AbstractContextManager[Launcher]]] = {
@@ -81,6 +77,7 @@ _MAKERS: dict[str, Callable[[], contextlib.AbstractContextManager[Launcher]]] = 
     "ssh": _ssh,
     "slurm": _slurm,
     "ray": _ray,
+    "kubernetes": _kubernetes,
 }
 
 
@@ -121,10 +118,15 @@ def _runs(spec: LaunchSpec) -> bool:
     return False
 
 
+def _skip_unrun(launcher: Launcher, why: str) -> None:
+    if isinstance(launcher, KubernetesLauncher):
+        pytest.skip(why)
+
+
 def _start(launcher: Launcher, spec: LaunchSpec) -> str:
     launcher.prepare(spec)
     handle = launcher.start(spec)
-    wait_for(lambda: "up" in _said(spec), 60, "the program")
+    wait_for(lambda: "up" in _said(spec), 240, "the program")
     return handle
 
 
@@ -141,17 +143,18 @@ def test_a_program_is_gone_when_stop_returns(launcher: Launcher, spec: LaunchSpe
     finally:
         launcher.stop(handle, 20.0)
     assert launcher.poll(handle) is not None
-    wait_for(lambda: not _runs(spec), 10, "the end of its children")
-    wait_for(lambda: "bye" in _said(spec), 10, "its last word")
+    wait_for(lambda: not _runs(spec), 120, "the end of its children")
+    wait_for(lambda: "bye" in _said(spec), 120, "its last word")
     launcher.signal(handle, signal.SIGTERM)
     assert launcher.describe(handle).text
 
 
 def test_a_signal_reaches_the_program(launcher: Launcher, spec: LaunchSpec) -> None:
+    _skip_unrun(launcher, "kubectl exec needs the streams of a real API server, which is not here")
     handle = _start(launcher, spec)
     try:
         launcher.signal(handle, signal.SIGUSR1)
-        wait_for(lambda: "heard" in _said(spec), 30, "the signal")
+        wait_for(lambda: "heard" in _said(spec), 120, "the signal")
     finally:
         launcher.stop(handle, 20.0)
 
@@ -161,13 +164,13 @@ def test_a_program_that_ignores_sigterm_is_killed(launcher: Launcher, spec: Laun
     handle = _start(launcher, deaf)
     launcher.stop(handle, 0.2)
     assert launcher.poll(handle) is not None
-    wait_for(lambda: not _runs(spec), 10, "the end of its children")
+    wait_for(lambda: not _runs(spec), 120, "the end of its children")
 
 
 def test_an_end_is_noticed(launcher: Launcher, spec: LaunchSpec) -> None:
     short = replace(spec, argv=("/bin/sh", "-c", "echo up; exit 3"))
     handle = _start(launcher, short)
-    ended = wait_for(lambda: launcher.poll(handle), 60, "its end")
+    ended = wait_for(lambda: launcher.poll(handle), 240, "its end")
     assert ended.code in (3, None), "the code, or that nobody saw it"
 
 
@@ -179,4 +182,4 @@ def test_a_program_that_does_not_exist_is_refused_or_fails(launcher: Launcher, s
     except InvalidArgument:
         return
     handle = launcher.start(absent)
-    assert wait_for(lambda: launcher.poll(handle), 60, "its end").code != 0
+    assert wait_for(lambda: launcher.poll(handle), 240, "its end").code != 0

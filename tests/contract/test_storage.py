@@ -12,6 +12,7 @@ from strata.storage.base import ObjectStore, honours_create
 from strata.storage.local import LocalStore
 from strata.storage.memory import MemoryStore
 from strata.storage.uri import open_store
+from tests.support.azurite import ACCOUNT, azurite, find_azurite
 from tests.support.seaweed import seaweed
 
 
@@ -29,8 +30,20 @@ def _s3(_: Path) -> ObjectStore:
     return open_store(f"s3://contract/{secrets.token_hex(6)}", server.options())
 
 
-@pytest.fixture(params=[_local, _memory, _s3], ids=["local", "memory", "s3"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+def _azure(_: Path) -> ObjectStore:
+    server = azurite()
+    server.make_container("contract")
+    return open_store(f"az://contract/{secrets.token_hex(6)}", server.options())
+
+
+_NO_AZURITE = pytest.mark.skipif(find_azurite() is None, reason="Azurite is not installed (make test-azure)")
+_STORES = [_local, _memory, _s3, pytest.param(_azure, marks=_NO_AZURITE)]
+
+
+@pytest.fixture(params=_STORES, ids=["local", "memory", "s3", "azure"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+    for name, value in ACCOUNT.items():
+        monkeypatch.setenv(name, value)
     make: Callable[[Path], ObjectStore] = request.param
     return make(tmp_path)
 

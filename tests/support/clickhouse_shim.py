@@ -36,7 +36,7 @@ def _connection(settings: dict[str, str] | None = None) -> Any:
     known: dict[str, Any] = _local.__dict__.setdefault("connections", {})
     key = repr((sorted(settings.items()), last))
     if key not in known:
-        known[key] = chdb.connect(_path)  # type: ignore[no-untyped-call]  # has no types
+        known[key] = chdb.connect(_path)
         for name, value in {**settings, **last}.items():
             known[key].query(f"SET {name} = '{value}'")
     return known[key]

@@ -88,8 +88,11 @@ def kill_at_random(hosts: Hosts, data: Path, script: Path, *, epochs: int, kills
                 hosts.kill("coordinator")
                 hosts.start("coordinator")
             case _:
-                for pid in hosts.host_ranks(names[chance.choice(task.course.placement)]).values():
-                    os.kill(pid, signal.SIGKILL)
+                try:
+                    for pid in hosts.host_ranks(names[chance.choice(task.course.placement)]).values():
+                        os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue  # the one before has just killed it
         done += 1
     start_hosts(hosts, *away)
     job.wait_size(MOST)

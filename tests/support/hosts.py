@@ -81,10 +81,10 @@ class Hosts(Nodes):
         path = self.data_dir.parent / f"{rank}.steps"
         return path.read_text().splitlines() if path.exists() else []
 
-    def host_ranks(self, name: str) -> dict[int, int]:
-        """rank → pid of the ranks that run on a host."""
+    def host_ranks(self, name: str, task_id: str = "") -> dict[int, int]:
+        """rank → pid of the ranks that run on a host, of one task where there are more."""
         found = {}
-        for path in (self.host_dir(name) / "agent" / "ranks").glob("*.json"):
+        for path in (self.host_dir(name) / "agent" / "ranks").glob(f"{task_id}*.json"):
             try:
                 record = json.loads(path.read_text())
             except (OSError, ValueError):

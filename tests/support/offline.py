@@ -3,12 +3,17 @@
 from strata.protocol.generated import telemetry_pb2 as tm
 from strata.worker.run import Run
 
-__all__ = ["kept_batches", "kept_points"]
+__all__ = ["kept_batches", "kept_media", "kept_points"]
 
 
-def kept_batches(run: Run) -> list[tm.Batch]:
-    folder = run.place.data_dir / "offline" / run.id / f"rank-{run.rank}"
-    return [tm.Batch.FromString(path.read_bytes()) for path in sorted(folder.iterdir())]
+def kept_batches(run: Run, suffix: str = "") -> list[tm.Batch]:
+    folder = run.place.data_dir / "offline" / run.id / f"rank-{run.rank}{suffix}"
+    return [tm.Batch.FromString(path.read_bytes()) for path in sorted(folder.glob("*.batch"))]
+
+
+def kept_media(run: Run) -> list[tm.TextPoint]:
+    """Pictures, tables and the like, with their files."""
+    return [text for batch in kept_batches(run, "-media") for text in batch.texts]
 
 
 def kept_points(run: Run) -> list[tuple[str, int, float]]:

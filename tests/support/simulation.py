@@ -3,6 +3,7 @@
 It does what coordinator.py does, call by call, so that a simulation can stop it between any two of them.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -224,7 +225,9 @@ class Node:
         self.outbox.append((call, result))
 
     def save_snapshot(self) -> None:
-        self._journal.save_snapshot(self._snapshots.take(self.seq))
+        snapshot = self._snapshots.begin(self.seq).go_on(math.inf)
+        assert snapshot is not None
+        self._journal.save_snapshot(snapshot)
 
     def check_replay(self) -> None:
         """The durable events, folded, are the state."""

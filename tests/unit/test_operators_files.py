@@ -48,3 +48,23 @@ def test_prometheus_takes_its_configuration() -> None:
     checked = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert [(file.parent / name).exists() for name in yaml.safe_load(file.read_text())["rule_files"]] == [True]
+
+
+_MANIFESTS = sorted((_DEPLOY / "kubernetes").glob("*.yaml"))
+
+
+@pytest.mark.launchers
+@pytest.mark.parametrize("manifest", _MANIFESTS, ids=lambda path: path.name)
+def test_kubernetes_schemas_take_every_object(manifest: Path) -> None:
+    kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="make test-launchers installs it")
+    for item in yaml.safe_load_all(manifest.read_text()):
+        kubernetes_validate.validate(item, "1.31", strict=True)
+
+
+def test_the_head_in_kubernetes_starts_a_command_with_flags_that_it_knows() -> None:
+    *_, head = yaml.safe_load_all((_DEPLOY / "kubernetes" / "head.yaml").read_text())
+    (container,) = head["spec"]["template"]["spec"]["containers"]
+    command, *rest = container["args"]
+    known = typer.main.get_command(build(None)).commands[command]  # type: ignore[attr-defined]  # it is a group
+    assert {word for word in rest if word.startswith("--")} <= {flag for param in known.params for flag in param.opts}
+    assert [port["containerPort"] for port in container["ports"]] == [50051, 50052, 3000]

@@ -31,8 +31,14 @@ export function toQuery(params: object): string {
   return text ? `?${text}` : "";
 }
 
-export async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
-  const headers: Record<string, string> = { Accept: "application/json" };
+export async function send(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+  more: Record<string, string> = {},
+): Promise<unknown> {
+  const headers: Record<string, string> = { Accept: "application/json", ...more };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {

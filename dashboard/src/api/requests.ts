@@ -1,9 +1,24 @@
 /** What pages ask for beside the stream, typed by the server's own description of its routes. */
 import { toQuery } from "./client";
-import type { Answers, Bodies, ChangeRun, ChangeRuns, CreateTask, RegisterDataset } from "./wire";
+import type {
+  Answers,
+  Bodies,
+  ChangeRun,
+  ChangeRuns,
+  CreateTask,
+  ForkTask,
+  RegisterDataset,
+  SaveDashboard,
+} from "./wire";
 
 /** Carries one request; the path lies below /api. */
-export type Send = (method: string, path: string, body?: unknown, signal?: AbortSignal) => Promise<unknown>;
+export type Send = (
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+  headers?: Record<string, string>,
+) => Promise<unknown>;
 
 export interface LogQuery {
   limit?: number;
@@ -25,6 +40,8 @@ export interface SeriesQuery {
   to_time?: number;
   points?: number;
   attempts?: "newest" | "superseded" | "all";
+  /** Also what the runs measured that this one was forked from. */
+  inherited?: boolean;
 }
 
 export interface RunTableQuery {
@@ -36,12 +53,23 @@ export interface RunTableQuery {
   limit: number;
 }
 
+export interface MediaQuery {
+  metric: string;
+  kind: string;
+  rank: number;
+  from_step?: number;
+  to_step?: number;
+  limit?: number;
+}
+
 interface Details<R> {
   /** Takes the place of the route's {name}. */
   id?: string;
   query?: object;
   body?: R extends keyof Bodies ? Bodies[R] : never;
   signal?: AbortSignal | undefined;
+  /** The version that the request replaces; null: there is none yet. */
+  version?: number | null;
 }
 
 /** More squares than this nobody can read; the page says how many there are. */
@@ -53,7 +81,9 @@ export function makeRequests(send: Send) {
   async function ask<R extends keyof Answers>(route: R, details: Details<R> = {}): Promise<Answers[R]> {
     const [method = "", template = ""] = route.split(" ");
     const path = template.replace(/\{\w+\}/, encodeURIComponent(details.id ?? ""));
-    return (await send(method, path + toQuery(details.query ?? {}), details.body, details.signal)) as Answers[R];
+    const headers = typeof details.version === "number" ? { "If-Match": `"${details.version}"` } : undefined;
+    const address = path + toQuery(details.query ?? {});
+    return (await send(method, address, details.body, details.signal, headers)) as Answers[R];
   }
 
   return {
@@ -62,6 +92,18 @@ export function makeRequests(send: Send) {
     runs: (signal?: AbortSignal) => ask("GET /runs", { signal }),
     runTable: (query: RunTableQuery, signal?: AbortSignal) => ask("GET /runs/table", { query, signal }),
     runSummary: (id: string, signal?: AbortSignal) => ask("GET /runs/{run_id}/summary", { id, signal }),
+    /** Names under which a run logged what is no number. */
+    media: (id: string, search: string, signal?: AbortSignal) =>
+      ask("GET /runs/{run_id}/media", { id, query: { search }, signal }),
+    mediaSteps: (id: string, query: MediaQuery, signal?: AbortSignal) =>
+      ask("GET /runs/{run_id}/media/steps", { id, query, signal }),
+    mediaEntries: (id: string, query: MediaQuery, signal?: AbortSignal) =>
+      ask("GET /runs/{run_id}/media/entries", { id, query, signal }),
+    dashboards: (signal?: AbortSignal) => ask("GET /dashboards", { signal }),
+    savedDashboard: (id: string, signal?: AbortSignal) => ask("GET /dashboards/{dashboard_id}", { id, signal }),
+    saveDashboard: (id: string, body: SaveDashboard, version: number | null) =>
+      ask("PUT /dashboards/{dashboard_id}", { id, body, version }),
+    deleteDashboard: (id: string, version: number | null) => ask("DELETE /dashboards/{dashboard_id}", { id, version }),
     alerts: (signal?: AbortSignal) => ask("GET /alerts", { signal }),
     logs: (query: LogQuery, signal?: AbortSignal) => ask("GET /logs", { query, signal }),
     shards: (id: string, epoch: number | null, signal?: AbortSignal) =>
@@ -80,9 +122,13 @@ export function makeRequests(send: Send) {
     checkpointRows: async (id: string, signal?: AbortSignal) =>
       (await ask("GET /checkpoints/{run_id}", { id, signal })).rows,
     course: (id: string, signal?: AbortSignal) => ask("GET /tasks/{task_id}/course", { id, signal }),
+    /** Why a task stands as it does; `at` (Unix seconds) picks the interruption nearest to it. */
+    why: (id: string, at: number | null, signal?: AbortSignal) =>
+      ask("GET /tasks/{task_id}/why", { id, query: { at }, signal }),
     createTask: (body: CreateTask) => ask("POST /tasks", { body }),
     stopTask: (id: string) => ask("POST /tasks/{task_id}/stop", { id }),
     resumeTask: (id: string) => ask("POST /tasks/{task_id}/resume", { id }),
+    forkTask: (id: string, body: ForkTask) => ask("POST /tasks/{task_id}/fork", { id, body }),
     registerDataset: (body: RegisterDataset) => ask("POST /datasets", { body }),
     editRun: (id: string, body: ChangeRun) => ask("PATCH /runs/{run_id}", { id, body }),
     editRuns: (body: ChangeRuns) => ask("PATCH /runs", { body }),

@@ -20,6 +20,12 @@ export interface AlertNews {
   alerts: Alert[];
 }
 
+/** All of them, by name. */
+export interface AlertRules {
+  rules: RuleInfo[];
+  targets: TargetInfo[];
+}
+
 /** An array; of a long one the lowest and highest value of each stretch. */
 export interface ArrayCell {
   kind: "array";
@@ -48,6 +54,16 @@ export interface AttemptRow {
   top_step: number | null;
   lost_steps: number | null;
   lost_s: number | null;
+}
+
+/** A bar per run, or per group of runs: a column of the run table. */
+export interface BarPanel {
+  id: string;
+  title?: string;
+  w?: number;
+  h?: number;
+  kind: "bar";
+  column?: string;
 }
 
 /** A barrier that waits, or how it ended; `missing` are worker ids. */
@@ -152,7 +168,7 @@ export interface ClusterState {
   coordinator?: Status;
 }
 
-/** A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. With `min_workers` it is elastic: it runs with as many ranks as there are slots for, up to `worker_count`, and takes more when they were free for `grow_after_s`. A rank that makes no step for `hang_timeout_s` is ended (0: none is; null: the limit is learned from its steps). With `exclude_stragglers` a host whose ranks hold up the others is left. */
+/** A new task. `entrypoint` is the command of its ranks; without one the task's `type` says what they run. With `min_workers` it is elastic: it runs with as many ranks as there are slots for, up to `worker_count`, and takes more when they were free for `grow_after_s`. A rank that makes no step for `hang_timeout_s` is ended (0: none is; null: the limit is learned from its steps). With `exclude_stragglers` a host whose ranks hold up the others is left. Each rank alone holds `gpus_per_worker` cards of its host. */
 export interface CreateTask {
   name: string;
   type?: string;
@@ -169,6 +185,7 @@ export interface CreateTask {
   spares?: number;
   hang_timeout_s?: number | null;
   exclude_stragglers?: boolean;
+  gpus_per_worker?: number;
 }
 
 /** Every collection, and the newest log lines. */
@@ -181,6 +198,22 @@ export interface Dashboard {
   metrics: SystemMetrics;
   tasks: Task[];
   logs: LogEntry[];
+}
+
+/** A dashboard is gone. */
+export interface DashboardDeleted {
+  success: boolean;
+}
+
+/** A saved dashboard in a list. `version` rises with every save; `author` is who saved it last. */
+export interface DashboardHead {
+  id: string;
+  project: string;
+  name: string;
+  version: number;
+  author: string;
+  updated_at_ms: number;
+  num_panels: number;
 }
 
 /** A registered dataset; `epoch` and `progress` (percent) are of those who read it now. */
@@ -251,18 +284,56 @@ export interface ErrorBody {
   hint: string;
 }
 
-/** What one GPU does. */
+/** One thing that was seen. `source` is who saw it: agent, coordinator, metric or checkpoint. */
+export interface Evidence {
+  source: string;
+  text: string;
+  rank: number | null;
+  at_ms: number | null;
+}
+
+/** Where a task began: with a checkpoint of another one. Of `skip`, steps of that one, first and last, it leaves out the batches; `changes` are the config values that it was given anew. */
+export interface Fork {
+  task_id: string;
+  step: number;
+  checkpoint_id: string;
+  skip: [number, number][];
+  changes: Record<string, unknown>;
+  by: string;
+}
+
+/** `checkpoint_id`, or the newest good checkpoint at or before `step`, or the newest that holds none of `skip`: steps of the task, first and last, whose global batches are left out. `changes` are config values; `arguments` are added to its command. */
+export interface ForkTask {
+  step?: number | null;
+  checkpoint_id?: string;
+  changes?: Record<string, unknown>;
+  skip?: [number, number][];
+  name?: string;
+  arguments?: string[];
+}
+
+/** What one GPU does; null is what its driver does not tell. */
 export interface GpuMetrics {
   gpu_id: number;
-  utilization_percent: number;
-  memory_used_bytes: number;
-  memory_total_bytes: number;
+  utilization_percent: number | null;
+  memory_used_bytes: number | null;
+  memory_total_bytes: number | null;
   temperature_celsius: number | null;
 }
 
 /** The server answers. */
 export interface Health {
   status: string;
+}
+
+/** Histograms that runs logged under a key, over their steps. */
+export interface HistogramPanel {
+  id: string;
+  title?: string;
+  w?: number;
+  h?: number;
+  kind: "histogram";
+  key?: string;
 }
 
 /** One host's agent. `draining` says why it goes away, null: it stays; `deadline` (Unix seconds) when, if that is known, and `noticed` that it said so itself. `tasks` have ranks there now. */
@@ -289,6 +360,42 @@ export interface ImageCell {
   format?: string;
   width?: number;
   height?: number;
+}
+
+/** Images that runs logged under a key, side by side. */
+export interface ImagePanel {
+  id: string;
+  title?: string;
+  w?: number;
+  h?: number;
+  kind: "image";
+  key?: string;
+}
+
+/** What a dashboard shows. No `runs`: those that the page has chosen. `group_by` is a column of the run table by which runs are drawn as one line, `baseline` a run that every chart shows; empty is none. */
+export interface Layout {
+  sections?: Section[];
+  runs?: string[] | null;
+  group_by?: string;
+  baseline?: string;
+}
+
+/** Metrics and formulas of the runs on show over steps, time or another metric (`x_metric`, where x is `metric`). */
+export interface LinePanel {
+  id: string;
+  title?: string;
+  w?: number;
+  h?: number;
+  kind: "line";
+  metrics?: string[];
+  formulas?: string[];
+  x?: "step" | "rel" | "wall" | "metric";
+  x_metric?: string;
+  log_x?: boolean;
+  log_y?: boolean;
+  clip?: boolean;
+  smoothing?: number;
+  smoothing_kind?: "ema" | "mean" | "gauss";
 }
 
 /** A list; of a long one the lowest and highest value of each stretch, or the first few. */
@@ -322,6 +429,55 @@ export interface LogNews {
   logs: LogEntry[];
 }
 
+/** Words of the dashboard's author. */
+export interface MarkdownPanel {
+  id: string;
+  title?: string;
+  w?: number;
+  h?: number;
+  kind: "markdown";
+  text?: string;
+}
+
+/** Entries in the order of their steps, evenly chosen where there are more than were asked for. `num_steps` are all of them. */
+export interface MediaEntries {
+  run_id: string;
+  metric: string;
+  kind: string;
+  rank: number;
+  num_steps: number;
+  entries: MediaEntry[];
+}
+
+/** What was logged at one step; of a step that was done again, the newest. `text` is what its kind says: the words of a text, the JSON of a histogram, the JSON of `{"items": [{"file", ...}]}`, whose files are below /api/runs/{run_id}/files. */
+export interface MediaEntry {
+  step: number;
+  event_time_ms: number;
+  attempt: number;
+  text: string;
+}
+
+/** One name under which a run logs media of one kind; `ranks` are those that do, 64 at most. */
+export interface MediaKey {
+  metric: string;
+  kind: string;
+  ranks: number[];
+  num_steps: number;
+  first_step: number;
+  last_step: number;
+  last_event_time_ms: number;
+}
+
+/** The steps at which something was logged under a name, in order. `more`: those are not all. */
+export interface MediaSteps {
+  run_id: string;
+  metric: string;
+  kind: string;
+  rank: number;
+  steps: number[];
+  more: boolean;
+}
+
 /** `last` is the mean over ranks; null when there is no finite value. */
 export interface MetricSummary {
   last: number | null;
@@ -339,6 +495,17 @@ export interface NewSeries {
   device: number;
   unit: string;
   total_points: number;
+}
+
+/** One figure of the runs on show: a column of the run table, brought to one value. */
+export interface NumberPanel {
+  id: string;
+  title?: string;
+  w?: number;
+  h?: number;
+  kind: "number";
+  column?: string;
+  reduce?: "newest" | "min" | "max" | "mean";
 }
 
 /** Where a row comes from. */
@@ -372,6 +539,17 @@ export interface Outline {
 export interface OutlineAnswer {
   epoch: string;
   outline: Outline;
+}
+
+/** A line per run through its values, and how much each column tells about the target. */
+export interface ParallelPanel {
+  id: string;
+  title?: string;
+  w?: number;
+  h?: number;
+  kind: "parallel";
+  columns?: string[];
+  target?: string;
 }
 
 /** Without a body, a pin is set. */
@@ -445,6 +623,22 @@ export interface Resync {
   reason: string;
 }
 
+/** A rule as it was set. */
+export interface RuleInfo {
+  name: string;
+  kind: string;
+  metric: string;
+  comparison: string;
+  value: number | null;
+  for_s: number;
+  filter: string;
+  baseline: string;
+  tolerance_percent: number;
+  severity: "info" | "warning" | "critical";
+  targets: string[];
+  enabled: boolean;
+}
+
 /** The checkpoints of a run, and what it logged about them, newest first. */
 export interface RunCheckpoints {
   run_id: string;
@@ -484,6 +678,14 @@ export interface RunInfo {
   job_type: string | null;
   archived: boolean;
   config: Record<string, unknown>;
+  forked_from: RunOrigin | null;
+}
+
+/** What a run has logged beside numbers, by name. `more`: there are further names; search for them. */
+export interface RunMedia {
+  run_id: string;
+  keys: MediaKey[];
+  more: boolean;
 }
 
 /** Series of a run. */
@@ -492,7 +694,13 @@ export interface RunMetrics {
   series: RunSeries[];
 }
 
-/** A series and its points. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a point stands for. `attempt` is null, but for points that a later attempt superseded: then it is the one that measured them. */
+/** The run that a fork went on from, after this step. */
+export interface RunOrigin {
+  run_id: string;
+  step: number;
+}
+
+/** A series and its points. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a point stands for. `attempt` is null, but for points that a later attempt superseded: then it is the one that measured them. `origin` is null, but for points of before a fork: then it is the run that measured them. */
 export interface RunSeries {
   metric: string;
   host: string;
@@ -500,6 +708,7 @@ export interface RunSeries {
   device: number;
   unit: string;
   attempt: number | null;
+  origin: string | null;
   steps: number[];
   times: number[];
   values: (number | null)[];
@@ -540,6 +749,44 @@ export interface RunsMeta {
   deleted: string[];
 }
 
+/** A dashboard as somebody wants it kept. */
+export interface SaveDashboard {
+  name: string;
+  project?: string;
+  layout: Layout;
+}
+
+/** A saved dashboard. */
+export interface SavedDashboard {
+  id: string;
+  project: string;
+  name: string;
+  version: number;
+  author: string;
+  updated_at_ms: number;
+  layout: Layout;
+}
+
+/** A point per run: a column of the run table on each axis. */
+export interface ScatterPanel {
+  id: string;
+  title?: string;
+  w?: number;
+  h?: number;
+  kind: "scatter";
+  x?: string;
+  y?: string;
+  log_x?: boolean;
+  log_y?: boolean;
+}
+
+/** Panels under a heading that folds. */
+export interface Section {
+  title?: string;
+  folded?: boolean;
+  panels?: (LinePanel | ScatterPanel | BarPanel | ParallelPanel | NumberPanel | MarkdownPanel | HistogramPanel | ImagePanel | TablePanel)[];
+}
+
 /** The points of a series that an outline only named. `min`, `max` and `bad` are null where every point is itself. */
 export interface SeriesPoints {
   id: number;
@@ -566,6 +813,38 @@ export interface SetAsidePart {
   part: string;
   count: number;
   items: SetAsideItem[];
+}
+
+/** A rule; docs/alerts.md says what each kind needs. */
+export interface SetRule {
+  kind: "threshold" | "no_progress" | "bad_value" | "divergence" | "checkpoint_age";
+  metric?: string;
+  comparison?: "above" | "below";
+  value?: number | null;
+  for_s?: number;
+  filter?: string;
+  baseline?: string;
+  tolerance_percent?: number;
+  severity?: "info" | "warning" | "critical";
+  targets?: string[];
+  enabled?: boolean;
+}
+
+/** A target. A URL or password that is left out stays as it is known. */
+export interface SetTarget {
+  kind: "webhook" | "slack" | "email";
+  url?: string;
+  host?: string;
+  port?: number;
+  tls?: boolean;
+  user?: string;
+  password?: string;
+  sender?: string;
+  recipients?: string[];
+  all_alerts?: boolean;
+  quiet_from?: string;
+  quiet_to?: string;
+  timezone?: string;
 }
 
 /** A shard and who reads it. `worker_id` is the worker that reads most of it; in queue mode it took the shard last. `mode` says who decided: the group's loaders (lanes), a queue, or the coordinator (dealt); null: nobody reads it. */
@@ -616,6 +895,7 @@ export interface SnapshotSeries {
   device: number;
   unit: string;
   attempt: number | null;
+  origin: string | null;
   steps: number[];
   times: number[];
   values: (number | null)[];
@@ -709,7 +989,38 @@ export interface SystemMetrics {
   window_s: number | null;
 }
 
-/** A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`; before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none has any. `stuck_rank` is the rank that makes no step now, at `stuck_step`; `hang_timeout_s` says after how long such a rank is ended (0: never; null: learned from its steps). `slow_rank` is the straggler that is named now; `excluded_hosts` were left because of one, as `exclude_stragglers` asks. */
+/** The table that runs logged under a key. */
+export interface TablePanel {
+  id: string;
+  title?: string;
+  w?: number;
+  h?: number;
+  kind: "table";
+  key?: string;
+}
+
+/** A target, and what became of its alerts since this observatory started. `place` is the server that gets them; the rest of a URL is a secret. */
+export interface TargetInfo {
+  name: string;
+  kind: string;
+  place: string;
+  tls: boolean;
+  user: string;
+  has_password: boolean;
+  sender: string;
+  recipients: string[];
+  all_alerts: boolean;
+  quiet_from: string;
+  quiet_to: string;
+  timezone: string;
+  sent: number;
+  failed: number;
+  dropped: number;
+  quieted: number;
+  problem: string | null;
+}
+
+/** A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`; before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none has any. `stuck_rank` is the rank that makes no step now, at `stuck_step`; `hang_timeout_s` says after how long such a rank is ended (0: never; null: learned from its steps). `slow_rank` is the straggler that is named now; `excluded_hosts` were left because of one, as `exclude_stragglers` asks. `fork` says where a forked one began. */
 export interface Task {
   id: string;
   name: string;
@@ -737,24 +1048,24 @@ export interface Task {
   stuck_rank: number | null;
   stuck_step: number | null;
   exclude_stragglers: boolean;
+  gpus_per_worker: number;
   slow_rank: number | null;
   excluded_hosts: string[];
   budget: Budget;
   spares: number;
   warm_spares: WarmSpares | null;
-}
-
-/** All attempts, and the share of wall time that went into training. */
-export interface TaskCourse {
-  task_id: string;
-  attempts: AttemptRow[];
-  shares: TimeShares | null;
-  goodput_percent: number | null;
+  fork: Fork | null;
 }
 
 /** A task was accepted. */
 export interface TaskCreated {
   task_id: string;
+}
+
+/** A new task was accepted, which begins with the checkpoint of `from_step`. */
+export interface TaskForked {
+  task_id: string;
+  from_step: number;
 }
 
 /** A task goes on; `from_step` is null when it has no checkpoint. */
@@ -765,6 +1076,14 @@ export interface TaskResumed {
 
 /** Where a task stands. The last three are final. */
 export type TaskStatus = "queued" | "running" | "recovering" | "stopping" | "completed" | "failed" | "stopped";
+
+/** All attempts, and the share of wall time that went into training. */
+export interface TaskTimeline {
+  task_id: string;
+  attempts: AttemptRow[];
+  shares: TimeShares | null;
+  goodput_percent: number | null;
+}
 
 /** The beginning of a long text. */
 export interface TextCell {
@@ -797,6 +1116,27 @@ export interface TimeShares {
   section_s: number | null;
   unmeasured_s: number;
 }
+
+/** `sentence` says it whole. `rank` and `host` are where it began, null when nobody can say; `hit_ranks` are the others that it interrupted; `seconds_lost` is work to do again, and the time until work went on. */
+export interface Verdict {
+  task_id: string;
+  kind: VerdictKind;
+  sentence: string;
+  cause: string;
+  advice: string;
+  rank: number | null;
+  host: string | null;
+  step: number | null;
+  attempt: number | null;
+  at: number | null;
+  at_ms: number | null;
+  hit_ranks: number[];
+  seconds_lost: number | null;
+  evidence: Evidence[];
+}
+
+/** The first cause. The first four are no fault; `unknown` names nobody. */
+export type VerdictKind = "none" | "waiting" | "stopped" | "grown" | "exception" | "import_error" | "usage" | "bad_loss" | "disk_full" | "storage_refused" | "exit" | "crash" | "killed" | "out_of_memory" | "hang" | "suspended" | "cannot_start" | "host_lost" | "host_drained" | "asked_to_stop" | "straggler" | "coordinator_restarted" | "unknown";
 
 /** The interpreters that wait for a restart of its ranks, on all its hosts: how many, and what they hold. */
 export interface WarmSpares {
@@ -837,16 +1177,26 @@ export interface Answers {
   "GET /runs": RunInfo[];
   "PATCH /runs": RunsChanged;
   "GET /runs/table": RunTable;
+  "GET /runs/{run_id}/info": RunInfo;
   "GET /runs/{run_id}/summary": RunSummary;
   "GET /runs/{run_id}/texts": TextEntry[];
   "PATCH /runs/{run_id}": RunInfo;
   "DELETE /runs/{run_id}": RunDeleted;
   "GET /metrics/{run_id}": RunMetrics;
   "POST /runs/{run_id}/points": PointsAccepted;
+  "GET /runs/{run_id}/media": RunMedia;
+  "GET /runs/{run_id}/media/steps": MediaSteps;
+  "GET /runs/{run_id}/media/entries": MediaEntries;
   "GET /series": PointsAnswer;
   "GET /outline": OutlineAnswer;
   "GET /logs": LogEntry[];
   "GET /tasks/{task_id}/logs": LogEntry[];
+  "GET /alerts/rules": AlertRules;
+  "PUT /alerts/rules/{name}": Success;
+  "DELETE /alerts/rules/{name}": Success;
+  "PUT /alerts/targets/{name}": Success;
+  "DELETE /alerts/targets/{name}": Success;
+  "POST /alerts/targets/{name}/test": Success;
   "GET /workers": Worker[];
   "GET /checkpoints": Checkpoint[];
   "GET /barriers": Barrier[];
@@ -859,9 +1209,11 @@ export interface Answers {
   "GET /tasks": Task[];
   "POST /tasks": TaskCreated;
   "GET /tasks/{task_id}": Task;
-  "GET /tasks/{task_id}/course": TaskCourse;
+  "GET /tasks/{task_id}/course": TaskTimeline;
+  "GET /tasks/{task_id}/why": Verdict;
   "POST /tasks/{task_id}/stop": Success;
   "POST /tasks/{task_id}/resume": TaskResumed;
+  "POST /tasks/{task_id}/fork": TaskForked;
   "GET /hosts": Host[];
   "POST /hosts/{host}/drain": Success;
   "POST /hosts/{host}/undrain": Success;
@@ -870,6 +1222,10 @@ export interface Answers {
   "GET /datasets/{dataset_id}/shards": Shard[];
   "GET /datasets/{dataset_id}/preview": Preview;
   "POST /sql": SqlAnswer;
+  "GET /dashboards": DashboardHead[];
+  "GET /dashboards/{dashboard_id}": SavedDashboard;
+  "PUT /dashboards/{dashboard_id}": SavedDashboard;
+  "DELETE /dashboards/{dashboard_id}": DashboardDeleted;
   "POST /session": Success;
   "DELETE /session": Success;
 }
@@ -878,10 +1234,14 @@ export interface Bodies {
   "PATCH /runs": ChangeRuns;
   "PATCH /runs/{run_id}": ChangeRun;
   "POST /runs/{run_id}/points": Record<string, unknown>;
+  "PUT /alerts/rules/{name}": SetRule;
+  "PUT /alerts/targets/{name}": SetTarget;
   "POST /checkpoints/{checkpoint_id}/pin": Pin | null;
   "POST /tasks": CreateTask;
+  "POST /tasks/{task_id}/fork": ForkTask;
   "POST /hosts/{host}/drain": Drain;
   "POST /datasets": RegisterDataset;
   "POST /sql": SqlQuestion;
+  "PUT /dashboards/{dashboard_id}": SaveDashboard;
   "POST /session": SignIn;
 }

@@ -21,9 +21,19 @@ const GROUPS: readonly { title: string; keys: readonly (readonly [string, string
       ["x", "next x axis"],
       ["s", "more smoothing"],
       ["r", "reset zoom"],
+      ["Shift drag", "zoom into a box"],
+      ["Shift wheel", "zoom around the pointer"],
       ["Space", "pause and resume"],
       ["← →", "move the crosshair, or to the next metric in full view"],
       ["Enter", "incident trail at the crosshair"],
+    ],
+  },
+  {
+    title: "Dashboards, on a panel's grip",
+    keys: [
+      ["← → ↑ ↓", "move the panel"],
+      ["Shift ← →", "narrower, wider"],
+      ["Shift ↑ ↓", "lower, higher"],
     ],
   },
   {
@@ -42,7 +52,7 @@ export function Help() {
         {GROUPS.map((group) => (
           <section key={group.title}>
             <h3 className="mb-1.5 text-xs font-semibold">{group.title}</h3>
-            <dl className="grid grid-cols-[64px_minmax(0,1fr)] gap-y-1 text-xs">
+            <dl className="grid grid-cols-[84px_minmax(0,1fr)] gap-y-1 text-xs">
               {group.keys.map(([key, what]) => (
                 <div key={key} className="contents">
                   <dt>

@@ -14,6 +14,7 @@ const LOADS: Record<Page, Load> = {
   overview: () => import("@/features/overview/overview-page"),
   runs: () => import("@/features/runs/runs-page"),
   metrics: () => import("@/features/metrics/metrics-page"),
+  dashboards: () => import("@/features/panels/dashboards-page"),
   cluster: () => import("@/features/cluster/cluster-page"),
   data: () => import("@/features/data/data-page"),
   checkpoints: () => import("@/features/checkpoints/checkpoints-page"),

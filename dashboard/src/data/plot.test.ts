@@ -1,19 +1,31 @@
 import { expect, test } from "vitest";
-import { buildPlot, type PlotOptions, type PlotSeries } from "./plot";
+import { buildPlot, metricsOf, type PlotOptions, type PlotSeries } from "./plot";
 
 const OPTIONS: PlotOptions = {
   x: "step",
+  drawn: ["loss"],
+  xMetric: "",
   ranks: "mean",
   smoothing: 0,
+  smoothingKind: "ema",
+  logX: false,
   logY: false,
+  labelOf: null,
+  baseline: "",
   since: -Infinity,
   zoom: null,
   maxBuckets: 1000,
 };
 
-function series(run: string, rank: number, values: readonly (number | null)[], start = 1_000_000): PlotSeries {
+function series(
+  run: string,
+  rank: number,
+  values: readonly (number | null)[],
+  start = 1_000_000,
+  metric = "loss",
+): PlotSeries {
   return {
-    head: { run_id: run, rank, device: 0, host: "h", unit: "s" },
+    head: { run_id: run, metric, rank, device: 0, host: "h", unit: "s" },
     start,
     columns: {
       steps: values.map((_, i) => i + 1),
@@ -93,5 +105,68 @@ test("what an earlier attempt measured is a line of its own, also in the mean", 
   expect(lines.map((line) => [line.attempt, line.y])).toEqual([
     [null, [2, 3]],
     [1, [9, 9]],
+  ]);
+});
+
+const of = (metric: string, run: string, values: readonly (number | null)[]) =>
+  series(run, 0, values, 1_000_000, metric);
+
+test("a formula is a line of each run that has all of its metrics", () => {
+  const all = [of("train/loss", "a", [3, 2, null]), of("val/loss", "a", [1, 1, 1]), of("train/loss", "b", [9, 9, 9])];
+  const drawn = ["=train/loss - val/loss"];
+  expect(metricsOf(drawn)).toEqual(["train/loss", "val/loss"]);
+  const { lines } = buildPlot(all, { ...OPTIONS, drawn });
+  expect(lines.map((line) => [line.run, line.metric, line.y])).toEqual([["a", drawn[0], [2, 1, null]]]);
+  expect(lines[0]?.bad).toEqual([0, 0, 1]);
+  expect(buildPlot(all, { ...OPTIONS, drawn: ["=train/loss -"] }).lines).toEqual([]);
+});
+
+test("several metrics are lines over the same steps", () => {
+  const all = [of("a", "r", [1, 2]), of("b", "r", [5, 6]), of("c", "r", [7, 8])];
+  const { lines } = buildPlot(all, { ...OPTIONS, drawn: ["a", "b"] });
+  expect(lines.map((line) => [line.metric, line.y])).toEqual([
+    ["a", [1, 2]],
+    ["b", [5, 6]],
+  ]);
+});
+
+test("any metric can be the x axis: in the order of its values, NaN left out", () => {
+  const all = [of("tokens", "r", [300, 100, null, 200]), of("loss", "r", [3, 1, 9, 2])];
+  const plot = buildPlot(all, { ...OPTIONS, xMetric: "tokens" });
+  expect(plot.x).toEqual([100, 200, 300]);
+  expect(plot.lines.map((line) => [line.metric, line.y])).toEqual([["loss", [1, 2, 3]]]);
+  expect(buildPlot(all, { ...OPTIONS, xMetric: "tokens", zoom: [150, 250] }).x).toEqual([200]);
+  expect(buildPlot(all, { ...OPTIONS, xMetric: "gone" }).lines).toEqual([]);
+});
+
+test("many values of an x metric share buckets", () => {
+  const many = Array.from({ length: 5000 }, (_, i) => i / 7);
+  const plot = buildPlot([of("t", "r", many), of("loss", "r", many)], { ...OPTIONS, xMetric: "t", maxBuckets: 100 });
+  expect(plot.x.length).toBeLessThanOrEqual(202);
+  expect(plot.lines[0]?.y.at(-1)).toBeCloseTo(714, -1);
+});
+
+test("groups are one line each: mean, one standard deviation, and how many runs", () => {
+  const all = [of("loss", "a", [1, 1]), of("loss", "b", [3, 5]), of("loss", "c", [7, 7])];
+  const labelOf = (run: string) => (run === "c" ? "other" : "pair");
+  const { lines } = buildPlot(all, { ...OPTIONS, labelOf, baseline: "c" });
+  expect(lines.map((line) => [line.group?.label ?? line.run, line.group?.count, line.y])).toEqual([
+    ["pair", 2, [2, 3]],
+    ["other", 1, [7, 7]],
+    ["c", undefined, [7, 7]],
+  ]);
+  expect([lines[0]?.min, lines[0]?.max]).toEqual([
+    [1, 1],
+    [3, 5],
+  ]);
+});
+
+test("a log x axis begins above zero", () => {
+  const zero = series("a", 0, [1, 2, 3]);
+  const from0 = { ...zero, columns: { ...zero.columns, steps: [0, 1, 2] } };
+  const plot = buildPlot([from0], { ...OPTIONS, logX: true });
+  expect([plot.x, plot.lines[0]?.y]).toEqual([
+    [1, 2],
+    [2, 3],
   ]);
 });

@@ -1,60 +1,114 @@
 /** From the store's columns to what a chart draws. Pure: same series and options, same plot. */
 import { alignMean, type Buckets, bucketize, bucketWidth, type Columns, type Row, unionIndex } from "@/lib/buckets";
-import { smooth } from "@/lib/smoothing";
+import { type Formula, isFormula, MARK, namesIn, parseFormula, problemOf } from "@/lib/formula";
+import { type SmoothingKind, smooth } from "@/lib/smoothing";
 import type { RankMode, XKind } from "@/lib/view-codec";
+import { formulaLines, overMetric } from "./derive";
+import { groupLines } from "./grouping";
+import { isAside, type Line, type Plot } from "./line";
 
 export interface PlotSeries {
-  head: { run_id: string; rank: number; device: number; host: string; unit: string };
+  head: { run_id: string; metric: string; rank: number; device: number; host: string; unit: string };
   columns: Columns;
   /** Unix ms at which the run began, for the relative axis. */
   start: number;
   /** The earlier attempt that measured these points, which a later one did again; null for what counts. */
   attempt?: number | null;
+  /** The run that measured these points before this one was forked from it; null for its own. */
+  origin?: string | null;
 }
 
 export interface PlotOptions {
   x: XKind;
+  /** What is drawn: metrics, and formulas with a mark before them. */
+  drawn: readonly string[];
+  /** The metric that takes the place of the step; empty: none does. */
+  xMetric: string;
   ranks: RankMode;
   smoothing: number;
+  smoothingKind: SmoothingKind;
+  logX: boolean;
   logY: boolean;
+  /** Draws one line per group of runs; null: each run has its own. */
+  labelOf: ((run: string) => string) | null;
+  /** A run that keeps its own line among groups. */
+  baseline: string;
   /** Unix ms; older points are outside the timeline. */
   since: number;
   zoom: readonly [number, number] | null;
   maxBuckets: number;
 }
 
-export interface Line extends Row {
-  key: string;
-  run: string;
-  rank: number | null;
-  /** Not null: superseded points of that attempt. */
-  attempt: number | null;
-  /** What is drawn on top when smoothing is on; else the same array as y. */
-  smooth: (number | null | undefined)[];
-}
-
-export interface Plot {
-  /** Step, ms since start, or unix ms. */
-  x: number[];
-  lines: Line[];
-  /** Bucket width; 1 (or one point per bucket) means that every point is drawn. */
-  width: number;
-  unit: string;
-}
-
 export function buildPlot(series: readonly PlotSeries[], options: PlotOptions): Plot {
+  const measured = measure(series, options.xMetric ? { ...options, x: "step", zoom: null } : options);
+  const { x, lines } = options.xMetric
+    ? overMetric(drawnLines(measured.lines, options), options.xMetric, options.zoom, options.maxBuckets)
+    : { x: measured.x, lines: drawnLines(measured.lines, options) };
+  const from = options.logX ? x.findIndex((value) => value > 0) : 0;
+  const cut =
+    from === 0 ? { x, lines } : { x: from < 0 ? [] : x.slice(from), lines: lines.map((one) => drop(one, from)) };
+  const shown = options.labelOf ? regroup(cut.x, cut.lines, options.labelOf, options.baseline) : cut.lines;
+  for (const line of shown) finish(line, cut.x, options);
+  return { x: cut.x, lines: shown, width: measured.width, unit: measured.unit };
+}
+
+/** Every metric of every run on shared x values. */
+function measure(series: readonly PlotSeries[], options: PlotOptions): Plot {
   const groups = group(series, options.ranks);
   const width = chooseWidth(series, options);
   const bucketed = groups.map(({ members }) => members.map((one) => cut(one, options, width)));
   const shared = unionIndex(bucketed.flat());
-  const x = shared.map((index) => index * width);
-  const lines = groups.map(({ key, run, rank, attempt }, i): Line => {
+  const lines = groups.map(({ key, run, metric, rank, attempt, origin }, i): Line => {
     const row = alignMean(shared, bucketed[i] ?? []);
-    if (options.logY) hideNonPositive(row);
-    const smoothed = options.smoothing > 0 ? smooth(x, row.y, options.smoothing, options.logY) : row.y;
-    return { key, run, rank, attempt, smooth: smoothed, ...row };
+    return { key, run, metric, rank, attempt, origin, group: null, smooth: row.y, ...row };
   });
-  return { x, lines, width, unit: series.find((one) => one.head.unit)?.head.unit ?? "" };
+  const unit = series.find((one) => one.head.unit)?.head.unit ?? "";
+  return { x: shared.map((index) => index * width), lines, width, unit };
+}
+
+/** What was asked for, formulas computed; with the metric of the x axis, which overMetric takes away. */
+function drawnLines(lines: readonly Line[], { drawn, xMetric }: PlotOptions): Line[] {
+  const computed = drawn.filter(isFormula).flatMap((name) => formulaLines(lines, name, readable(name)));
+  const plain = lines.filter((line) => drawn.includes(line.metric) || line.metric === xMetric);
+  return computed.length > 0 ? [...plain, ...computed] : plain;
+}
+
+const NOTHING: Formula = { kind: "number", value: Number.NaN };
+
+function readable(name: string): Formula {
+  const text = name.slice(MARK.length);
+  return problemOf(text) === null ? parseFormula(text) : NOTHING;
+}
+
+/** The metrics whose points a chart of these needs. A formula that cannot be read needs none. */
+export function metricsOf(drawn: readonly string[]): string[] {
+  return [...new Set(drawn.flatMap((name) => (isFormula(name) ? namesIn(readable(name)) : [name])))];
+}
+
+function regroup(
+  x: readonly number[],
+  lines: readonly Line[],
+  labelOf: (run: string) => string,
+  baseline: string,
+): Line[] {
+  return [...groupLines(x, lines, labelOf), ...lines.filter((line) => line.run === baseline && !isAside(line))];
+}
+
+function drop(line: Line, from: number): Line {
+  const keep = <T>(row: readonly T[]): T[] => (from < 0 ? [] : row.slice(from));
+  return {
+    ...line,
+    y: keep(line.y),
+    smooth: keep(line.smooth),
+    min: keep(line.min),
+    max: keep(line.max),
+    bad: keep(line.bad),
+  };
+}
+
+function finish(line: Line, x: readonly number[], { logY, smoothing, smoothingKind }: PlotOptions): void {
+  if (logY) hideNonPositive(line);
+  line.smooth = smoothing > 0 ? smooth(x, line.y, smoothing, logY, smoothingKind) : line.y;
 }
 
 function axisOf(series: PlotSeries, x: XKind): { values: readonly number[]; offset: number } {
@@ -120,8 +174,10 @@ const MAX_RUNS_APART = 6;
 interface Group {
   key: string;
   run: string;
+  metric: string;
   rank: number | null;
   attempt: number | null;
+  origin: string | null;
   members: PlotSeries[];
 }
 
@@ -131,13 +187,15 @@ function group(series: readonly PlotSeries[], ranks: RankMode) {
   const place = (run: string) => places.get(run) ?? 0;
   const groups = new Map<string, Group>();
   for (const one of series) {
-    const { run_id: run, rank, device, host } = one.head;
+    const { run_id: run, metric, rank, device, host } = one.head;
     const attempt = one.attempt ?? null;
-    const own = ranks === "mean" ? run : `${run}\n${host}\n${rank}\n${device}`;
-    const key = attempt === null ? own : `${own}\nattempt ${attempt}`;
+    const own = ranks === "mean" ? `${run}\n${metric}` : `${run}\n${metric}\n${host}\n${rank}\n${device}`;
+    const origin = one.origin ?? null;
+    const aside = [attempt === null ? "" : `\nattempt ${attempt}`, origin === null ? "" : `\nfrom ${origin}`];
+    const key = own + aside.join("");
     const found = groups.get(key);
     if (found) found.members.push(one);
-    else groups.set(key, { key, run, rank: ranks === "mean" ? null : rank, attempt, members: [one] });
+    else groups.set(key, { key, run, metric, rank: ranks === "mean" ? null : rank, attempt, origin, members: [one] });
   }
   return [...groups.values()].sort((a, b) => place(a.run) - place(b.run) || (a.rank ?? 0) - (b.rank ?? 0));
 }

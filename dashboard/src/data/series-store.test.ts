@@ -22,6 +22,7 @@ function wire(id: number, points: readonly Point[]): SnapshotSeries {
   return {
     ...head(id),
     attempt: null,
+    origin: null,
     steps: points.map(([step]) => step),
     times: points.map(([step]) => step * 10),
     values,

@@ -9,6 +9,7 @@ export class SeriesStore {
   readonly #byMetric = new Map<string, Series[]>();
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #catalogListeners = new Set<Listener>();
+  readonly #versions = new Map<string, number>();
   #catalogVersion = 0;
   #epoch = "";
   #names: readonly string[] = [];
@@ -27,7 +28,7 @@ export class SeriesStore {
     if (snapshot.outline)
       this.#outline(snapshot.outline, new Map(before.map((series) => [keyOf(series.head), series])));
     this.#changedCatalog();
-    for (const metric of this.#listeners.keys()) this.#notify(metric);
+    for (const metric of new Set([...this.#listeners.keys(), ...this.#versions.keys()])) this.#notify(metric);
   }
 
   apply(delta: Delta): void {
@@ -39,7 +40,7 @@ export class SeriesStore {
       this.#add(head.id, before > 0 ? Series.outlined(rest, before, 0, nothing) : new Series(rest));
     }
     if (delta.new_series.length > 0) this.#changedCatalog();
-    const touched = new Set<string>();
+    const touched = new Set(delta.new_series.map((head) => head.metric));
     for (const [id, steps, times, values] of delta.points) {
       const series = this.#byId.get(id);
       if (!series) {
@@ -98,6 +99,11 @@ export class SeriesStore {
 
   of(metric: string): readonly Series[] {
     return this.#byMetric.get(metric) ?? [];
+  }
+
+  /** Rises whenever series or points of the metric change. */
+  version(metric: string): number {
+    return this.#versions.get(metric) ?? 0;
   }
 
   /** Metric names, sorted; the same array until the catalogue changes. */
@@ -169,6 +175,7 @@ export class SeriesStore {
   }
 
   #notify(metric: string): void {
+    this.#versions.set(metric, this.version(metric) + 1);
     for (const listener of this.#listeners.get(metric) ?? []) listener();
   }
 }

@@ -1,15 +1,18 @@
-/** What earlier attempts measured of steps that were done again: asked for when somebody wants to see it, and again when
- * there is more of it. */
+/** Series beside those of the stream: what earlier attempts measured of steps that were done again, and what the runs
+ * measured that one was forked from. Asked for when somebody wants to see it, and again when there is more of it. */
+import type { SeriesQuery } from "@/api/requests";
 import type { RunSeries } from "@/api/wire";
 import { requests, sourceKind } from "./source";
 
 const KEEP = 200;
 const POINTS = 1000;
 
-class SupersededCache {
+class BesideCache {
   readonly #found = new Map<string, { count: number; series: RunSeries[] }>();
 
-  /** The superseded series of a metric as far as they are here; `count` is how many such points its run has now. */
+  constructor(private readonly query: SeriesQuery) {}
+
+  /** Such series of a metric as far as they are here; `count` is another number whenever there is more of them. */
   get(run: string, metric: string, count: number, onArrival: () => void): readonly RunSeries[] {
     const key = [sourceKind(), run, metric].join("\n");
     const known = this.#found.get(key);
@@ -18,15 +21,16 @@ class SupersededCache {
     this.#found.set(key, entry);
     if (this.#found.size > KEEP) this.#found.delete(this.#found.keys().next().value ?? "");
     requests()
-      .series(run, { metric, points: POINTS, attempts: "superseded" })
+      .series(run, { metric, points: POINTS, ...this.query })
       .then((series) => {
         entry.series = series;
         onArrival();
       })
-      // The newest attempts are still true; the next draw with news asks again.
+      // What the stream brought is still true; the next draw with news asks again.
       .catch(() => this.#found.delete(key));
     return entry.series;
   }
 }
 
-export const superseded: SupersededCache = new SupersededCache();
+export const superseded: BesideCache = new BesideCache({ attempts: "superseded" });
+export const inherited: BesideCache = new BesideCache({ inherited: true });

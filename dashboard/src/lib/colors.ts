@@ -41,6 +41,10 @@ export function styleAt(slot: number): RunStyle {
   return { light, dark, dash };
 }
 
+export function dashAt(place: number): readonly number[] {
+  return DASHES[place % DASHES.length] ?? [];
+}
+
 /** Where styles outlive a reload; localStorage in the page. */
 export type Shelf = Pick<Storage, "getItem" | "setItem">;
 
@@ -117,3 +121,6 @@ function recall(shelf: Shelf | null): Map<string, number> {
 }
 
 export const runStyles: StyleBook = new StyleBook(typeof localStorage === "undefined" ? null : localStorage);
+
+/** Groups of runs take no colour from runs. */
+export const groupStyles: StyleBook = new StyleBook();

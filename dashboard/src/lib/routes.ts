@@ -4,6 +4,7 @@ export const PAGES = [
   "overview",
   "runs",
   "metrics",
+  "dashboards",
   "cluster",
   "data",
   "checkpoints",

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { SMOOTHING_KINDS } from "./smoothing";
 import { DEFAULT_VIEW, decodeView, encodeView, METRIC_TABS, RANGES, type View, X_KINDS } from "./view-codec";
 
 const views: fc.Arbitrary<View> = fc.record({
@@ -7,7 +8,13 @@ const views: fc.Arbitrary<View> = fc.record({
   range: fc.constantFrom(...RANGES),
   runs: fc.option(fc.array(fc.string({ minLength: 1 }), { maxLength: 5 }), { nil: null }),
   x: fc.constantFrom(...X_KINDS),
+  logX: fc.boolean(),
   logY: fc.boolean(),
+  clip: fc.boolean(),
+  smoothingKind: fc.constantFrom(...SMOOTHING_KINDS),
+  formulas: fc.array(fc.string({ minLength: 1 }), { maxLength: 3 }),
+  groupBy: fc.string(),
+  baseline: fc.string(),
   smoothing: fc.integer({ min: 0, max: 999 }).map((n) => n / 1000),
   ranks: fc.constantFrom("mean" as const, "all" as const),
   attempts: fc.constantFrom("newest" as const, "all" as const),

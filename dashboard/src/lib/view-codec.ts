@@ -1,10 +1,13 @@
 /** View state ↔ query string: short keys, defaults left out, unknown or broken values fall back to the default. */
+import { SMOOTHING_KINDS, type SmoothingKind } from "./smoothing";
 
 export const RANGES = ["1h", "6h", "24h", "7d", "all"] as const;
 export const X_KINDS = ["step", "rel", "wall"] as const;
 export const RANK_MODES = ["mean", "all"] as const;
 export const ATTEMPT_MODES = ["newest", "all"] as const;
 export const METRIC_TABS = ["training", "model", "system", "checkpoints", "progress"] as const;
+/** Of the metrics page: media have names of their own, which no rule sorts. */
+export const PAGE_TABS = [...METRIC_TABS, "media"] as const;
 export const CLUSTER_TABS = ["workers", "shards", "barriers", "heatmap"] as const;
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 
@@ -13,6 +16,7 @@ export type XKind = (typeof X_KINDS)[number];
 export type RankMode = (typeof RANK_MODES)[number];
 export type AttemptMode = (typeof ATTEMPT_MODES)[number];
 export type MetricTab = (typeof METRIC_TABS)[number];
+export type PageTab = (typeof PAGE_TABS)[number];
 export type ClusterTab = (typeof CLUSTER_TABS)[number];
 
 export interface View {
@@ -21,12 +25,22 @@ export interface View {
   /** null = the newest runs; a list = exactly these. */
   runs: string[] | null;
   x: XKind;
+  logX: boolean;
   logY: boolean;
+  /** The y axis leaves out the most extreme points. */
+  clip: boolean;
   smoothing: number;
+  smoothingKind: SmoothingKind;
+  /** Charts that are computed from metrics, beside those that were logged. */
+  formulas: readonly string[];
+  /** A column of the run table by whose values runs are drawn as one line; empty: each has its own. */
+  groupBy: string;
+  /** A run that every chart shows and that others are compared with; empty: none. */
+  baseline: string;
   ranks: RankMode;
   /** Of steps that were done again: the newest attempt's points, or also those of earlier ones. */
   attempts: AttemptMode;
-  tab: MetricTab;
+  tab: PageTab;
   search: string;
   focus: string;
   /** Visible part of the x axis, in the axis' own unit. */
@@ -45,13 +59,21 @@ export interface View {
   runColumns: readonly string[] | null;
 }
 
+const NO_NAMES: readonly string[] = [];
+
 export const DEFAULT_VIEW: View = {
   demo: false,
   range: "all",
   runs: null,
   x: "step",
+  logX: false,
   logY: false,
+  clip: false,
   smoothing: 0,
+  smoothingKind: "ema",
+  formulas: NO_NAMES,
+  groupBy: "",
+  baseline: "",
   ranks: "mean",
   attempts: "newest",
   tab: "training",
@@ -79,6 +101,8 @@ interface Field<T> {
 }
 
 const METRICS = ["metrics"] as const;
+/** Wherever runs are drawn side by side, or compared. */
+const CHARTS = ["metrics", "dashboards", "runs", "overview"] as const;
 const LOGS = ["logs"] as const;
 const RUNS = ["runs"] as const;
 
@@ -97,17 +121,28 @@ function text(key: string, pages: Field<string>["pages"]): Field<string> {
   return { key, pages, encode: (v) => v, decode: (t) => t };
 }
 
+/** Each escaped on its own: a name may hold a comma. */
+function names(key: string, pages: Field<unknown>["pages"]): Field<readonly string[] | null> {
+  return {
+    key,
+    pages,
+    encode: (v) => (v ?? []).map(encodeURIComponent).join(","),
+    decode: (t) => (t === "" ? [] : t.split(",").map(decodeSafe)),
+  };
+}
+
 const FIELDS: { [K in keyof View]: Field<View[K]> } = {
   demo: flag("demo", null),
   range: word("t", RANGES, null),
-  runs: {
-    key: "runs",
-    pages: null,
-    encode: (v) => (v ?? []).map(encodeURIComponent).join(","),
-    decode: (t) => (t === "" ? [] : t.split(",").map(decodeSafe)),
-  },
+  runs: names("runs", null) as Field<string[] | null>,
   x: word("x", X_KINDS, METRICS),
+  logX: flag("logx", METRICS),
   logY: flag("log", METRICS),
+  clip: flag("clip", METRICS),
+  smoothingKind: word("sk", SMOOTHING_KINDS, METRICS),
+  formulas: names("f", METRICS) as Field<readonly string[]>,
+  groupBy: text("group", CHARTS),
+  baseline: text("base", CHARTS),
   smoothing: {
     key: "sm",
     pages: METRICS,
@@ -119,7 +154,7 @@ const FIELDS: { [K in keyof View]: Field<View[K]> } = {
   },
   ranks: word("ranks", RANK_MODES, METRICS),
   attempts: word("attempts", ATTEMPT_MODES, METRICS),
-  tab: word("tab", METRIC_TABS, METRICS),
+  tab: word("tab", PAGE_TABS, METRICS),
   search: text("q", METRICS),
   focus: text("m", METRICS),
   zoom: {
@@ -140,12 +175,7 @@ const FIELDS: { [K in keyof View]: Field<View[K]> } = {
   at: text("at", LOGS),
   runFilter: text("q", RUNS),
   runSort: text("sort", RUNS),
-  runColumns: {
-    key: "cols",
-    pages: RUNS,
-    encode: (v) => (v ?? []).map(encodeURIComponent).join(","),
-    decode: (t) => (t === "" ? [] : t.split(",").map(decodeSafe)),
-  },
+  runColumns: names("cols", RUNS),
 };
 
 const NAMES = Object.keys(FIELDS) as (keyof View)[];

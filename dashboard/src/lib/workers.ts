@@ -20,9 +20,9 @@ export function whereIs(worker: Worker): string {
 export function loadOf(worker: Worker): { percent: number; kind: "GPU" | "CPU" } | null {
   const { resources } = worker;
   if (!resources) return null;
-  const gpus = resources.gpu_metrics;
+  const gpus = resources.gpu_metrics.map((gpu) => gpu.utilization_percent).filter((percent) => percent !== null);
   if (gpus.length > 0) {
-    const percent = gpus.reduce((sum, gpu) => sum + gpu.utilization_percent, 0) / gpus.length;
+    const percent = gpus.reduce((sum, one) => sum + one, 0) / gpus.length;
     return { percent, kind: "GPU" };
   }
   return resources.cpu_percent === null ? null : { percent: resources.cpu_percent, kind: "CPU" };

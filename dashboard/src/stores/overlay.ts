@@ -1,4 +1,4 @@
-/** Panels that any page may open: search, keyboard help, the incident trail, toasts. */
+/** Panels that any page may open: search, keyboard help, the incident trail, a fork, toasts. */
 import { create } from "zustand";
 
 /** A place in a run to explain: a spike that was clicked, an alert, a column of the heatmap. */
@@ -9,6 +9,13 @@ export interface Incident {
   metric: string | null;
   title: string;
   worker_id: string | null;
+}
+
+/** Where a fork begins: a checkpoint, or the newest good one at or before a step. */
+export interface ForkPlace {
+  task_id: string;
+  step: number | null;
+  checkpoint_id: string | null;
 }
 
 export interface Toast {
@@ -29,6 +36,7 @@ interface Overlay {
   help: boolean;
   menu: boolean;
   incident: Incident | null;
+  fork: ForkPlace | null;
   toasts: Toast[];
   notice: Notice | null;
 }
@@ -38,6 +46,7 @@ export const useOverlay = create<Overlay>(() => ({
   help: false,
   menu: false,
   incident: null,
+  fork: null,
   toasts: [],
   notice: null,
 }));
@@ -49,6 +58,10 @@ let noticeTimer: ReturnType<typeof setTimeout> | undefined;
 
 export function openIncident(incident: Incident): void {
   useOverlay.setState({ incident });
+}
+
+export function openFork(fork: ForkPlace): void {
+  useOverlay.setState({ fork });
 }
 
 export function toast(text: string, tone: Toast["tone"] = "info"): void {

@@ -25,6 +25,7 @@ export const RUN: RunInfo = {
   job_type: null,
   archived: false,
   config: {},
+  forked_from: null,
 };
 
 export const LINE: LogEntry = {

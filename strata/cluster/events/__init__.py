@@ -4,7 +4,6 @@ observatory follows them to the same state. An event never changes its meaning; 
 
 import json
 from dataclasses import fields
-from typing import Any
 
 from strata.cluster.events.barriers import BarrierBroke, BarrierReleased
 from strata.cluster.events.base import Event
@@ -36,6 +35,7 @@ from strata.cluster.events.queues import (
 )
 from strata.cluster.events.tasks import TaskChanged, TaskSubmitted
 from strata.cluster.events.tokens import TokenMade, TokenRevoked
+from strata.types.plain import from_plain, to_plain
 
 __all__ = [
     "EVENT_KINDS",
@@ -75,18 +75,14 @@ __all__ = [
 
 
 EVENT_KINDS: dict[str, type[Event]] = {cls.__name__: cls for cls in Event.__subclasses__()}
-_NAMES = {kind: frozenset(item.name for item in fields(cls)) for kind, cls in EVENT_KINDS.items()}
 
 
 def encode_event(event: Event) -> bytes:
     """The body as JSON; the kind travels beside it."""
     body = {item.name: getattr(event, item.name) for item in fields(event)}
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False, default=to_plain).encode()
 
 
 def decode_event(kind: str, body: bytes) -> Event:
     """The inverse. Raises KeyError for a kind that this version does not know; unknown fields are passed over."""
-    cls = EVENT_KINDS[kind]
-    values: dict[str, Any] = json.loads(body)
-    known = {name: value for name, value in values.items() if name in _NAMES[kind]}
-    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+    return from_plain(EVENT_KINDS[kind], json.loads(body))

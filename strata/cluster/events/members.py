@@ -61,6 +61,7 @@ class AgentJoined(Event):
     at: float
     launcher: str = "local"
     checkpoints: str = ""
+    task_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,9 @@ class TaskSubmitted(Event):
     spares: int = 0
     hang_timeout_s: float | None = None
     exclude_stragglers: bool = False
+    gpus_per_worker: int = 0
+    code: str = ""
+    fork_json: str = ""  # of a fork: its TaskFork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ rests on is durable; followers and waiters hear of an event only then, too.
 
 import asyncio
 import logging
+import math
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from strata.cluster import events as e
 from strata.cluster.members import Worker
 from strata.coordinator.engine.feed import Feed
 from strata.coordinator.engine.meter import Meter
-from strata.coordinator.engine.snapshots import Snapshots
+from strata.coordinator.engine.snapshots import Draft, Snapshots
 from strata.coordinator.engine.vault import Vault
 from strata.coordinator.engine.waiters import Tell, Waiter, Waiters
 from strata.coordinator.journal.base import Journal, Record, Stored
@@ -31,6 +32,7 @@ __all__ = ["Coordinator"]
 _log = logging.getLogger(__name__)
 
 _SNAPSHOT_EVERY = 5_000
+_SNAPSHOT_SLICE_S, _SNAPSHOT_PAUSE_S = 0.002, 0.004
 _STUCK_S = 2.0  # without progress although something waits for the disk
 
 
@@ -49,6 +51,7 @@ class Coordinator:
         self._seq = 0
         self._durable = 0
         self._snapshot_seq = 0
+        self._draft: Draft | None = None
         self._progress_at = 0.0
         self._unpublished: deque[tuple[Record, e.Event]] = deque()
         self._waiting: deque[tuple[int, Callable[[BaseException | None], None]]] = deque()
@@ -96,7 +99,8 @@ class Coordinator:
     async def close(self) -> None:
         """Saves a snapshot, so that the next start is quick, and lets go of the journal."""
         if not (self.stopped.done() and self.stopped.exception()):
-            self._save_snapshot()
+            self._draft = self._snapshots.begin(self._seq)
+            self._go_on(self._draft, math.inf)
         await self._journal.close()
 
     def listen(self, listener: Callable[[e.Event], None]) -> None:
@@ -202,8 +206,10 @@ class Coordinator:
         while self._waiting and self._waiting[0][0] <= seq:
             self._waiting.popleft()[1](None)
         self.meter.commits(self._journal.take_commit_times())
-        if seq - self._snapshot_seq >= _SNAPSHOT_EVERY:
-            self._save_snapshot()
+        if seq - self._snapshot_seq >= _SNAPSHOT_EVERY and self._draft is None:
+            self._draft = self._snapshots.begin(self._seq)
+            self._snapshot_seq = self._seq
+            self._go_on(self._draft)
 
     def _on_failure(self, error: BaseException) -> None:
         if isinstance(error, NotLeader):
@@ -216,10 +222,17 @@ class Coordinator:
         while self._waiting:
             self._waiting.popleft()[1](error)
 
-    def _save_snapshot(self) -> None:
-        """Of everything decided so far: the journal keeps the order, so it cannot become durable before its records."""
-        self._journal.save_snapshot(self._snapshots.take(self._seq))
-        self._snapshot_seq = self._seq
+    def _go_on(self, draft: Draft, seconds: float = _SNAPSHOT_SLICE_S) -> None:
+        """Writes a snapshot, of everything decided when it was begun, in slices: others are served in between. The
+        journal keeps the order, so it cannot become durable before its records."""
+        if draft is not self._draft:  # the last one, at the end, took its place
+            return
+        snapshot = draft.go_on(seconds)
+        if snapshot is None:
+            asyncio.get_running_loop().call_later(_SNAPSHOT_PAUSE_S, self._go_on, draft)
+        else:
+            self._draft = None
+            self._journal.save_snapshot(snapshot)
 
     def _announce(self, event: e.Event) -> None:
         """Tells everybody who waits for this event."""

@@ -1,14 +1,38 @@
-"""Takes snapshots of the state. The event loop waits meanwhile, so how barriers ended is left to their records."""
+"""Takes snapshots of the state, a few milliseconds at a time, because the event loop waits meanwhile. How barriers
+ended is left to their records.
+"""
 
 import json
+import time
 from collections import deque
+from collections.abc import Iterator
 
 from strata.cluster.events import decode_event
 from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
 from strata.coordinator.state.cluster import ClusterState
 from strata.coordinator.state.now import Now
+from strata.types.plain import json_parts
 
-__all__ = ["Snapshots"]
+__all__ = ["Draft", "Snapshots"]
+
+
+class Draft:
+    """A snapshot of the state as it was after record `seq`, while it is written out."""
+
+    def __init__(self, seq: int, parts: Iterator[str], outcomes_from: int) -> None:
+        self._seq = seq
+        self._parts = parts
+        self._written: list[str] = []
+        self._outcomes_from = outcomes_from
+
+    def go_on(self, seconds: float) -> Snapshot | None:
+        """Writes for about so long; returns the snapshot when it is whole."""
+        ends = time.perf_counter() + seconds
+        for part in self._parts:
+            self._written.append(part)
+            if time.perf_counter() > ends:
+                return None
+        return Snapshot(self._seq, "".join(self._written).encode(), self._outcomes_from)
 
 
 class Snapshots:
@@ -32,11 +56,10 @@ class Snapshots:
             self._outcomes.append(record.seq)
             self._forget()
 
-    def take(self, seq: int) -> Snapshot:
-        """Returns the snapshot of the state after record `seq`."""
+    def begin(self, seq: int) -> Draft:
+        """Begins the snapshot of the state after record `seq`."""
         self._forget()
-        body = json.dumps(self._state.dump(), separators=(",", ":")).encode()
-        return Snapshot(seq, body, self._outcomes[0] if self._outcomes else seq + 1)
+        return Draft(seq, json_parts(self._state.copy()), self._outcomes[0] if self._outcomes else seq + 1)
 
     def _forget(self) -> None:
         while len(self._outcomes) > self._state.barriers.kept:

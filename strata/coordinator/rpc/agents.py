@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from itertools import groupby
+from operator import methodcaller
 
 import grpc
 
@@ -28,6 +30,7 @@ from strata.trust.who import Who
 __all__ = ["AgentsService"]
 
 _BEAT_INTERVAL_MS = 1_000
+_kind = methodcaller("WhichOneof", "message")
 _UNHANDLED = 10_000  # of an agent's reports, while one waits for the disk
 
 
@@ -102,8 +105,7 @@ class _Session:
         welcome = ag.AgentWelcome(term=self._state.term, heartbeat_interval_ms=_BEAT_INTERVAL_MS, lease_ms=lease_ms)
         self._context.send(ag.CoordinatorMessage(welcome=welcome))
         try:
-            for process in self._hello.processes:
-                await self._on_process(process)
+            await self._on_processes(list(self._hello.processes))
             self._scheduler.attach(self._hello.agent_id, self._push)
             async with asyncio.TaskGroup() as group:
                 reports = group.create_task(self._handle_reports())
@@ -138,17 +140,26 @@ class _Session:
             raise Busy(f"{_UNHANDLED} reports of agent {self._hello.agent_id} wait for the disk") from None
 
     async def _handle_reports(self) -> None:
+        """Neighbours that tell of processes wait for the disk together."""
         while True:
-            message = await self._reports.get()
-            kind = message.WhichOneof("message")
-            if kind == "process":
-                await self._on_process(message.process)
-            elif kind == "notice":
+            messages = [await self._reports.get()]
+            while not self._reports.empty():
+                messages.append(self._reports.get_nowait())
+            for kind, alike in groupby(messages, _kind):
+                await self._on_reports(kind, list(alike))
+            for _ in messages:
+                self._reports.task_done()
+
+    async def _on_reports(self, kind: str | None, messages: list[ag.AgentMessage]) -> None:
+        if kind == "process":
+            await self._on_processes([message.process for message in messages])
+            return
+        for message in messages:
+            if kind == "notice":
                 await self._on_notice(message.notice)
             else:
                 reason = message.goodbye.reason or "left"
                 await self._coordinator.ask(c.LoseAgent(agent_id=self._hello.agent_id, reason=reason, left=True))
-            self._reports.task_done()
 
     def _on_beat(self, beat: ag.AgentBeat) -> None:
         self._coordinator.check_leads()
@@ -163,9 +174,9 @@ class _Session:
         ack = ag.CoordinatorMessage(beat=ag.BeatAck(sequence=beat.sequence))
         self._coordinator.when_settled(lambda error: None if error else self._context.send(ack))
 
-    async def _on_process(self, process: ag.ProcessReport) -> None:
-        self._coordinator.meter.count("Attach.process")
-        await self._scheduler.report(self._hello.agent_id, self._hello.hostname, process)
+    async def _on_processes(self, processes: list[ag.ProcessReport]) -> None:
+        self._coordinator.meter.count("Attach.process", len(processes))
+        await self._scheduler.report(self._hello.agent_id, self._hello.hostname, *processes)
 
     async def _on_notice(self, notice: ag.AgentNotice) -> None:
         deadline = notice.deadline if notice.HasField("deadline") else None

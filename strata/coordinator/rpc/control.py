@@ -4,25 +4,29 @@ import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from strata.cluster.plain import to_plain
 from strata.cluster.snapshot import dump_cluster
 from strata.cluster.tasks import Task
+from strata.coordinator.engine.archives import Archives
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.journal.base import Record
 from strata.coordinator.rpc.answer import Context, answered, fail
 from strata.coordinator.rpc.spares import check_spares
 from strata.coordinator.rpc.vitals import VitalsFeed
 from strata.coordinator.state import commands as c
+from strata.coordinator.state.forks import forked_spec
+from strata.coordinator.state.placement import check_gpus
 from strata.errors import Busy, StrataError
 from strata.protocol import convert
 from strata.protocol.fields import to_message
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import control_pb2_grpc as ct_grpc
 from strata.types.checkpoints import CheckpointInfo
+from strata.types.plain import to_plain
 from strata.types.shown import check_text
-from strata.types.tasks import TaskStatus
+from strata.types.tasks import TaskSpec, TaskStatus
 
 __all__ = ["ControlService"]
 
@@ -32,11 +36,12 @@ _MAX_DAMAGE = 2_000  # characters
 class ControlService(ct_grpc.ControlServicer):
     """Implements `strata.control.Control`."""
 
-    def __init__(self, coordinator: Coordinator, vitals: VitalsFeed) -> None:
+    def __init__(self, coordinator: Coordinator, vitals: VitalsFeed, archives: Archives) -> None:
         self._coordinator = coordinator
         self._state = coordinator.state
         self._cluster = coordinator.state.cluster
         self._vitals = vitals
+        self._archives = archives
         self.meter = coordinator.meter
         self.tasks = coordinator.state.tasks
         self.check = coordinator.check_steady
@@ -156,6 +161,8 @@ class ControlService(ct_grpc.ControlServicer):
     async def SubmitTask(self, request: ct.TaskSpec, context: Context) -> ct.TaskAck:
         spec = convert.from_task_spec(request)
         check_spares(spec, self._state.agents)
+        check_gpus(spec, self._state.agents.agents.values())
+        await self._check_code(spec)
         task_id = f"{spec.name[:80]}-{uuid.uuid4().hex[:8]}"
         command = c.SubmitTask(task_id=task_id, spec=spec, request_id=convert.check_request_id(request.request_id))
         return self._ack(await self._coordinator.ask(command))
@@ -177,6 +184,7 @@ class ControlService(ct_grpc.ControlServicer):
 
     @answered
     async def ResumeTask(self, request: ct.TaskRef, context: Context) -> ct.TaskAck:
+        await self._check_code(self._state.tasks.task(request.task_id).spec)
         command = c.ResumeTask(task_id=request.task_id, by=request.reason or "resumed by the user")
         step = await self._coordinator.ask(command)
         found = ct.TaskAck(task_id=request.task_id, status=TaskStatus.QUEUED.value, seq=self._coordinator.seq)
@@ -185,12 +193,49 @@ class ControlService(ct_grpc.ControlServicer):
         return found
 
     @answered
+    async def ForkTask(self, request: ct.ForkRequest, context: Context) -> ct.TaskAck:
+        request_id = convert.check_request_id(request.request_id)
+        made = self._state.tasks.submitted_as(request_id)
+        spec = self._state.tasks.task(made).spec if made else self._forked(request)
+        task_id = f"{spec.name[:80]}-{uuid.uuid4().hex[:8]}"
+        task = await self._coordinator.ask(c.SubmitTask(task_id=task_id, spec=spec, request_id=request_id))
+        found = self._ack(task)
+        if task.spec.fork is not None:
+            found.from_step = task.spec.fork.step
+        return found
+
+    def _forked(self, request: ct.ForkRequest) -> TaskSpec:
+        parent = self._state.tasks.task(request.task_id)
+        spec = forked_spec(self._cluster, parent, convert.from_fork_request(request))
+        spec = replace(spec, env=dict(self._coordinator.vault.env_of(parent.task_id)))
+        check_spares(spec, self._state.agents)
+        check_gpus(spec, self._state.agents.agents.values())
+        return spec
+
+    @answered
     async def DrainAgent(self, request: ct.DrainRequest, context: Context) -> ct.DrainAck:
         agent_id = self._state.agents.find(request.host).agent_id
         deadline = request.deadline if request.HasField("deadline") else None
         reason = "" if request.undo else request.reason or "drained by the user"
         await self._coordinator.ask(c.DrainAgent(agent_id=agent_id, reason=reason, deadline=deadline))
         return ct.DrainAck(agent_id=agent_id, seq=self._coordinator.seq)
+
+    # --- their code
+
+    @answered
+    async def PutCode(self, request: ct.CodePart, context: Context) -> ct.CodeAck:
+        part = (request.digest, request.total, request.offset, request.data)
+        return ct.CodeAck(complete=await asyncio.to_thread(self._archives.put, *part))
+
+    @answered
+    async def GetCode(self, request: ct.CodeRef, context: Context) -> ct.CodePart:
+        data, total = await asyncio.to_thread(self._archives.get, request.digest, request.offset)
+        return ct.CodePart(digest=request.digest, total=total, offset=request.offset, data=data)
+
+    async def _check_code(self, spec: TaskSpec) -> None:
+        """Refuses a task whose code no agent could fetch."""
+        if spec.code:
+            await asyncio.to_thread(self._archives.check, spec.code)
 
     def _ack(self, task: Task) -> ct.TaskAck:
         return ct.TaskAck(task_id=task.task_id, status=task.status.value, seq=self._coordinator.seq)

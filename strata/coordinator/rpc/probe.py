@@ -6,10 +6,14 @@ import asyncio
 import contextlib
 import ssl
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
+from strata.cluster.members import Agent
+from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.state.checkpoints import Checkpoints
 from strata.errors import StrataError
 from strata.trust.peer import Peer
 from strata.trust.proofs import Proofs
@@ -31,9 +35,17 @@ _HELP = {
     "journal_commit_p99_seconds": "of the last minutes; absent when nothing was written",
     "agents": "hosts by their state",
     "tasks": "tasks by their status",
+    "workers": "workers by their state",
+    "agent_slots": "ranks that a host takes",
+    "agent_gpus": "GPUs that ranks on a host may have",
+    "task_ranks": "ranks of the current attempt",
+    "task_attempt": "number of the current attempt",
+    "task_failures_total": "failures of its own",
+    "task_losses_total": "kills from outside and lost hosts",
+    "task_checkpoint_timestamp_seconds": "when its newest checkpoint was made",
 }
 
-Sample = tuple[str, str, float | None]  # name, labels, value
+Sample = tuple[str, Mapping[str, str], float | None]  # name, labels, value
 
 
 class Probe:
@@ -87,18 +99,43 @@ class Probe:
     def _samples(self) -> list[Sample]:
         coordinator, meter = self._coordinator, self._coordinator.meter
         commit_ms, cluster = meter.journal_commit_p99_ms(), coordinator.state.cluster
-        agents = Counter(agent.state.value for agent in cluster.agents.values())
-        tasks = Counter(task.status.value for task in cluster.tasks.values())
         return [
-            ("steady", "", float(coordinator.is_steady())),
-            ("term", "", coordinator.state.term),
-            ("uptime_seconds", "", meter.uptime_s),
-            ("requests_total", "", sum(meter.requests.values())),
-            ("loop_lag_seconds", "", meter.loop_lag_ms / 1e3),
-            ("journal_commit_p99_seconds", "", commit_ms / 1e3 if commit_ms is not None else None),
-            *(("agents", f'{{state="{state}"}}', number) for state, number in sorted(agents.items())),
-            *(("tasks", f'{{status="{status}"}}', number) for status, number in sorted(tasks.items())),
+            ("steady", {}, float(coordinator.is_steady())),
+            ("term", {}, coordinator.state.term),
+            ("uptime_seconds", {}, meter.uptime_s),
+            ("requests_total", {}, sum(meter.requests.values())),
+            ("loop_lag_seconds", {}, meter.loop_lag_ms / 1e3),
+            ("journal_commit_p99_seconds", {}, commit_ms / 1e3 if commit_ms is not None else None),
+            *_counted("agents", "state", (agent.state.value for agent in cluster.agents.values())),
+            *_counted("workers", "state", (worker.state.value for worker in cluster.workers.values())),
+            *_counted("tasks", "status", (task.status.value for task in cluster.tasks.values())),
+            *_of_hosts(cluster.agents.values()),
+            *_of_tasks(cluster.tasks.values(), coordinator.state.checkpoints),
         ]
+
+
+def _counted(name: str, label: str, values: Iterable[str]) -> list[Sample]:
+    return [(name, {label: value}, number) for value, number in sorted(Counter(values).items())]
+
+
+def _of_hosts(agents: Iterable[Agent]) -> Iterator[Sample]:
+    for agent in agents:
+        if agent.alive:
+            labels = {"agent": agent.agent_id, "host": agent.hostname}
+            yield "agent_slots", labels, agent.slots
+            yield "agent_gpus", labels, agent.gpu_count
+
+
+def _of_tasks(tasks: Iterable[Task], checkpoints: Checkpoints) -> Iterator[Sample]:
+    """Of tasks that have not ended, as the observatory tells of them."""
+    for task in tasks:
+        if not task.status.final:
+            labels, saved = {"task": task.task_id, "name": task.spec.name}, checkpoints.latest(task.task_id)
+            yield "task_ranks", labels, len(task.course.placement) or None
+            yield "task_attempt", labels, task.attempt
+            yield "task_failures_total", labels, task.course.failures
+            yield "task_losses_total", labels, task.course.preemptions
+            yield "task_checkpoint_timestamp_seconds", labels, saved.created_at if saved is not None else None
 
 
 def _name(headers: dict[str, str]) -> str:
@@ -108,16 +145,21 @@ def _name(headers: dict[str, str]) -> str:
         return ""
 
 
-def _exposition(samples: list[Sample]) -> str:
-    lines: list[str] = []
+def _exposition(samples: Iterable[Sample]) -> str:
+    families: dict[str, list[str]] = {}
     for name, labels, value in samples:
         full = f"strata_coordinator_{name}"
-        if f"# HELP {full} {_HELP[name]}" not in lines:
+        if name not in families:
             kind = "counter" if name.endswith("_total") else "gauge"
-            lines += [f"# HELP {full} {_HELP[name]}", f"# TYPE {full} {kind}"]
+            families[name] = [f"# HELP {full} {_HELP[name]}", f"# TYPE {full} {kind}"]
         if value is not None:
-            lines.append(f"{full}{labels} {float(value)}")
-    return "\n".join([*lines, ""])
+            told = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+            families[name].append(f"{full}{{{told}}} {float(value)}" if told else f"{full} {float(value)}")
+    return "\n".join([*(line for lines in families.values() for line in lines), ""])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _response(status: HTTPStatus, text: str) -> bytes:

@@ -1,21 +1,22 @@
-"""Releases as messages: what all members are told is filled in once, so that the thousandth costs little."""
+"""How a barrier ended as messages: what all members are told is filled in once, so that the thousandth costs little."""
 
 from collections.abc import Iterator, Sequence
 
-from strata.cluster.events import BarrierReleased
-from strata.coordinator.state.outcomes import outcome_for, places_in
+from strata.cluster.events import BarrierBroke, BarrierReleased
+from strata.coordinator.state.outcomes import error_of, outcome_for, places_in
+from strata.errors import BarrierFailed, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import ranks_pb2 as rk
 
-__all__ = ["ReleaseWriter"]
+__all__ = ["ReleaseWriter", "to_result"]
 
 
 class ReleaseWriter:
-    """Keeps the message of the release that was written last."""
+    """Keeps the message of the end that was written last."""
 
     def __init__(self) -> None:
-        self._event: BarrierReleased | None = None
+        self._event: BarrierReleased | BarrierBroke | None = None
         self._news = rk.RankNews()
 
     def write(self, event: BarrierReleased, worker_ids: Sequence[str], request_ids: Sequence[str]) -> Iterator[bytes]:
@@ -36,8 +37,25 @@ class ReleaseWriter:
         orders = map(places_in(event).__getitem__, worker_ids)
         return ag.Releases(alike=response, ties=ties, request_ids=request_ids, arrival_orders=orders)
 
+    def write_broken(self, event: BarrierBroke, request_id: str) -> bytes:
+        """The serialised RankNews for one member."""
+        if event is not self._event:
+            self._event = event
+            self._news.result.CopyFrom(to_result(error_of(event)))
+        self._news.result.request_id = request_id
+        return self._news.SerializeToString()
+
     def _result(self, event: BarrierReleased, worker_id: str) -> rk.BarrierResult:
         if event is not self._event:
             self._event = event
-            self._news.result.response.CopyFrom(convert.to_barrier_response(outcome_for(event, worker_id)))
+            response = convert.to_barrier_response(outcome_for(event, worker_id))
+            self._news.result.CopyFrom(rk.BarrierResult(response=response))
         return self._news.result
+
+
+def to_result(error: StrataError) -> rk.BarrierResult:
+    """What a member is told that is not released; without its request."""
+    result = rk.BarrierResult(error_code=error.code, error_message=error.message, error_hint=error.hint)
+    if isinstance(error, BarrierFailed):
+        result.missing.extend(str(name) for name in error.missing)
+    return result

@@ -2,6 +2,7 @@
 go down as soon as they are durable. A tie is the same whether the rank opened it here or its agent carries it.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from strata.cluster import events as e
@@ -9,10 +10,10 @@ from strata.cluster.members import Group, Worker
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.beats import take_beat
-from strata.coordinator.rpc.releases import ReleaseWriter
+from strata.coordinator.rpc.releases import ReleaseWriter, to_result
 from strata.coordinator.state.membership import Caller
-from strata.coordinator.state.outcomes import Outcome, outcome_for
-from strata.errors import BarrierFailed, Fenced, InvalidArgument, PermissionDenied, StrataError
+from strata.coordinator.state.outcomes import Outcome
+from strata.errors import Fenced, InvalidArgument, PermissionDenied, StrataError
 from strata.protocol import convert
 from strata.protocol.fields import to_message
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -22,7 +23,9 @@ from strata.types.tasks import TaskStatus
 
 __all__ = ["RankTie", "Ties"]
 
-_NAMED = 100  # losses of one event that members are told by name
+_NAMED = 100  # losses that members are told by name in one message
+_SMALL = 100  # members to whom every loss is told by itself
+_PAUSE_S = 10e-6  # for each larger group's member between two such messages: to send one takes 3 µs
 
 Admit = Callable[[rk.RankHello, Worker], None]
 Send = Callable[[bytes], None]
@@ -38,6 +41,7 @@ class Ties:
         self.releases = ReleaseWriter()
         self._proofs = proofs
         self._ties: dict[str, dict[str, RankTie]] = {}  # group → worker → tie
+        self._held: dict[str, list[tuple[str, str]]] = {}  # by group: losses, with reasons, to be told a little later
         coordinator.listen(self._on_event)
 
     def carried(self, number: int, agent_id: str, send: Send, end: End) -> "RankTie":
@@ -94,8 +98,29 @@ class Ties:
             tie = group.get(worker_id)
             if tie is not None:
                 tie.fence(Fenced(f"fenced: worker {worker_id} is out: {reason}"))
+        task = self.state.tasks.tasks.get(event.task_id)
+        if task is not None and (task.status.final or task.status is TaskStatus.RECOVERING):
+            return  # its agents end all the others, too
+        held = self._held.get(event.task_id)
+        if held is None:
+            self._tell_lost(event.task_id, named)
+        else:
+            held += named
+
+    def _tell_lost(self, task_id: str, named: list[tuple[str, str]]) -> None:
+        """A first loss is told at once. While a large group hears of it, further ones gather, to be told together: if
+        thousands are lost one by one, and each is told to thousands, nothing else would be done."""
         lost = [rk.Loss(worker_id=worker_id, reason=reason) for worker_id, reason in named[:_NAMED]]
-        self._tell(event.task_id, rk.RankNews(lost=lost))
+        self._tell(task_id, rk.RankNews(lost=lost))
+        size = len(self._ties.get(task_id, ()))
+        if size > _SMALL:
+            self._held[task_id] = []
+            asyncio.get_running_loop().call_later(size * _PAUSE_S, self._tell_held, task_id)
+
+    def _tell_held(self, task_id: str) -> None:
+        named = self._held.pop(task_id)
+        if named:
+            self._tell_lost(task_id, named)
 
     def _tell(self, task_id: str, news: rk.RankNews) -> None:
         self.date(news, task_id)
@@ -246,18 +271,14 @@ class RankTie:
         self._state.barriers.collected(waiter.key, worker_ids)
         if isinstance(outcome, e.BarrierReleased):
             self.send(*self._ties.releases.write(outcome, worker_ids, (request_id,)))
-            return
-        try:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            outcome_for(outcome, self.worker_id)
-        except StrataError as error:
-            self._answer(request_id, error)
+        elif isinstance(outcome, e.BarrierBroke):
+            self.send(self._ties.releases.write_broken(outcome, request_id))
+        elif isinstance(outcome, StrataError):
+            self._answer(request_id, outcome)
+        else:
+            raise outcome
 
     def _answer(self, request_id: str, error: StrataError) -> None:
-        result = rk.BarrierResult(
-            request_id=request_id, error_code=error.code, error_message=error.message, error_hint=error.hint
-        )
-        if isinstance(error, BarrierFailed):
-            result.missing.extend(str(name) for name in error.missing)
+        result = to_result(error)
+        result.request_id = request_id
         self.send(rk.RankNews(result=result).SerializeToString())

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from strata.cluster.plain import to_plain
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, answered
 from strata.coordinator.state import commands as c
@@ -16,6 +15,7 @@ from strata.protocol.generated import trust_pb2_grpc as tr_grpc
 from strata.trust.identity import fingerprint_of
 from strata.trust.table import Admission
 from strata.trust.who import Who
+from strata.types.plain import to_plain
 from strata.types.shown import check_text
 from strata.types.tokens import Role, TokenRecord, digest_of
 

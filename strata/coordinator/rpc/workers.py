@@ -10,6 +10,7 @@ from strata.coordinator.rpc.answer import Context, answered, check_rank, fail
 from strata.coordinator.rpc.beats import take_beat
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import SaveAttempt, Verdict, Vote
+from strata.coordinator.state.forks import held_steps
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.outcomes import outcome_for
 from strata.coordinator.state.replies import JoinReply, ShardsReply
@@ -25,6 +26,7 @@ from strata.types.workers import WorkerSpec, check_count, check_metadata
 __all__ = ["WorkersService"]
 
 _DEFAULT_CHECKPOINT_DEADLINE_S = 600.0
+_VOTES_FOR_ALL = 100  # votes that every rank is told; of a larger gang only who commits is, or all would get N x N
 _TYPES = frozenset(pb.CheckpointInfo.Type.values())
 
 
@@ -230,14 +232,15 @@ class WorkersService(pb_grpc.CoordinatorServicer):
         vote = from_message(Vote, request)
         command = from_message(c.VoteCheckpoint, request, caller=_caller(request), vote=vote)
         attempt = await self._coordinator.ask(command)
-        waiting = f"waiting for ranks {list(attempt.unvoted())}" if attempt.unvoted() else "every vote is in"
-        return _ack(attempt, waiting)
+        voted = f"{len(attempt.votes)} of {len(attempt.ranks)} ranks have voted"
+        return _ack(attempt, "every vote is in" if attempt.complete else voted)
 
     @answered
     async def AwaitCheckpoint(self, request: pb.CheckpointAttempt, context: Context) -> pb.CheckpointDecision:
         worker = self._state.membership.look_up(request.worker_id, self._coordinator.now())
         attempt = await self._coordinator.wait_attempt(request.attempt, worker)
-        votes = sorted(attempt.votes.items())
+        commits = worker.rank <= attempt.committer  # it, or one that did before: who only follows needs no votes
+        votes = sorted(attempt.votes.items()) if commits or len(attempt.votes) <= _VOTES_FOR_ALL else ()
         return to_message(
             pb.CheckpointDecision,
             attempt,
@@ -249,7 +252,10 @@ class WorkersService(pb_grpc.CoordinatorServicer):
     async def CommitCheckpoint(self, request: pb.CheckpointInfo, context: Context) -> pb.CheckpointAck:
         metadata = check_metadata(dict(request.metadata))
         command = from_message(c.CommitCheckpoint, request, caller=_caller(request), metadata=metadata)
-        return _ack(await self._coordinator.ask(command), "committed")
+        attempt = await self._coordinator.ask(command)
+        ack = _ack(attempt, "committed")
+        ack.held_steps.extend(held_steps(self._state.cluster, attempt.task_id))
+        return ack
 
     @answered
     async def GetLatestCheckpoint(self, request: pb.RecoveryRequest, context: Context) -> pb.RecoveryResponse:

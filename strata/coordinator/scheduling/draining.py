@@ -12,6 +12,7 @@ from strata.coordinator.state.endings import plan_leave
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.pulses import Pulses
 from strata.types.checkpoints import CheckpointInfo
+from strata.types.faults import Fault, FaultKind
 
 __all__ = ["hearing_s", "plan_departure"]
 
@@ -34,9 +35,14 @@ def plan_departure(
     if going:
         names = ", ".join(sorted({agent.hostname or agent.agent_id for agent in going}))
         reasons = "; ".join(dict.fromkeys(agent.draining for agent in going))
-        return plan_leave(task, f"host {names} goes away ({reasons}){_doubt(going, saved, now)}")
+        why = f"host {names} goes away ({reasons}){_doubt(going, saved, now)}"
+        return plan_leave(task, why, Fault(kind=FaultKind.DRAINED, agent_id=going[0].agent_id, text=reasons))
     asked = asked_ranks(workers, pulses)
-    return plan_leave(task, f"rank {asked[0]} was sent SIGTERM") if asked else None
+    if not asked:
+        return None
+    rank = asked[0]
+    fault = Fault(kind=FaultKind.ASKED, rank=rank, agent_id=task.course.placement[rank])
+    return plan_leave(task, f"rank {rank} was sent SIGTERM", fault)
 
 
 def hearing_s(task: Task, agents: Mapping[str, Agent], saved: CheckpointInfo | None, now: Now) -> float:

@@ -8,6 +8,7 @@ from strata.cluster.tasks import Task
 from strata.coordinator.state.commands import ChangeTask
 from strata.coordinator.state.endings import plan_leave
 from strata.coordinator.state.placement import Host, num_spare
+from strata.types.faults import Fault, FaultKind
 from strata.types.tasks import TaskStatus
 
 __all__ = ["RETURN_S", "Growth"]
@@ -41,7 +42,7 @@ class Growth:
         if task.status is not TaskStatus.RUNNING or size >= spec.worker_count or task.course.leaving:
             self._since.pop(task.task_id, None)
             return None
-        room = min(spec.worker_count, num_spare(spec.launcher, hosts, queued, size))
+        room = min(spec.worker_count, num_spare(spec, hosts, queued, size))
         if room <= size:
             self._since.pop(task.task_id, None)
             return None
@@ -49,7 +50,9 @@ class Growth:
             return None
         del self._since[task.task_id]
         free = f"{room - size} more slot{'s are' if room - size > 1 else ' is'} free"
-        return plan_leave(task, f"{free}, so it grows from {size} to {room} ranks")
+        return plan_leave(
+            task, f"{free}, so it grows from {size} to {room} ranks", Fault(kind=FaultKind.GROWN, text=free)
+        )
 
     def forget(self, task_id: str) -> None:
         self._since.pop(task_id, None)

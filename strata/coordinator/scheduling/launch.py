@@ -1,17 +1,19 @@
-"""What an agent is told to run for one rank: the command line, and the environment in which any training script finds
-its place. Starts nothing.
+"""What agents are told to run for the ranks of a task: the command line, and the environment in which any training
+script finds its place. Starts nothing.
 """
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+from strata.cluster.members import Agent
 from strata.cluster.tasks import Task
 from strata.protocol.generated import agents_pb2 as ag
 from strata.types.datasets import DatasetSpec
+from strata.types.plain import to_plain
 from strata.types.tasks import TaskStatus, worker_id_of
 
-__all__ = ["BUILTIN_ENTRYPOINTS", "desired_process", "pick_ports"]
+__all__ = ["BUILTIN_ENTRYPOINTS", "Launch", "desired_state", "pick_ports"]
 
 # "python" stands for the interpreter of the agent that starts it. -P: a folder named strata in the working folder of a
 # task is not ours, and must not be taken for it.
@@ -23,38 +25,86 @@ _DEFAULTS = {
 }
 
 
-def desired_process(
-    task: Task,
-    rank: int,
-    entrypoints: Mapping[str, Sequence[str]],
-    dataset: DatasetSpec | None,
-    private: Mapping[str, str],
-    look: str = "",
-) -> ag.DesiredProcess:
-    """A rank of the task's current attempt: to run, to be stopped with grace, or to be ended at once because all its
-    unsaved work is void. `private` is the part of its environment that is in no state; `look` asks where it stands."""
-    placement = task.course.placement
-    local_rank = placement[:rank].count(placement[rank])
-    # A type that strata.toml no longer knows must fail its task with a sentence, not the coordinator.
-    unknown = (f"<entrypoint of task type {task.spec.type!r}>",)
-    argv = task.spec.entrypoint or tuple(entrypoints.get(task.spec.type, unknown))
-    return ag.DesiredProcess(
-        task_id=task.task_id,
-        attempt=task.attempt,
-        rank=rank,
-        world_size=task.size,
-        local_rank=local_rank,
-        argv=argv,
-        env={**_DEFAULTS, **private, **_environment(task, rank, local_rank, dataset)},
-        working_dir=task.spec.working_dir,
-        grace_s=_grace_s(task),
-        stop=task.status is not TaskStatus.RUNNING,
-        worker_id=worker_id_of(task.task_id, rank),
-        life=task.course.life(rank),
-        spares=task.spec.spares,
-        look=look,
-        hangs=_hang(task, rank),
-    )
+class Launch:
+    """What the ranks of a task's current attempt are told to run. What they have in common is worked out once, so that
+    one of ten thousand costs what one of ten does. `private` is the part of the environment that is in no state."""
+
+    def __init__(
+        self,
+        task: Task,
+        entrypoints: Mapping[str, Sequence[str]],
+        dataset: DatasetSpec | None,
+        private: Mapping[str, str],
+    ) -> None:
+        self.task = task
+        self._ranks: dict[str, list[int]] = {}  # by host, in order
+        for rank, agent_id in enumerate(task.course.placement):
+            self._ranks.setdefault(agent_id, []).append(rank)
+        self._nodes = {agent_id: str(number) for number, agent_id in enumerate(self._ranks)}
+        # A type that strata.toml no longer knows must fail its task with a sentence, not the coordinator.
+        unknown = (f"<entrypoint of task type {task.spec.type!r}>",)
+        self._argv = task.spec.entrypoint or tuple(entrypoints.get(task.spec.type, unknown))
+        self._common = {**_DEFAULTS, **private, **_environment(task, len(self._ranks), dataset)}
+
+    @property
+    def agents(self) -> Collection[str]:
+        return self._ranks.keys()
+
+    def ranks_on(self, agent_id: str) -> Sequence[int]:
+        return self._ranks.get(agent_id, ())
+
+    def processes_on(self, agent_id: str, look_of: Callable[[Task, int], str]) -> Iterator[ag.DesiredProcess]:
+        """The ranks of one host: each to run, to be stopped with grace, or to be ended at once because all its unsaved
+        work is void. `look_of` asks where a rank stands."""
+        for local_rank, rank in enumerate(self.ranks_on(agent_id)):
+            yield self._process(rank, local_rank, agent_id, look_of(self.task, rank))
+
+    def _process(self, rank: int, local_rank: int, agent_id: str, look: str) -> ag.DesiredProcess:
+        task, node, worker_id = self.task, self._nodes[agent_id], worker_id_of(self.task.task_id, rank)
+        own = {
+            "STRATA_WORKER_ID": worker_id,
+            "STRATA_INCARNATION": task.incarnation(rank),
+            "STRATA_RANK": str(rank),
+            "STRATA_LOCAL_RANK": str(local_rank),
+            "RANK": str(rank),
+            "LOCAL_RANK": str(local_rank),
+            "NODE_RANK": node,
+            "GROUP_RANK": node,
+            "LOCAL_WORLD_SIZE": str(len(self._ranks[agent_id])),
+        }
+        return ag.DesiredProcess(
+            task_id=task.task_id,
+            attempt=task.attempt,
+            rank=rank,
+            world_size=task.size,
+            local_rank=local_rank,
+            argv=self._argv,
+            env={**self._common, **own},
+            working_dir=task.spec.working_dir,
+            code=task.spec.code,
+            grace_s=_grace_s(task),
+            stop=task.status is not TaskStatus.RUNNING,
+            worker_id=worker_id,
+            life=task.course.life(rank),
+            spares=task.spec.spares,
+            look=look,
+            hangs=_hang(task, rank),
+            gpus=task.spec.gpus_per_worker,
+        )
+
+
+def desired_state(
+    agent: Agent | None, tasks: Mapping[str, Task], processes: Iterable[ag.DesiredProcess]
+) -> ag.DesiredState:
+    """All that one agent is told. Whoever started it for a task may be gone by the time that the task is over."""
+    desired = ag.DesiredState(processes=processes)
+    if agent is not None:
+        task = tasks.get(agent.task_id)
+        desired.over = bool(agent.task_id) and (task is None or task.status.final)
+        desired.draining = bool(agent.draining)
+        if agent.deadline is not None:
+            desired.leave_by = agent.deadline
+    return desired
 
 
 def _hang(task: Task, rank: int) -> str:
@@ -72,30 +122,20 @@ def _grace_s(task: Task) -> float:
     return float(given) if isinstance(given, int | float) and 0 <= given <= 3600 else DEFAULT_GRACE_S
 
 
-def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | None) -> dict[str, str]:
+def _environment(task: Task, num_hosts: int, dataset: DatasetSpec | None) -> dict[str, str]:
+    """What all ranks have alike."""
     course, spec = task.course, task.spec
     world = str(task.size)
-    hosts = list(dict.fromkeys(course.placement))
-    node = str(hosts.index(course.placement[rank]))
     environment = {
         "STRATA_TASK_ID": task.task_id,
         "STRATA_RUN_ID": task.task_id,
         "STRATA_ATTEMPT": str(task.attempt),
-        "STRATA_WORKER_ID": worker_id_of(task.task_id, rank),
-        "STRATA_INCARNATION": task.incarnation(rank),
-        "STRATA_RANK": str(rank),
         "STRATA_WORLD_SIZE": world,
         "STRATA_WORKER_COUNT": str(spec.worker_count),
-        "STRATA_LOCAL_RANK": str(local_rank),
         "STRATA_CONFIG_JSON": json.dumps(dict(spec.config)),
         "STRATA_DATASET_ID": spec.dataset_id,
-        "RANK": str(rank),
         "WORLD_SIZE": world,
-        "LOCAL_RANK": str(local_rank),
-        "NODE_RANK": node,
-        "GROUP_RANK": node,
-        "GROUP_WORLD_SIZE": str(len(hosts)),
-        "LOCAL_WORLD_SIZE": str(course.placement.count(course.placement[rank])),
+        "GROUP_WORLD_SIZE": str(num_hosts),
         "MASTER_ADDR": course.master_addr,
         "MASTER_PORT": str(course.master_port),
         "STRATA_GANG_PORT": str(course.gang_port),
@@ -103,6 +143,8 @@ def _environment(task: Task, rank: int, local_rank: int, dataset: DatasetSpec | 
     }
     if spec.spares:
         environment["STRATA_SPARES"] = str(spec.spares)
+    if spec.fork is not None:
+        environment["STRATA_FORK_JSON"] = json.dumps(to_plain(spec.fork))
     if dataset is not None:
         source = {
             "path": dataset.path,

@@ -5,29 +5,30 @@ agents. Driven by events and a slow tick; everything it keeps itself is rebuilt 
 import asyncio
 import logging
 import random
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from strata.cluster import events as e
+from strata.cluster.members import Agent, Worker
 from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.scheduling.desired import DesiredStates, Push
 from strata.coordinator.scheduling.draining import hearing_s, plan_departure
 from strata.coordinator.scheduling.growth import Growth
 from strata.coordinator.scheduling.hangs import Hangs
 from strata.coordinator.scheduling.homes import hosts_apart, within_reach
-from strata.coordinator.scheduling.launch import desired_process, pick_ports
+from strata.coordinator.scheduling.launch import Launch, pick_ports
 from strata.coordinator.scheduling.parting import any_left, plan_parting
+from strata.coordinator.scheduling.processes import Held, Place, Processes, end_of, is_current
 from strata.coordinator.scheduling.progress import takes_part
 from strata.coordinator.scheduling.stragglers import StragglerRule, Stragglers
 from strata.coordinator.state import commands as c
 from strata.coordinator.state import endings as d
 from strata.coordinator.state import placement as p
 from strata.coordinator.state import replacement as r
-from strata.coordinator.state.membership import Caller
 from strata.errors import StrataError
-from strata.protocol.fields import from_message
 from strata.protocol.generated import agents_pb2 as ag
 from strata.trust.proofs import SECRET_VARIABLE, Proofs
 from strata.types.tasks import PORTS, TaskCourse, TaskStatus, worker_id_of
@@ -38,19 +39,11 @@ __all__ = ["Scheduler"]
 _log = logging.getLogger(__name__)
 
 _TICK_S = 0.25
-_WATCH_S = 0.5
+_WATCH_S = 0.5  # at most so often, and less so when it takes long: it has a twentieth of the loop
+_WATCH_SHARE = 20.0
+_LARGE = 500  # ranks
+_LEAVE_TOGETHER = 1_000  # members of a task that is over: with what follows from it that takes 20 ms of the loop
 _WAKING = (e.TaskSubmitted, e.TaskChanged, e.AgentJoined, e.AgentDraining, e.AgentLost, e.MembersLost)
-
-Push = Callable[[ag.DesiredState], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Process:
-    """What an agent last said of a rank's process."""
-
-    agent_id: str
-    running: bool
-    end: d.RankEnd | None
 
 
 class Scheduler:
@@ -70,81 +63,95 @@ class Scheduler:
         self._state = coordinator.state
         self._entrypoints = entrypoints
         self._proofs, self._ports = proofs, ports
-        self._agents: dict[str, Push] = {}
-        self._sent: dict[str, bytes] = {}
-        self._stale = True  # something changed that agents may have to hear of
-        self._version = 0
-        self._watched_at = 0.0
-        self._processes: dict[tuple[str, int, int, int], _Process] = {}  # task, attempt, rank, life
+        self._watched_at, self._watch_s = 0.0, _WATCH_S
+        self._processes = Processes()
+        self._gone: dict[bool, dict[str, str]] = {}  # of this turn of the loop: was it asked to go, who, why
+        self._leaving: dict[str, str] = {}  # members whose task is over or starts anew, and why they leave
         self._growth = Growth(coordinator.now().monotonic)
         self.hangs = Hangs(coordinator.state, hang_timeout_s)
         self._stragglers = Stragglers(coordinator.state.membership.pulses, straggler)
+        self._desired = DesiredStates(self._launch, self.hangs.look_of)
         self._wake = asyncio.Event()
         coordinator.listen(self._on_event)
 
     def _on_event(self, event: e.Event) -> None:
         if isinstance(event, _WAKING):
             self._wake.set()
-        if isinstance(event, e.TaskChanged | e.AgentDraining):
-            self._stale = True
+        if isinstance(event, e.TaskChanged):
+            self._desired.note_task(event.task_id)
+        elif isinstance(event, e.AgentDraining):
+            self._desired.note_agent(event.agent_id)
 
     # --- agents
 
     def attach(self, agent_id: str, push: Push) -> None:
         """From now on this agent hears what should run on its host. A newer stream of the same agent replaces it."""
-        self._agents[agent_id] = push
-        self._sent.pop(agent_id, None)
-        self._stale = True
+        self._desired.attach(agent_id, push)
         self._wake.set()
 
     def detach(self, agent_id: str, push: Push) -> bool:
         """Forgets this stream. Returns False when a newer one has taken its place already."""
-        if self._agents.get(agent_id) != push:  # not `is`: a bound method is a new object each time it is named
+        if not self._desired.detach(agent_id, push):
             return False
-        del self._agents[agent_id]
         self._growth.note_broken(agent_id, self._coordinator.now().monotonic)
         return True
 
-    async def report(self, agent_id: str, hostname: str, report: ag.ProcessReport) -> None:
-        """A rank's process started or ended. Reports of attempts that are over change nothing but the slot count."""
-        key = (report.task_id, report.attempt, report.rank, report.life)
-        known = self._processes.get(key)
-        if known is not None and not known.running:
-            return  # what has ended stays ended, as it was first told
-        end = None if report.running else _end_of(report)
-        task = self._state.tasks.tasks.get(report.task_id)
-        over = task is None or task.status.final
-        if over and end is not None:
-            self._processes.pop(key, None)
-        else:
-            self._processes[key] = _Process(agent_id, report.running, end)
-        self.hangs.hear_standing(report)
-        if task is not None and not over and _is_current(task, key):
-            self._follow(task, report, hostname, agent_id, end)
+    async def report(self, agent_id: str, hostname: str, *reports: ag.ProcessReport) -> None:
+        """Processes of ranks started or ended. Reports of attempts that are over change nothing but the slot count.
+        Ranks that end in one turn of the loop, on all hosts, are lost together: a large task ends as one."""
+        for report in reports:
+            self._hear(agent_id, hostname, report)
+        if self._gone:
+            await asyncio.sleep(0)
+            self._lose_gone()
         await self._coordinator.settled()
         self._wake.set()
 
-    def _follow(
-        self, task: Task, report: ag.ProcessReport, hostname: str, agent_id: str, end: d.RankEnd | None
-    ) -> None:
-        """Membership hears of it at once: a death breaks barriers now, not when a lease runs out. A rank that finished
-        stays a member until its task ends, for its peers still count on their generation."""
+    def _hear(self, agent_id: str, hostname: str, report: ag.ProcessReport) -> None:
+        place = Place(report.attempt, report.rank, report.life)
+        if self._processes.has_ended(report.task_id, place):
+            return  # what has ended stays ended, as it was first told
+        end = None if report.running else end_of(report)
+        task = self._state.tasks.tasks.get(report.task_id)
+        over = task is None or task.status.final
         if end is None:
-            spec = WorkerSpec(
-                worker_id=worker_id_of(task.task_id, report.rank),
-                task_id=task.task_id,
-                incarnation=task.incarnation(report.rank),
-                rank=report.rank,
-                hostname=hostname,
-                agent_id=agent_id,
-                metadata={"pid": str(report.pid)},
-            )
-            if not self._joined(task, report.rank):
-                self._try(c.RegisterWorker(spec=spec))
+            self._processes.note_running(report.task_id, place, agent_id, len(report.gpus))
+        elif over:
+            self._processes.forget(report.task_id, place)
+        else:
+            self._processes.note_end(report.task_id, place, end)
+        self.hangs.hear_standing(report)
+        if task is None or over or not is_current(task, place):
+            return
+        if end is None:
+            self._lose_gone()
+            self._follow(task, report, hostname, agent_id)
         elif not end.well and self._joined(task, report.rank):
             asked = task.status is not TaskStatus.RUNNING
             why = f"stopped, since the task is {task.status}" if asked else str(end)
-            self._try(c.LoseWorkers(gone={worker_id_of(task.task_id, report.rank): why}, left=asked))
+            self._gone.setdefault(asked, {})[worker_id_of(task.task_id, report.rank)] = why
+
+    def _follow(self, task: Task, report: ag.ProcessReport, hostname: str, agent_id: str) -> None:
+        """A rank whose process runs is a member. One that finished stays one until its task ends, for its peers still
+        count on their generation."""
+        spec = WorkerSpec(
+            worker_id=worker_id_of(task.task_id, report.rank),
+            task_id=task.task_id,
+            incarnation=task.incarnation(report.rank),
+            rank=report.rank,
+            hostname=hostname,
+            agent_id=agent_id,
+            gpu_count=len(report.gpus),
+            metadata={"pid": str(report.pid)},
+        )
+        if not self._joined(task, report.rank):
+            self._try(c.RegisterWorker(spec=spec))
+
+    def _lose_gone(self) -> None:
+        """Membership hears of ends at once: a death breaks barriers now, not when a lease runs out."""
+        gone, self._gone = self._gone, {}
+        for asked, reasons in gone.items():
+            self._try(c.LoseWorkers(gone=reasons, left=asked))
 
     def _joined(self, task: Task, rank: int) -> bool:
         worker = self._state.membership.workers.get(worker_id_of(task.task_id, rank))
@@ -161,7 +168,9 @@ class Scheduler:
     async def run(self) -> None:
         """Runs until it is cancelled."""
         while True:
+            began = time.perf_counter()
             await self.step()
+            await asyncio.sleep(time.perf_counter() - began)  # a step of a large task takes half of the loop at most
             try:
                 async with asyncio.timeout(_TICK_S):
                     await self._wake.wait()
@@ -173,20 +182,22 @@ class Scheduler:
     async def step(self) -> None:
         """Runs one round: decides, waits for the journal, tells the agents."""
         now = self._coordinator.now().monotonic
-        look = now - self._watched_at >= _WATCH_S
+        look, spent_s = now - self._watched_at >= self._watch_s, 0.0
         for task_id in [task.task_id for task in self._state.tasks.tasks.values() if not task.status.final]:
-            change = self._decide(self._state.tasks.task(task_id))
-            if change is not None:
+            if (change := self._decide(self._state.tasks.task(task_id))) is not None:
                 self._carry_out(change)
             self._part(self._state.tasks.task(task_id))
             if look:
                 self._watched_at = now
-                self._watch(self._state.tasks.task(task_id))
+                spent_s += await self._watch(task_id)
                 self._grow(self._state.tasks.task(task_id))
+            self._keep_finished(self._state.tasks.task(task_id))
+        if look:
+            self._watch_s = max(_WATCH_S, _WATCH_SHARE * spent_s)
         self._place_queued()
-        self._keep_finished()
+        await self._let_leave()
         await self._coordinator.settled()
-        self._tell()
+        await self._desired.tell(self._state.tasks.tasks, self._state.agents.agents, self._state.term)
 
     def _decide(self, task: Task) -> c.ChangeTask | None:
         now = self._coordinator.now()
@@ -194,9 +205,9 @@ class Scheduler:
         match task.status:
             case TaskStatus.RUNNING:
                 members, pulses = self._state.membership.alive_in(task.task_id), self._state.membership.pulses
-                left = any_left(members, pulses)
                 chance = random.random()  # noqa: S311  # jitter
                 ends = self._ends(task)
+                left = bool(ends) and any_left(members, pulses)
                 change = d.plan_end(task, ends, step, now, chance, left=left)
                 if change is not None:
                     return r.plan_replace(task, ends, change, self._hosts(task), step) or change
@@ -206,7 +217,7 @@ class Scheduler:
                 return d.plan_stopped(task, self._ends(task))
             case TaskStatus.RECOVERING if len(self._ends(task)) == task.size:
                 change = d.plan_restart(task, self._hosts(task), step, now)
-                away = [name for name in self._state.agents.alive() if name not in self._agents]
+                away = [name for name in self._state.agents.alive() if name not in self._desired.attached]
                 return None if self._growth.waits(task, change, away, now.monotonic) else change
             case _:
                 return None
@@ -222,20 +233,38 @@ class Scheduler:
         if course is not None:
             self._say(task, task.reason, course)
 
-    def _watch(self, task: Task) -> None:
-        """A task that stands still says so, and one that a slow rank holds up."""
-        members = self._state.membership.alive_in(task.task_id)
-        part = r.plan_part(task, takes_part(members, self._state.membership.pulses))
-        if part is not None:
-            task = self._carry_out(part)
-        if task.status is TaskStatus.RUNNING and len(members) == task.size:
-            now = self._coordinator.now().monotonic
-            verdict = self.hangs.judge(task, members, self._ends(task), now)
-            self._stale = self._stale or self.hangs.asks(task)
-            if verdict is not None:
-                self._say(task, *verdict)
-            elif (change := self._stragglers.plan(task, members, lambda: self._hosts(task), now)) is not None:
-                self._carry_out(change)
+    async def _watch(self, task_id: str) -> float:
+        """A task that stands still says so, and one that a slow rank holds up. Each look goes over all of its ranks, so
+        it has a turn of the loop of its own. Returns the seconds that they took."""
+        spent_s = 0.0
+        for look in (self._watch_part, self._watch_hangs, self._watch_stragglers):
+            task, members = self._state.tasks.task(task_id), self._state.membership.alive_in(task_id)
+            began = time.perf_counter()
+            look(task, members)
+            spent_s += time.perf_counter() - began
+            if len(members) > _LARGE:
+                await asyncio.sleep(0)
+        return spent_s
+
+    def _watch_part(self, task: Task, members: list[Worker]) -> None:
+        if (part := r.plan_part(task, takes_part(members, self._state.membership.pulses))) is not None:
+            self._carry_out(part)
+
+    def _watch_hangs(self, task: Task, members: list[Worker]) -> None:
+        if task.status is not TaskStatus.RUNNING or len(members) != task.size:
+            return
+        verdict = self.hangs.judge(task, members, self._ends(task), self._coordinator.now().monotonic)
+        if self.hangs.asks(task):
+            self._desired.note_task(task.task_id)
+        if verdict is not None:
+            self._say(task, *verdict)
+
+    def _watch_stragglers(self, task: Task, members: list[Worker]) -> None:
+        if task.status is not TaskStatus.RUNNING or len(members) != task.size:
+            return
+        now = self._coordinator.now().monotonic
+        if (change := self._stragglers.plan(task, members, lambda: self._hosts(task), now)) is not None:
+            self._carry_out(change)
 
     def _say(self, task: Task, reason: str, course: TaskCourse) -> Task:
         """The task stays as it is; only its reason or its course changes."""
@@ -272,114 +301,86 @@ class Scheduler:
             change = replace(change, course=course)
         task = self._coordinator.apply(change).reply
         if task.status.final:
-            self._dismiss(task)
+            self._forget(task)
         elif task.status is TaskStatus.RECOVERING and task.course.leaving:
-            self._let_go(task)
+            self._dismiss(task)
         elif task.course.lives != before.course.lives:
-            self._forget_replaced(task)
+            self._processes.forget_ended(task)
         return task
 
-    def _forget_replaced(self, task: Task) -> None:
-        """Processes that ended and have a successor are of no more use; one that still runs holds its slot."""
-        for key in [key for key, known in self._processes.items() if key[0] == task.task_id and not known.running]:
-            if not _is_current(task, key):
-                del self._processes[key]
+    def _let_go(self, task: Task, first_rank: int) -> None:
+        """Members from this rank on leave before an attempt begins that has fewer of them."""
+        members = self._state.membership.alive_in(task.task_id)
+        names = [member.worker_id for member in members if member.rank >= first_rank]
+        self._try(c.LoseWorkers(gone=dict.fromkeys(names, f"its task is {task.status}"), left=True))
 
-    def _let_go(self, task: Task, first_rank: int = 0) -> None:
-        """Members whose processes have ended leave, from this rank on: the next attempt may have fewer of them."""
-        for worker in self._state.membership.alive_in(task.task_id):
-            if worker.rank < first_rank:
-                continue
-            caller = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
-            self._try(c.DeregisterWorker(caller=caller, reason=f"its task is {task.status}"))
-
-    def _dismiss(self, task: Task) -> None:
-        """The members of a task that is over leave; its processes' reports are only needed for the slots they hold."""
+    def _forget(self, task: Task) -> None:
+        """A task is over: its processes' reports are only needed for the slots they hold."""
         self.hangs.forget(task)
         self._growth.forget(task.task_id)
         self._stragglers.forget(task.task_id)
-        self._let_go(task)
-        for key in [key for key, known in self._processes.items() if key[0] == task.task_id and not known.running]:
-            del self._processes[key]
+        self._dismiss(task)
+        self._processes.forget_ended(task)
 
-    def _keep_finished(self) -> None:
+    def _dismiss(self, task: Task) -> None:
+        """The members of a task leave: it is over, or its next attempt has others."""
+        members = self._state.membership.alive_in(task.task_id)
+        self._leaving.update(dict.fromkeys((member.worker_id for member in members), f"its task is {task.status}"))
+
+    async def _let_leave(self) -> None:
+        """So many at a time that the loop serves others between; in one step, so that nobody has joined anew."""
+        leaving, self._leaving = list(self._leaving.items()), {}
+        for start in range(0, len(leaving), _LEAVE_TOGETHER):
+            self._try(c.LoseWorkers(gone=dict(leaving[start : start + _LEAVE_TOGETHER]), left=True))
+            await asyncio.sleep(0)
+
+    def _keep_finished(self, task: Task) -> None:
         """A rank that finished early holds its place without heartbeats, unless somebody waits for it in vain."""
-        now = self._coordinator.now()
-        for key, known in list(self._processes.items()):
-            task_id, _, rank, _ = key
-            task = self._state.tasks.tasks.get(task_id)
-            if task is None or task.status is not TaskStatus.RUNNING or not _is_current(task, key):
-                continue
-            if known.end is None or not known.end.well or not self._joined(task, rank):
-                continue
-            worker = self._state.membership.workers[worker_id_of(task_id, rank)]
-            waiting = [b for b in self._state.barriers.open.values() if b.key.task_id == task_id]
-            if any(worker.worker_id in self._state.barriers.missing(barrier) for barrier in waiting):
-                self._try(c.LoseWorkers(gone={worker.worker_id: "has finished and will not come to a barrier"}))
-            else:
-                self._state.membership.pulses.touch(worker.worker_id, now)
+        if task.status is not TaskStatus.RUNNING:
+            return
+        well = [rank for rank, end in self._processes.ends(task).items() if end.well and self._joined(task, rank)]
+        if not well:
+            return
+        barriers, now = self._state.barriers, self._coordinator.now()
+        waiting = [barrier for barrier in barriers.open.values() if barrier.key.task_id == task.task_id]
+        missed = {name for barrier in waiting for name in barriers.missing(barrier)}
+        finished = {worker_id_of(task.task_id, rank) for rank in well}
+        self._state.membership.pulses.renew(finished - missed, now)
+        if missed & finished:
+            why = "has finished and will not come to a barrier"
+            self._try(c.LoseWorkers(gone=dict.fromkeys(sorted(missed & finished), why)))
 
     # --- what is known
 
     def _ends(self, task: Task) -> dict[int, d.RankEnd]:
         """The ranks of the current attempt that are gone: reported so, or out of reach with a host that is lost."""
-        ends: dict[int, d.RankEnd] = {}
-        for rank, agent_id in enumerate(task.course.placement):
-            known = self._processes.get((task.task_id, task.attempt, rank, task.course.life(rank)))
-            if known is not None and known.end is not None:
-                ends[rank] = known.end
+        ends = self._processes.ends(task)
+        launch, agents = self._desired.launch_of(task), self._state.agents
+        for agent_id in launch.agents:
+            attached, agent = agent_id in self._desired.attached, agents.agents.get(agent_id)
+            if attached and agent is not None and agent.alive:
                 continue
-            worker = self._state.membership.workers.get(worker_id_of(task.task_id, rank))
-            attached = agent_id in self._agents
-            if self._state.agents.took(agent_id, worker, task.incarnation(rank), attached=attached):
-                ends[rank] = d.RankEnd(rank=rank, exit_code=None, message=f"agent {agent_id} is lost", preempted=True)
+            for rank in launch.ranks_on(agent_id):
+                worker = self._state.membership.workers.get(worker_id_of(task.task_id, rank))
+                if rank not in ends and agents.took(agent_id, worker, task.incarnation(rank), attached=attached):
+                    ends[rank] = d.RankEnd.of_lost_host(rank, agent_id)
         return ends
 
     def _hosts(self, of: Task | None = None) -> list[p.Host]:
-        """Agents that are attached now, as a task finds them: with the slots that others hold."""
+        """Agents that are attached now, as a task finds them: with what others hold there."""
         mine, excluded = (of.task_id, of.course.excluded) if of is not None else ("", ())
-        held = Counter[str]()
-        for task in self._state.tasks.tasks.values():
-            if task.task_id != mine and not task.status.final:
-                held.update(task.course.placement)
-        for key, known in self._processes.items():
-            owner = self._state.tasks.tasks.get(key[0])
-            leftover = owner is None or owner.status.final or not _is_current(owner, key)
-            if known.running and leftover and key[0] != mine:
-                held[known.agent_id] += 1
-        attached = [agent for name, agent in self._state.agents.agents.items() if agent.alive and name in self._agents]
-        hosts = [p.host_of(agent, held[agent.agent_id], agent.agent_id in excluded) for agent in attached]
-        return within_reach(of, self._state.checkpoints.latest(mine), self._state.agents.agents, hosts)
+        held = self._processes.held(self._state.tasks.tasks, mine)
+        agents, listening = self._state.agents.agents, self._desired.attached
+        attached = [agent for name, agent in agents.items() if agent.alive and name in listening]
+        taking = [agent for agent in attached if not mine or agent.task_id in ("", mine)]
+        hosts = [_host(agent, held, excluded) for agent in taking]
+        return within_reach(of, self._state.checkpoints.latest(mine), agents, hosts)
 
     # --- telling
 
-    def _tell(self) -> None:
-        """Sends what should run on a host to every agent for which that has changed since it was last told."""
-        if not self._stale:
-            return
-        self._stale = False
-        wanted: dict[str, list[ag.DesiredProcess]] = {agent_id: [] for agent_id in self._agents}
-        for task in self._state.tasks.tasks.values():
-            if task.status.final:
-                continue
-            known = self._state.cluster.datasets.get(task.spec.dataset_id)
-            dataset = known.spec if known is not None else None
-            private = self._private(task)
-            for rank, agent_id in enumerate(task.course.placement):
-                if agent_id in wanted:
-                    look = self.hangs.look_of(task, rank)
-                    wanted[agent_id].append(desired_process(task, rank, self._entrypoints, dataset, private, look))
-        for agent_id, processes in wanted.items():
-            agent = self._state.agents.agents.get(agent_id)
-            draining, leave_by = (bool(agent.draining), agent.deadline) if agent else (False, None)
-            desired = ag.DesiredState(processes=processes, draining=draining, leave_by=leave_by)
-            content = desired.SerializeToString(deterministic=True)
-            if self._sent.get(agent_id) == content:
-                continue
-            self._sent[agent_id] = content
-            self._version += 1
-            desired.version = (self._state.term << 32) + self._version
-            self._agents[agent_id](desired)
+    def _launch(self, task: Task) -> Launch:
+        known = self._state.cluster.datasets.get(task.spec.dataset_id)
+        return Launch(task, self._entrypoints, known.spec if known is not None else None, self._private(task))
 
     def _private(self, task: Task) -> dict[str, str]:
         """The variables that only the task's own ranks may see."""
@@ -388,13 +389,6 @@ class Scheduler:
         return {**self._coordinator.vault.env_of(task.task_id), **apart, SECRET_VARIABLE: secret}
 
 
-def _is_current(task: Task, key: tuple[str, int, int, int]) -> bool:
-    """Whether this process (task, attempt, rank, life) has its rank now."""
-    _, attempt, rank, life = key
-    return bool(task.course.placement) and (task.attempt, task.course.life(rank)) == (attempt, life)
-
-
-def _end_of(report: ag.ProcessReport) -> d.RankEnd:
-    unseen = report.exit_unknown or report.unstarted or report.hindered
-    exit_code = None if unseen else report.exit_code
-    return from_message(d.RankEnd, report, exit_code=exit_code, preempted=report.stopped)
+def _host(agent: Agent, held: Held, excluded: Collection[str]) -> p.Host:
+    name = agent.agent_id
+    return p.host_of(agent, held.slots[name], name in excluded, held.gpus[name])

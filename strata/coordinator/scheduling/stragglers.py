@@ -15,6 +15,7 @@ from strata.coordinator.state.commands import ChangeTask
 from strata.coordinator.state.endings import plan_change, plan_leave
 from strata.coordinator.state.placement import Host, plan_gang
 from strata.coordinator.state.pulses import Pulses
+from strata.types.faults import Fault, FaultKind
 from strata.types.tasks import TaskStatus
 
 __all__ = ["StragglerRule", "Stragglers"]
@@ -71,7 +72,8 @@ class Stragglers:
         told = f"rank {slow.rank} on {agent_id} holds up the others: {slow}"
         if task.spec.exclude_stragglers and _is_better_without(task, agent_id, slow, hosts()):
             left = replace(course, excluded=(*course.excluded, agent_id), slow_rank=slow.rank)
-            return plan_leave(replace(task, course=left), f"{told}; that host is left")
+            fault = Fault(kind=FaultKind.STRAGGLER, rank=slow.rank, agent_id=agent_id, text=str(slow))
+            return plan_leave(replace(task, course=left), f"{told}; that host is left", fault)
         if course.slow_rank == slow.rank:
             return None
         kept = "; leaving its host would not make it quicker" if task.spec.exclude_stragglers else ""
@@ -110,5 +112,5 @@ def _is_better_without(task: Task, agent_id: str, slow: _Slow, hosts: Sequence[H
     and nobody waits for the slow one."""
     spec = task.spec
     others = [host for host in hosts if host.agent_id != agent_id]
-    plan = plan_gang(spec.worker_count, spec.launcher, others, least=spec.least_workers)
+    plan = plan_gang(spec.worker_count, spec.launcher, others, least=spec.least_workers, gpus=spec.gpus_per_worker)
     return isinstance(plan, tuple) and len(plan) * slow.times > task.size

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from strata.cluster.events import AgentDraining, AgentJoined, AgentLost
 from strata.cluster.members import Agent, Worker
 from strata.cluster.model import Cluster
-from strata.cluster.plain import shared
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.pulses import Pulses
 from strata.errors import Conflict, Fenced, InvalidArgument, NotFound
+from strata.types.plain import shared
 from strata.types.shown import check_text
 from strata.types.workers import AgentSpec, MemberState
 

@@ -1,13 +1,14 @@
 """One try to save one step: who takes part, who has voted, how it ended. Pure; it knows names and sizes, not bytes."""
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from strata.cluster.plain import from_plain, to_plain
 from strata.coordinator.state.now import Now
 from strata.errors import InvalidArgument
+from strata.types.plain import from_plain, to_plain
 from strata.types.workers import check_count
 
 __all__ = ["SaveAttempt", "Verdict", "Vote", "dump_attempt", "load_attempt"]
@@ -67,6 +68,16 @@ class SaveAttempt:
         """Whether a rank that begins to save this step joins this attempt. It joins no prepared attempt of a generation
         before the fence: that one has all its votes, and the new save has other bytes."""
         return self.verdict is Verdict.UNDECIDED or (self.verdict is Verdict.PREPARED and self.generation >= fence)
+
+    def has_rank(self, rank: int) -> bool:
+        """Ranks are in order, and may be thousands."""
+        place = bisect_left(self.ranks, rank)
+        return place < len(self.ranks) and self.ranks[place] == rank
+
+    @property
+    def complete(self) -> bool:
+        """Whether every rank has voted; only ranks of the attempt do."""
+        return len(self.votes) == len(self.ranks)
 
     def unvoted(self) -> tuple[int, ...]:
         return tuple(rank for rank in self.ranks if rank not in self.votes)

@@ -245,7 +245,7 @@ class Barriers:
         if barrier.members is not None:
             return [worker_id for worker_id in lost if worker_id in barrier.members]
         arrived = [worker_id for worker_id in lost if worker_id in barrier.arrivals]
-        left = len(self._membership.alive_in(barrier.key.task_id)) - len(list(lost))
+        left = self._membership.num_alive(barrier.key.task_id) - len(list(lost))
         return list(lost) if left < barrier.expected else arrived
 
     def on_rank_taken(self, worker: Worker, before: str | None) -> None:

@@ -7,6 +7,7 @@ after it makes another rank the committer.
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from strata.cluster.events import (
@@ -21,7 +22,6 @@ from strata.cluster.events import (
 )
 from strata.cluster.members import Worker
 from strata.cluster.model import Cluster
-from strata.cluster.plain import shared
 from strata.coordinator.state.attempts import SaveAttempt, Verdict, Vote, dump_attempt, load_attempt
 from strata.coordinator.state.commands import BeginCheckpoint, NotifyCheckpoint
 from strata.coordinator.state.membership import Membership
@@ -30,11 +30,14 @@ from strata.errors import CheckpointAborted as Aborted
 from strata.errors import CheckpointNotFound, InvalidArgument, Refused
 from strata.types.checkpoints import CheckpointInfo, checkpoint_id_of
 from strata.types.names import check_name
+from strata.types.plain import Records, shared
 from strata.types.workers import check_count
 
 __all__ = ["Checkpoints"]
 
 _KEEP_ATTEMPTS = 200
+_KEEP_AT_LEAST = 4
+_KEEP_VOTES = 50_000  # of attempts that are over, all together: every snapshot holds them
 REMOVED = 4
 CHECKED = 5
 """The types of a notification that says: deleted, checked (CheckpointInfo.Type on the wire)."""
@@ -61,9 +64,12 @@ class Checkpoints:
         return self._cluster.checkpoints.latest(task_id)
 
     def latest_step(self, task_id: str) -> int:
-        """The step of the newest completed checkpoint; -1 when there is none."""
+        """The step of the newest completed checkpoint, or of the one that a fork begins with; -1 when there is none."""
         latest = self.latest(task_id)
-        return latest.step if latest else -1
+        if latest is not None:
+            return latest.step
+        task = self._cluster.tasks.get(task_id)
+        return task.spec.fork.step if task is not None and task.spec.fork is not None else -1
 
     # --- deciding
 
@@ -130,7 +136,7 @@ class Checkpoints:
     def plan_vote(self, worker: Worker, attempt: str, rank: int, vote: Vote) -> CheckpointVoted | None:
         """None when this rank has voted so already."""
         known = self.attempt(attempt)
-        if known.task_id != worker.task_id or rank != worker.rank or rank not in known.ranks:
+        if known.task_id != worker.task_id or rank != worker.rank or not known.has_rank(rank):
             raise InvalidArgument(f"worker {worker.label} cannot vote as rank {rank} in attempt {attempt}")
         self._raise_if_aborted(known)
         earlier = known.votes.get(rank)
@@ -143,7 +149,7 @@ class Checkpoints:
     def plan_prepared(self, attempt: str) -> CheckpointPrepared | None:
         """When every vote is in: the lowest live rank writes COMMIT.json."""
         known = self.attempt(attempt)
-        if known.verdict is not Verdict.UNDECIDED or known.unvoted():
+        if known.verdict is not Verdict.UNDECIDED or not known.complete:
             return None
         return CheckpointPrepared(attempt=attempt, committer=self._pick_committer(known, ()))
 
@@ -157,7 +163,7 @@ class Checkpoints:
             raise InvalidArgument(f"worker {worker.worker_id} does not belong to attempt {attempt}")
         if known.verdict is Verdict.COMMITTED:
             return None
-        if known.unvoted():
+        if not known.complete:
             self._raise_if_aborted(known)
             raise Refused(f"attempt {attempt} cannot be committed, ranks {list(known.unvoted())} have not voted")
         votes = known.votes.values()
@@ -183,7 +189,7 @@ class Checkpoints:
     def plan_abort(self, worker: Worker, attempt: str, reason: str, now: Now) -> CheckpointAborted | None:
         """A rank gives up. No effect once every vote is in: the bytes are all there."""
         known = self.attempt(attempt)
-        if known.task_id != worker.task_id or worker.rank not in known.ranks:
+        if known.task_id != worker.task_id or not known.has_rank(worker.rank):
             raise InvalidArgument(f"worker {worker.label} does not belong to attempt {attempt}")
         if known.verdict is not Verdict.UNDECIDED:
             return None
@@ -195,8 +201,10 @@ class Checkpoints:
         reasons = dict(zip(lost.worker_ids, lost.reasons, strict=True))
         planned: list[CheckpointAborted | CheckpointPrepared] = []
         for attempt in self.attempts.values():
-            involved = [rank for rank in attempt.ranks if rank in dead]
-            if attempt.task_id != lost.task_id or not attempt.open or not involved:
+            if attempt.task_id != lost.task_id or not attempt.open:
+                continue
+            involved = [rank for rank in sorted(dead) if attempt.has_rank(rank)]
+            if not involved:
                 continue
             if attempt.verdict is Verdict.UNDECIDED:
                 why = "; ".join(f"rank {rank} ({dead[rank]}): {reasons[dead[rank]]}" for rank in involved)
@@ -243,9 +251,13 @@ class Checkpoints:
             deadline=now.monotonic + event.deadline_s,
             committer=min(event.ranks),
         )
-        closed = [name for name, item in self.attempts.items() if not item.open]
-        for name in closed[: max(0, len(closed) - _KEEP_ATTEMPTS)]:
-            del self.attempts[name]
+        closed = [item for item in self.attempts.values() if not item.open]
+        kept = sum(1 + len(item.votes) for item in closed)
+        for number, item in enumerate(closed, start=1):
+            if len(closed) - number < _KEEP_AT_LEAST or (kept <= _KEEP_VOTES and len(closed) - number < _KEEP_ATTEMPTS):
+                break
+            kept -= 1 + len(item.votes)
+            del self.attempts[item.attempt]
 
     def on_voted(self, event: CheckpointVoted) -> None:
         attempt = self.attempts[event.attempt]
@@ -269,11 +281,9 @@ class Checkpoints:
 
     # --- snapshots
 
-    def dump(self) -> dict[str, Any]:
-        return {
-            "begun": self._begun,
-            "attempts": [dump_attempt(attempt) for attempt in self.attempts.values()],
-        }
+    def copy(self) -> dict[str, Any]:
+        attempts = tuple(replace(attempt, votes=dict(attempt.votes)) for attempt in self.attempts.values())
+        return {"begun": self._begun, "attempts": Records(attempts, dump_attempt)}
 
     def load(self, dumped: dict[str, Any], now: Now) -> None:
         self._begun = dumped["begun"]

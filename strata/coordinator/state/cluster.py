@@ -1,10 +1,10 @@
 """The whole durable state of a cluster as one pure machine: `apply(command, now)` gives a reply and the events that
-made it true. No clock, no sockets, no locks; one loop owns it. Replaying the events gives the same state.
-
-What everybody may see is in the cluster's records, which every event changes by the one rule of strata/cluster. Here is
-what is decided about them, and what only the coordinator knows.
+made it true. No clock, no sockets, no locks; one loop owns it. Replaying the events gives the same state. What all may
+see is in the cluster's records, which every event changes by the one rule of strata/cluster. Here is what is decided
+about them, and what only the coordinator knows.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -12,8 +12,7 @@ from typing import Any, Generic
 from strata.cluster import events as e
 from strata.cluster.members import Worker
 from strata.cluster.model import Cluster
-from strata.cluster.plain import shared
-from strata.cluster.snapshot import dump_cluster, load_cluster
+from strata.cluster.snapshot import copy_cluster, load_cluster
 from strata.cluster.tasks import Task
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.agents import Agents
@@ -32,6 +31,7 @@ from strata.coordinator.state.tasks import Tasks, check_runnable
 from strata.coordinator.state.tokens import Tokens
 from strata.errors import InvalidArgument, UnknownWorker
 from strata.types.datasets import ShardAssignment
+from strata.types.plain import json_parts, shared
 from strata.types.tasks import BUILTIN_TYPES
 from strata.types.workers import check_count
 
@@ -146,8 +146,7 @@ class ClusterState:
 
     def _deregister_worker(self, command: c.DeregisterWorker, now: Now, emit: c.Emit) -> JoinReply:
         worker = self.membership.authorize(command.caller, now)
-        for lost in self.membership.plan_loss({worker.worker_id: command.reason}, now, left=True):
-            self._lose(lost, now, emit)
+        self._lose_workers(c.LoseWorkers(gone={worker.worker_id: command.reason}, left=True), now, emit)
         return self._place_of(worker)
 
     def _place_of(self, worker: Worker) -> JoinReply:
@@ -365,18 +364,22 @@ class ClusterState:
 
     # --- snapshots
 
-    def dump(self) -> dict[str, Any]:
-        """Everything durable, as JSON, for the journal alone. What barriers remember of their ends is not in it: the
-        journal keeps those events."""
+    def copy(self) -> dict[str, Any]:
+        """Everything durable, for the journal, as `json_parts` writes it while the state goes on. What barriers know of
+        their ends is not in it: the journal keeps those events."""
         return {
             "version": _DUMP_VERSION,
-            "cluster": dump_cluster(self.cluster),
+            "cluster": copy_cluster(self.cluster),
             "seats": self.membership.dump(),
             "shards": self.datasets.dump(),
-            "checkpoints": self.checkpoints.dump(),
+            "checkpoints": self.checkpoints.copy(),
             "readings": self.readings.dump(),
             "requests": dict(self.tasks.requests),
         }
+
+    def dump(self) -> Any:
+        """The same, as a reader of the snapshot finds it."""
+        return json.loads("".join(json_parts(self.copy())))
 
     def load(self, dumped: dict[str, Any], now: Now) -> None:
         """Fills a fresh state from a dump."""

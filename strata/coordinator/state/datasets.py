@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from strata.cluster.events import DatasetAttached, DatasetRegistered, ShardsRebalanced
 from strata.cluster.members import Worker
 from strata.cluster.model import Cluster
-from strata.cluster.plain import shared
 from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, InvalidArgument, UnknownDataset
 from strata.sharding import ShardManager
 from strata.sharding.dataset import FileRanges
 from strata.types.datasets import DatasetSpec, ShardAssignment
+from strata.types.plain import shared
 
 __all__ = ["MAX_NEW_SHARDS", "Datasets", "slot_name"]
 

@@ -8,11 +8,13 @@ cannot start a rank) have a wider budget of their own. Pure: what is known is an
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from strata.cluster.tasks import Task
 from strata.coordinator.state.commands import ChangeTask
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host, Lacking, plan_gang
+from strata.types.faults import MAX_FAULTS, Fault, FaultKind, is_of_peer
 from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskCourse, TaskStatus, loss_budget
 
 __all__ = ["RankEnd", "is_going", "plan_change", "plan_end", "plan_leave", "plan_restart", "plan_start", "plan_stopped"]
@@ -33,8 +35,8 @@ _UNREADABLE_EXITS = frozenset({126, 127})  # a shell's word for a program that m
 class RankEnd:
     """How a rank's process ended. An unknown exit code is None. `preempted`: it was told to end; `unstarted`: its
     program cannot be started; `hindered`: its host could not start it now; `hung`: its agent ended it because it made
-    no step; `exception`: the type that Python named; `left`: its script went because it was asked to, and not because
-    its work was done."""
+    no step, `suspended` while a signal kept it from running; `exception`: the type that Python named; `left`: its
+    script went because it was asked to, and not because its work was done; `host_lost`: nobody hears of its host."""
 
     rank: int
     exit_code: int | None
@@ -46,6 +48,13 @@ class RankEnd:
     hung: bool = False
     exception: str = ""
     left: bool = False
+    host_lost: bool = False
+    suspended: bool = False
+
+    @classmethod
+    def of_lost_host(cls, rank: int, agent_id: str) -> Self:
+        told = f"agent {agent_id} is lost"
+        return cls(rank=rank, exit_code=None, message=told, preempted=True, host_lost=True)
 
     @property
     def well(self) -> bool:
@@ -68,6 +77,25 @@ class RankEnd:
         if self.unstarted or self.out_of_memory or self.hung:
             return False
         return self.preempted or self.hindered or self.followed or self.killed
+
+    @property
+    def kind(self) -> FaultKind:
+        """The same as a word that programs read."""
+        told = {
+            FaultKind.UNSTARTED: self.unstarted,
+            FaultKind.HINDERED: self.hindered,
+            FaultKind.HOST_LOST: self.host_lost,
+            FaultKind.SUSPENDED: self.hung and self.suspended,
+            FaultKind.HANG: self.hung,
+            FaultKind.OUT_OF_MEMORY: self.out_of_memory,
+            FaultKind.TOLD: self.preempted,
+            FaultKind.FOLLOWED: self.exit_code == _FOLLOWED_EXIT,
+            FaultKind.UNSEEN: self.exit_code is None,
+            FaultKind.KILLED: self.killed,
+            FaultKind.CRASH: self.exit_code is not None and self.exit_code < 0,
+            FaultKind.EXCEPTION: bool(self.exception),
+        }
+        return next((kind for kind, holds in told.items() if holds), FaultKind.EXIT)
 
     def __str__(self) -> str:
         if self.unstarted:
@@ -103,10 +131,15 @@ def is_going(task: Task) -> bool:
     return task.status is TaskStatus.STOPPING or (task.status is TaskStatus.RUNNING and bool(task.course.leaving))
 
 
-def plan_leave(task: Task, why: str) -> ChangeTask:
+def plan_leave(task: Task, why: str, fault: Fault) -> ChangeTask:
     """All ranks of a running task leave at an agreed step that they save, and the next attempt goes on from there: no
     step is lost, and no budget is touched. What the next attempt looks like is decided when it starts."""
-    return plan_change(task, TaskStatus.RUNNING, f"{why}: all ranks save and leave", replace(task.course, leaving=why))
+    course = _interrupted(replace(task.course, leaving=why), [replace(fault, attempt=task.attempt)])
+    return plan_change(task, TaskStatus.RUNNING, f"{why}: all ranks save and leave", course)
+
+
+def _interrupted(course: TaskCourse, faults: Sequence[Fault]) -> TaskCourse:
+    return replace(course, interruptions=course.interruptions + 1, faults=tuple(faults[:MAX_FAULTS]))
 
 
 def plan_end(
@@ -131,6 +164,7 @@ def plan_end(
     # Whoever lost a peer that had finished well is out of step with it, which is the program's own doing.
     own = not blamed.lost or (blamed.exit_code == _FOLLOWED_EXIT and len(bad) < len(ends))
     course = _counted(task.course, now, own=own, advanced=step > task.course.step)
+    course = _interrupted(course, [_fault(task, end) for end in sorted(bad, key=lambda end: end is not blamed)])
     given_up = _given_up(task, blamed, course, own=own)
     if given_up:
         return plan_change(task, TaskStatus.FAILED, given_up, course)
@@ -144,9 +178,22 @@ def _blamed(bad: Sequence[RankEnd]) -> RankEnd:
     first that failed; last those that went because of another, or unseen."""
 
     def key(end: RankEnd) -> tuple[bool, bool, bool, bool, int]:
-        return (not end.unstarted, not (end.killed or end.hindered), not end.preempted, end.followed, end.rank)
+        late = end.followed or is_of_peer(end.exception)
+        return (not end.unstarted, not (end.killed or end.hindered), not end.preempted, late, end.rank)
 
     return min(bad, key=key)
+
+
+def _fault(task: Task, end: RankEnd) -> Fault:
+    agent_id = task.course.placement[end.rank] if end.rank < len(task.course.placement) else ""
+    return Fault(
+        kind=end.kind,
+        attempt=task.attempt,
+        rank=end.rank,
+        agent_id=agent_id,
+        text=str(end),
+        exception=end.exception,
+    )
 
 
 def _counted(course: TaskCourse, now: Now, *, own: bool, advanced: bool) -> TaskCourse:
@@ -200,16 +247,19 @@ def plan_restart(task: Task, hosts: Sequence[Host], step: int, now: Now) -> Chan
     has to wait for its turn."""
     if now.wall < task.course.retry_at:
         return None
-    spec = task.spec
-    before, least = task.course.placement, spec.least_workers
-    plan = plan_gang(spec.worker_count, spec.launcher, hosts, before, least=least)
+    plan = _replan(task, hosts)
     if isinstance(plan, Lacking) and task.course.excluded:  # slow is better than not at all
         task = replace(task, course=replace(task.course, excluded=()))
-        all_hosts = [replace(host, excluded=False) for host in hosts]
-        plan = plan_gang(spec.worker_count, spec.launcher, all_hosts, before, least=least)
+        plan = _replan(task, [replace(host, excluded=False) for host in hosts])
     if isinstance(plan, Lacking):
         return plan_change(task, TaskStatus.RECOVERING, plan.reason)
     return plan_start(task, plan, step)
+
+
+def _replan(task: Task, hosts: Sequence[Host]) -> tuple[str, ...] | Lacking:
+    spec = task.spec
+    before, least = task.course.placement, spec.least_workers
+    return plan_gang(spec.worker_count, spec.launcher, hosts, before, least=least, gpus=spec.gpus_per_worker)
 
 
 def plan_start(task: Task, agents: tuple[str, ...], step: int) -> ChangeTask:

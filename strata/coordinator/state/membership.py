@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from strata.cluster.events import MembersLost, WorkerJoined
 from strata.cluster.members import Group, Worker
 from strata.cluster.model import Cluster
-from strata.cluster.plain import shared
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.pulses import Pulses
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownWorker
 from strata.types.barriers import BarrierArrival
+from strata.types.plain import shared
 from strata.types.workers import WorkerSpec
 
 __all__ = ["Caller", "Membership"]

@@ -6,7 +6,7 @@ from strata.cluster.events import BarrierBroke, BarrierReleased
 from strata.errors import BarrierBroken, BarrierExpired
 from strata.types.barriers import BarrierResult
 
-__all__ = ["Outcome", "outcome_for", "places_in"]
+__all__ = ["Outcome", "error_of", "outcome_for", "places_in"]
 
 Outcome = BarrierReleased | BarrierBroke
 
@@ -43,6 +43,10 @@ def outcome_for(event: Outcome, worker_id: str) -> BarrierResult:
             generation=event.generation,
             absent=event.absent,
         )
+    raise error_of(event)
+
+
+def error_of(event: BarrierBroke) -> BarrierExpired | BarrierBroken:
     cls = BarrierExpired if event.expired else BarrierBroken
     verb = "expired" if event.expired else "is broken"
-    raise cls(f"barrier {event.barrier_id!r} {verb}: {event.reason}", missing=event.missing)
+    return cls(f"barrier {event.barrier_id!r} {verb}: {event.reason}", missing=event.missing)

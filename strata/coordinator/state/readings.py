@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from strata.cluster import events as e
 from strata.cluster.members import Worker
-from strata.cluster.plain import shared
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.datasets import Datasets
 from strata.coordinator.state.membership import Membership
@@ -23,6 +22,7 @@ from strata.coordinator.state.now import Now
 from strata.errors import InvalidArgument
 from strata.sharding.lanes import LaneLayout, OrderSpec
 from strata.sharding.spans import NO_SPANS, Spans, cut, joined
+from strata.types.plain import shared
 from strata.types.tasks import TaskStatus
 
 __all__ = ["Reader", "Readings"]

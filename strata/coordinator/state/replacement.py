@@ -54,7 +54,8 @@ def plan_replace(
 def _place(task: Task, dead: Sequence[int], survivors: Sequence[int], hosts: Sequence[Host]) -> tuple[str, ...] | None:
     """The placement with a slot for each dead rank: on its own host if that has one, else where most are free."""
     placement = list(task.course.placement)
-    free = {host.agent_id: host.free for host in hosts if host.launcher == task.spec.launcher}
+    spec = task.spec
+    free = {host.agent_id: host.room(spec.gpus_per_worker) for host in hosts if host.launcher == spec.launcher}
     for rank in survivors:
         if placement[rank] in free:
             free[placement[rank]] -= 1

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from strata.cluster.events import TaskChanged, TaskSubmitted
 from strata.cluster.model import Cluster
-from strata.cluster.plain import shared
 from strata.cluster.tasks import Task
 from strata.coordinator.state.commands import ChangeTask
 from strata.coordinator.state.endings import is_going, plan_change
 from strata.coordinator.state.now import Now
 from strata.errors import Conflict, Fenced, InvalidArgument, UnknownTask
+from strata.types.plain import shared, to_plain
 from strata.types.tasks import (
     BUILTIN_TYPES,
     LAUNCHERS,
@@ -97,6 +97,7 @@ class Tasks:
             task_id=task_id,
             request_id=request_id,
             config_json=json.dumps(dict(spec.config)),
+            fork_json=json.dumps(to_plain(spec.fork)) if spec.fork else "",
             at=now.wall,
         )
 

@@ -1,4 +1,4 @@
-"""Findings become alerts: told once, kept on disk, shown on the stream, sent to a webhook if there is one."""
+"""Findings become alerts: told once, kept on disk, shown on the stream, offered to whoever sends them on."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ FROM {db}.events WHERE NOT startsWith(kind, 'attempt_') ORDER BY event_time DESC
 """
 
 Accept = Callable[[Batch], Awaitable[Any]]
-Notify = Callable[[Alert], Awaitable[None]]
+Notify = Callable[[Alert], None]
 
 
 class AlertBook(Part):
@@ -59,18 +59,21 @@ class AlertBook(Part):
             if row["id"] not in known and len(self._alerts) < _KEEP:
                 self._alerts.append(fill(Alert, **row))
 
-    def report(self, findings: list[Finding]) -> None:
-        """Shows them at once; disk and webhook follow."""
+    def report(self, findings: list[Finding]) -> list[Alert]:
+        """Shows those that are new at once, and returns them; the disk follows."""
         now = self._clock.monotonic()
         fresh = [self._alert(finding) for finding in findings if self._is_new(finding, now)]
         if not fresh:
-            return
+            return []
         self._alerts.extendleft(fresh)
         self._stream.publish("alert", AlertNews(alerts=fresh))
         for alert in fresh:
             _log.warning("alert: %s", alert.message)
+            if self._notify is not None:
+                self._notify(alert)
             with contextlib.suppress(asyncio.QueueFull):  # already shown; a flood need not be kept whole
                 self._waiting.put_nowait(alert)
+        return fresh
 
     def _is_new(self, finding: Finding, now: float) -> bool:
         key = (finding.kind, finding.subject)
@@ -92,9 +95,7 @@ class AlertBook(Part):
             try:
                 row = to_message(EventRow, alert, event_time_ms=alert.timestamp_ms)
                 await self._accept(Batch(batch_id=alert.id, events=[row]))
-                if self._notify is not None:
-                    await self._notify(alert)
             except StrataError as error:
-                _log.warning("an alert could not be kept or sent: %s", error.message)
+                _log.warning("an alert could not be kept: %s", error.message)
             except Exception:  # not set aside: that would be an alert again
-                _log.exception("alert %s could not be kept or sent", alert.id)
+                _log.exception("alert %s could not be kept", alert.id)

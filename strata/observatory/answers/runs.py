@@ -13,6 +13,7 @@ __all__ = [
     "RunDeleted",
     "RunInfo",
     "RunMetrics",
+    "RunOrigin",
     "RunSummary",
     "RunTable",
     "RunsChanged",
@@ -28,6 +29,14 @@ class AttemptBegan:
     attempt: int
     step: int | None
     at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOrigin:
+    """The run that a fork went on from, after this step."""
+
+    run_id: str
+    step: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +69,7 @@ class RunInfo:
     job_type: str | None
     archived: bool
     config: dict[str, Any]
+    forked_from: RunOrigin | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ else:  # what they are once they are JSON: NaN and Inf have become null
 class RunSeries:
     """A series and its points. `bad` counts NaN and Inf behind each point, `min` and `max` are the band that a point
     stands for. `attempt` is null, but for points that a later attempt superseded: then it is the one that measured
-    them."""
+    them. `origin` is null, but for points of before a fork: then it is the run that measured them."""
 
     metric: str
     host: str
@@ -39,6 +39,7 @@ class RunSeries:
     device: int
     unit: str
     attempt: int | None
+    origin: str | None
     steps: Ints
     times: Ints
     values: Floats

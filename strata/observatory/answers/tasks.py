@@ -5,7 +5,7 @@ from typing import Any
 
 from strata.types.tasks import TaskStatus
 
-__all__ = ["Budget", "Task", "TaskCreated", "TaskResumed", "WarmSpares"]
+__all__ = ["Budget", "Fork", "Task", "TaskCreated", "TaskForked", "TaskResumed", "WarmSpares"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +32,25 @@ class WarmSpares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fork:
+    """Where a task began: with a checkpoint of another one. Of `skip`, steps of that one, first and last, it leaves out
+    the batches; `changes` are the config values that it was given anew."""
+
+    task_id: str
+    step: int
+    checkpoint_id: str
+    skip: list[tuple[int, int]]
+    changes: dict[str, Any]
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`;
     before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none
     has any. `stuck_rank` is the rank that makes no step now, at `stuck_step`; `hang_timeout_s` says after how long such
     a rank is ended (0: never; null: learned from its steps). `slow_rank` is the straggler that is named now;
-    `excluded_hosts` were left because of one, as `exclude_stragglers` asks."""
+    `excluded_hosts` were left because of one, as `exclude_stragglers` asks. `fork` says where a forked one began."""
 
     id: str
     name: str
@@ -65,11 +78,13 @@ class Task:
     stuck_rank: int | None
     stuck_step: int | None
     exclude_stragglers: bool
+    gpus_per_worker: int
     slow_rank: int | None
     excluded_hosts: list[str]
     budget: Budget
     spares: int
     warm_spares: WarmSpares | None
+    fork: Fork | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +92,14 @@ class TaskCreated:
     """A task was accepted."""
 
     task_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskForked:
+    """A new task was accepted, which begins with the checkpoint of `from_step`."""
+
+    task_id: str
+    from_step: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

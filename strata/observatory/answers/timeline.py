@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from strata.types.tasks import TaskStatus
 
-__all__ = ["AttemptRow", "TaskCourse", "TimeShares"]
+__all__ = ["AttemptRow", "TaskTimeline", "TimeShares"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class AttemptRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskCourse:
+class TaskTimeline:
     """All attempts, and the share of wall time that went into training."""
 
     task_id: str

@@ -10,12 +10,12 @@ WorkerStatus = Literal["active", "idle", "checkpointing", "recovering", "failed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMetrics:
-    """What one GPU does."""
+    """What one GPU does; null is what its driver does not tell."""
 
     gpu_id: int
-    utilization_percent: float
-    memory_used_bytes: int
-    memory_total_bytes: int
+    utilization_percent: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
     temperature_celsius: float | None
 
 

@@ -30,7 +30,7 @@ class _Part:
 class SetAside:
     """One book for all parts, changed on the loop only. `report` tells people, once per part and reason."""
 
-    def __init__(self, clock: Clock, report: Callable[[list[Finding]], None]) -> None:
+    def __init__(self, clock: Clock, report: Callable[[list[Finding]], object]) -> None:
         self._clock = clock
         self._report = report
         self._parts: dict[str, _Part] = {}

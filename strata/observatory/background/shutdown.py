@@ -51,7 +51,7 @@ def end_surely(loop: asyncio.AbstractEventLoop, limit_s: float = _HARD_S) -> Non
     """From now on the process has that long to end. If it does not, every stack is printed and it is ended: what was
     acknowledged is in the spool, and the store leaves by itself when its socket closes."""
     faulthandler.dump_traceback_later(limit_s, exit=True)
-    loop.call_later(limit_s * 0.95, _print_tasks, loop)
+    loop.call_later(limit_s * 0.9, _print_tasks, loop)
 
 
 def print_stacks_on_signal(loop: asyncio.AbstractEventLoop) -> None:

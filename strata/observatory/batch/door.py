@@ -3,8 +3,9 @@ by this release or an earlier one, and is not asked again.
 """
 
 from strata.errors import InvalidArgument
-from strata.protocol.generated.telemetry_pb2 import Batch, RunInfo
+from strata.protocol.generated.telemetry_pb2 import Batch, RunInfo, TextPoint
 from strata.types.labels import MAX_NOTES, MAX_TAGS, check_tag
+from strata.types.media import MAX_ENTRY_BYTES, MAX_ENTRY_FILES, check_file_name
 from strata.types.metrics import MAX_STEP, NO_DEVICE, WORLDS, SeriesKey, check_series
 from strata.types.names import check_name
 from strata.types.shown import check_path, check_text
@@ -56,9 +57,21 @@ def check_extras(message: Batch) -> None:
         if text.step > MAX_STEP:
             raise InvalidArgument(f"step {text.step} of {text.metric!r} is beyond 2^53")
         _check_time(f"event_time_ms of {text.metric!r}", text.event_time_ms)
+        _check_files(text)
     for sample in message.samples:
         for name in ("dataset_id", "worker_id"):
             check_text(f"{name} of a sample", getattr(sample, name), _MAX_WORD)
+
+
+def _check_files(text: TextPoint) -> None:
+    for file in text.files:
+        check_file_name(file.name)
+    size = sum(len(file.content) for file in text.files)
+    if len(text.files) > MAX_ENTRY_FILES or size > MAX_ENTRY_BYTES:
+        raise InvalidArgument(
+            f"{text.metric!r} has {len(text.files)} files of {size} bytes at step {text.step}",
+            hint=f"At most {MAX_ENTRY_FILES} files of {MAX_ENTRY_BYTES} bytes together are kept.",
+        )
 
 
 def _check_labels(run: RunInfo) -> None:

@@ -21,6 +21,7 @@ from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.protocol.status import from_rpc_error
 from strata.trust.access import Access
 from strata.types.datasets import DatasetSpec
+from strata.types.forks import ForkRequest
 from strata.types.tasks import TaskSpec
 
 __all__ = ["CoordinatorCommands"]
@@ -62,6 +63,12 @@ class CoordinatorCommands:
         request = ct.TaskRef(task_id=task_id, reason=reason)
         ack: ct.TaskAck = await self._command(ControlStub, "ResumeTask", request)
         return ack.from_step if ack.HasField("from_step") else None
+
+    async def fork_task(self, task_id: str, asked: ForkRequest, request_id: str) -> tuple[str, int]:
+        """The new task, and the step of the checkpoint it begins with; the same for every retry."""
+        request = convert.to_fork_request(task_id, asked, request_id)
+        ack: ct.TaskAck = await self._command(ControlStub, "ForkTask", request)
+        return ack.task_id, ack.from_step
 
     async def drain_host(self, host: str, reason: str, deadline: float | None) -> None:
         """`deadline` is in Unix seconds; None: when all that runs there has left."""

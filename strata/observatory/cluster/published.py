@@ -128,6 +128,12 @@ class PublishedCluster:
         task = self.followed.records.tasks.get(task_id)
         return None if task is None else (task.status.value, task.reason)
 
+    def origin_of(self, task_id: str) -> tuple[str, int] | None:
+        """The task that this one was forked from, and the step; None for one that was not."""
+        task = self.followed.records.tasks.get(task_id)
+        fork = None if task is None else task.spec.fork
+        return None if fork is None else (fork.task_id, fork.step)
+
     def status(self) -> Status:
         """GET /api/status: uptime and start are the coordinator's, null while nothing is known of it."""
         records = self.followed.records

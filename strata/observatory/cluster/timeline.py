@@ -9,18 +9,20 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from strata.observatory.answers.timeline import AttemptRow, TaskCourse, TimeShares
+from strata.observatory.answers.timeline import AttemptRow, TaskTimeline, TimeShares
 from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.records.fill import fill
+from strata.types.faults import Fault
 from strata.types.tasks import TaskStatus
 
-__all__ = ["Attempt", "Facts", "Timeline", "activity", "plan_shares", "timeline_view"]
+__all__ = ["Attempt", "Facts", "Interruption", "Timeline", "activity", "plan_shares", "redone_s", "timeline_view"]
 
 _ENDED = frozenset({"completed", "failed", "stopped"})
 # Ranks work before their first heartbeat tells of it, and after the last one: less than this of each attempt is the
 # edge of what was seen, not a time in which nobody looked.
 _EDGE_S = 4.0
 _DOING = ("training", "barrier", "checkpoint", "section")
+_MAX_INTERRUPTIONS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +48,24 @@ class Attempt:
     size: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruption:
+    """The `number`th thing since it was submitted or resumed that made ranks of a task end or leave early. `in_place`:
+    the attempt went on."""
+
+    attempt: int
+    number: int
+    at: float
+    faults: tuple[Fault, ...]
+    in_place: bool = False
+
+
 @dataclass(slots=True, kw_only=True)
 class Timeline:
     """A fold of TaskChanged: the same event again, or an older one than the last, changes nothing."""
 
     attempts: dict[int, Attempt] = field(default_factory=dict)
+    interruptions: dict[tuple[int, int], Interruption] = field(default_factory=dict)
     samples: dict[str, float] = field(default_factory=dict)  # seconds, by what ranks were seen doing
     watched_s: float = 0.0
 
@@ -65,6 +80,16 @@ class Timeline:
                 known.ended_at, known.status, known.reason = at, status, reason
             elif at >= known.started_at and status == "stopping":
                 known.status, known.reason = status, reason
+
+    def interrupt(self, interruption: Interruption) -> bool:
+        """True for one that was not known; the oldest of very many are forgotten."""
+        key = (interruption.attempt, interruption.number)
+        if key in self.interruptions:
+            return False
+        self.interruptions[key] = interruption
+        while len(self.interruptions) > _MAX_INTERRUPTIONS:
+            self.interruptions.pop(min(self.interruptions))
+        return True
 
     def watch(self, doing: Counter[str], seconds: float) -> None:
         """One look at all ranks of the task while it works."""
@@ -144,14 +169,19 @@ def _lost(timeline: Timeline, attempt: Attempt, facts: Facts) -> float | None:
     """How long the attempt worked behind the step that the next one went back to: the next one does this work again.
     None while there is no next attempt, and when this one logged no point."""
     following = timeline.attempts.get(attempt.number + 1)
-    if attempt.ended_at is None or following is None or facts.working_at is None:
+    return None if following is None else redone_s(attempt, facts, following.resume_step)
+
+
+def redone_s(attempt: Attempt, facts: Facts, back_to: int | None) -> float | None:
+    """How long an ended attempt worked behind this step; None when it logged no point."""
+    if attempt.ended_at is None or facts.working_at is None:
         return None
-    if facts.top_step is not None and (following.resume_step or 0) >= facts.top_step:
+    if facts.top_step is not None and (back_to or 0) >= facts.top_step:
         return 0.0  # it had saved its last step, and only left
     return max(0.0, attempt.ended_at - max(facts.resumed_step_at or facts.working_at, facts.working_at))
 
 
-def timeline_view(task_id: str, timeline: Timeline, facts: dict[int, Facts], now: float) -> TaskCourse:
+def timeline_view(task_id: str, timeline: Timeline, facts: dict[int, Facts], now: float) -> TaskTimeline:
     """The answer of GET /api/tasks/{id}/course."""
     shares = plan_shares(timeline, facts, now)
     ordered = [timeline.attempts[number] for number in sorted(timeline.attempts)]
@@ -159,7 +189,7 @@ def timeline_view(task_id: str, timeline: Timeline, facts: dict[int, Facts], now
     goodput = None
     if shares is not None and shares.training_s is not None and shares.wall_s:
         goodput = 100.0 * shares.training_s / shares.wall_s
-    return TaskCourse(task_id=task_id, attempts=rows, shares=shares, goodput_percent=goodput)
+    return TaskTimeline(task_id=task_id, attempts=rows, shares=shares, goodput_percent=goodput)
 
 
 def _row(timeline: Timeline, attempt: Attempt, facts: Facts) -> AttemptRow:

@@ -11,7 +11,7 @@ from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.answers.cluster import Barrier, SystemMetrics
 from strata.observatory.answers.datasets import Dataset
 from strata.observatory.answers.hosts import Host
-from strata.observatory.answers.tasks import Budget, Task, WarmSpares
+from strata.observatory.answers.tasks import Budget, Fork, Task, WarmSpares
 from strata.observatory.answers.workers import Worker, WorkerStatus
 from strata.observatory.cluster.followed import FollowedCluster, root_of
 from strata.observatory.cluster.queues import queue_views
@@ -135,7 +135,16 @@ def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Wo
         size=len(task.course.placement) or None,
         warm_spares=_warm_spares(cluster, task.task_id),
         excluded_hosts=list(task.course.excluded),
+        fork=_fork(cluster, task),
     )
+
+
+def _fork(cluster: FollowedCluster, task: records.Task) -> Fork | None:
+    """Of the changed config what is shown of the config: no secrets."""
+    fork, shown = task.spec.fork, cluster.config_of(task.task_id)
+    if fork is None:
+        return None
+    return fill(Fork, fork, skip=list(fork.skip), changes={key: shown.get(key) for key in fork.changes})
 
 
 def _warm_spares(cluster: FollowedCluster, task_id: str) -> WarmSpares | None:

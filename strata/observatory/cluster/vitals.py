@@ -1,5 +1,6 @@
 """What changes all the time and is never journaled: what workers do and use now, as the coordinator heard it last."""
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -58,8 +59,19 @@ def to_vitals(vitals: ct.WorkerVitals) -> WorkerVitals:
 def _resources(usage: pb.ResourceUsage) -> Resources:
     """What its sender did not measure is null."""
     measured = {field.name: value for field, value in usage.ListFields()}
-    gpus = [fill(GpuMetrics, gpu, temperature_celsius=gpu.temperature_celsius or None) for gpu in usage.gpu_usage]
-    return Resources(gpu_metrics=gpus, **{name: measured.get(name) for name in _USED})
+    return Resources(gpu_metrics=[_gpu(one) for one in usage.gpu_usage], **{name: measured.get(name) for name in _USED})
+
+
+def _gpu(usage: pb.GpuUsage) -> GpuMetrics:
+    """A card of no size, and what is no number, is what its driver did not tell."""
+    sized = usage.memory_total_bytes > 0
+    return GpuMetrics(
+        gpu_id=usage.gpu_id,
+        utilization_percent=usage.utilization_percent if math.isfinite(usage.utilization_percent) else None,
+        memory_used_bytes=usage.memory_used_bytes if sized else None,
+        memory_total_bytes=usage.memory_total_bytes if sized else None,
+        temperature_celsius=(usage.temperature_celsius or None) if math.isfinite(usage.temperature_celsius) else None,
+    )
 
 
 def to_figures(figures: ct.CoordinatorFigures) -> dict[str, Any]:

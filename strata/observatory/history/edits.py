@@ -8,7 +8,7 @@ import contextlib
 import json
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -37,6 +37,7 @@ _CHECKS: Mapping[str, Callable[[Any], str]] = {
     "tags": lambda tags: json.dumps(check_tags(tags), ensure_ascii=False),
     "archived": lambda archived: "1" if archived else "",
 }
+DropFiles = Callable[[str], Awaitable[None]]
 _LIVE_TASKS = frozenset({"queued", "running", "recovering", "stopping"})
 
 
@@ -44,8 +45,9 @@ class RunEditor:
     """Every change is durable before it is shown. A deleted run's id is not free again: points that its writer still
     sends are dropped and counted, or they would bring back half of it."""
 
-    def __init__(self, store: Store, writer: StoreWriter, live: LiveView, clock: Clock) -> None:
+    def __init__(self, store: Store, writer: StoreWriter, live: LiveView, clock: Clock, drop_files: DropFiles) -> None:
         self._store = store
+        self._drop_files = drop_files
         self._writer = writer
         self._live = live
         self._clock = clock
@@ -121,8 +123,9 @@ class RunEditor:
                         {"run": run_id},
                     )
                 self._live.series.forget_stored(run_id)
+            await self._drop_files(run_id)
         except StrataError as error:
-            _log.warning("rows of the deleted run %s are still in the store: %s", run_id, error.message)
+            _log.warning("rows or files of the deleted run %s are still there: %s", run_id, error.message)
             return False
         return True
 

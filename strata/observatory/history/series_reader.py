@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from strata.observatory.answers.checkpoints import CheckpointRow
 from strata.observatory.answers.series import RunSeries
 from strata.observatory.history.loader import History, StoredCurve, read_curves
 from strata.observatory.live.decimate import curve_of, thin
+from strata.observatory.live.lineage import lineage_of
 from strata.observatory.live.view import LiveView
 from strata.observatory.records.fill import fill
 from strata.observatory.store.base import Store
@@ -58,6 +60,15 @@ class CurveReader:
         await self.settle(run_id)
         older = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2), "superseded")
         return [*found, *await asyncio.to_thread(lambda: [_stored(curve, points) for curve in older])]
+
+    async def inherited(self, run_id: str, where: Mapping[str, Any], points: int) -> list[RunSeries]:
+        """What the runs measured that this one was forked from, each up to where its fork began."""
+        found: list[RunSeries] = []
+        for origin in lineage_of(self._live.runs, run_id):
+            upto = min(step for step in (origin.step, where.get("to_step")) if step is not None)
+            measured = await self._newest(origin.run_id, {**where, "to_step": upto}, points)
+            found += [replace(one, origin=origin.run_id) for one in measured]
+        return found
 
     async def _newest(self, run_id: str, where: Mapping[str, Any], points: int) -> list[RunSeries]:
         self._live.tick()  # who has just sent points finds them
@@ -113,7 +124,7 @@ class CurveReader:
             if metric in (None, key.metric):
                 stats = cache.stats(number)
                 curve = cache.curve(number, points)
-                answers.append(fill(RunSeries, key, curve, stats, unit=series.unit(number), attempt=None))
+                answers.append(fill(RunSeries, key, curve, stats, unit=series.unit(number), attempt=None, origin=None))
         return answers
 
 
@@ -132,4 +143,4 @@ def _stored(found: StoredCurve, points: int) -> RunSeries:
     stats = found.stats
     if np.isfinite(stats.last_value) and (len(curve) == 0 or curve.steps[-1] < stats.last_step):
         curve = curve.with_last(stats.last_step, stats.last_time, stats.last_value)
-    return fill(RunSeries, found.key, thin(curve, points), stats, unit=found.unit, attempt=found.attempt)
+    return fill(RunSeries, found.key, thin(curve, points), stats, unit=found.unit, attempt=found.attempt, origin=None)

@@ -3,15 +3,18 @@
 from fastapi import FastAPI
 
 from strata import __version__
+from strata.observatory.http.alert_rules import alert_rules_router
 from strata.observatory.http.apidoc import add_api_page
 from strata.observatory.http.body_limit import BodyLimit
 from strata.observatory.http.checkpoints import checkpoints_router
 from strata.observatory.http.cluster import cluster_router
+from strata.observatory.http.dashboards import dashboards_router
 from strata.observatory.http.datasets import datasets_router
 from strata.observatory.http.errors import ERROR_ANSWERS, install_error_handlers
 from strata.observatory.http.export import export_router
 from strata.observatory.http.hosts import hosts_router
 from strata.observatory.http.logs import logs_router
+from strata.observatory.http.media import media_router
 from strata.observatory.http.middleware import GuardMiddleware
 from strata.observatory.http.origins import allow_origins
 from strata.observatory.http.parts import Parts
@@ -30,8 +33,10 @@ _ROUTERS = (
     status_router,
     stream_router,
     runs_router,
+    media_router,
     series_router,
     logs_router,
+    alert_rules_router,
     cluster_router,
     checkpoints_router,
     tasks_router,
@@ -39,6 +44,7 @@ _ROUTERS = (
     datasets_router,
     export_router,
     sql_router,
+    dashboards_router,
     session_router,
 )
 

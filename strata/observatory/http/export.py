@@ -10,7 +10,8 @@ from starlette.responses import FileResponse
 
 from strata.errors import NotFound
 from strata.observatory.http.parts import Parts
-from strata.observatory.http.runs import Attempts
+from strata.observatory.http.runs import Attempts, Inherited
+from strata.observatory.live.lineage import lineage_of
 from strata.observatory.transfer.export import Format, export_run
 from strata.types.names import check_name
 
@@ -30,6 +31,7 @@ def export_router(parts: Parts) -> APIRouter:
         run_id: str,
         format: Format = "csv",  # noqa: A002 - the query's word
         attempts: Attempts = "newest",
+        inherited: Inherited = False,
         metric: Annotated[list[str] | None, Query(description="repeat it for more; all when it is left out")] = None,
     ) -> FileResponse:
         check_name("run_id", run_id)
@@ -39,8 +41,12 @@ def export_router(parts: Parts) -> APIRouter:
             target = Path(file.name)
         try:
             await parts.curves.settle(run_id)
-            which = parts.curves.whole(run_id) if attempts == "newest" else attempts
-            await export_run(parts.store, run_id, target, format, which, metric)
+            before = lineage_of(parts.live.runs, run_id) if inherited else []
+            which = parts.curves.whole(run_id) if attempts == "newest" and not before else attempts
+            for origin in before:
+                await parts.curves.settle(origin.run_id)
+            upto = {origin.run_id: origin.step for origin in reversed(before)}
+            await export_run(parts.store, {**upto, run_id: None}, target, format, which, metric)
         except BaseException:
             _remove(target)
             raise

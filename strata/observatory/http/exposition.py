@@ -1,13 +1,14 @@
 """The observatory and the cluster it follows as Prometheus text."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from strata.cluster.members import Agent
 from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.answers.tasks import Task
 from strata.observatory.answers.workers import Resources, Worker
@@ -100,11 +101,13 @@ class Exposition(Collector):
         stream: Broadcaster,
         counts: IntakeCounts,
         gauges: Callable[[], dict[str, float]],
+        goodput: Callable[[], Mapping[str, float]],
     ) -> None:
         self._published = published
         self._stream = stream
         self._counts = counts
         self._gauges = gauges
+        self._goodput = goodput
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
@@ -137,12 +140,9 @@ class Exposition(Collector):
         yield _counted("strata_checkpoints", "Checkpoints by status", "status", checkpoints)
         agents = cluster.records.agents.values()
         yield _counted("strata_agents", "Agents by state", "state", (agent.state for agent in agents))
-        slots = GaugeMetricFamily("strata_agent_slots", "Ranks that a host takes", labels=["agent", "host"])
-        for agent in agents:
-            if agent.alive:
-                slots.add_metric([agent.agent_id, agent.hostname], agent.slots)
-        yield slots
+        yield from _agents(cluster)
         yield from _tasks(cluster, workers)
+        yield self._goodputs(cluster)
         measured = [(one, one.resources) for one in workers if one.state != "lost" and one.resources is not None]
         yield from _resources(measured)
         figures = cluster.figures
@@ -155,6 +155,40 @@ class Exposition(Collector):
         yield calls
         if figures.get("barrier_latency_buckets"):
             yield _histogram(figures)
+
+    def _goodputs(self, cluster: FollowedCluster) -> Metric:
+        text = "Share of a task's wall time that went into training, 0 to 1"
+        family = GaugeMetricFamily("strata_task_goodput_ratio", text, labels=["task", "name"])
+        for task_id, percent in self._goodput().items():
+            task = cluster.records.tasks.get(task_id)
+            if task is not None and not task.status.final:
+                family.add_metric([task_id, task.spec.name], percent / 100)
+        return family
+
+
+def _agents(cluster: FollowedCluster) -> Iterator[Metric]:
+    """What hosts that are alive offer, and what ranks of tasks that have not ended hold of it."""
+    held = [
+        (agent_id, task.spec.gpus_per_worker)
+        for task in cluster.records.tasks.values()
+        if not task.status.final
+        for agent_id in task.course.placement
+    ]
+    slots, gpus = Counter(agent_id for agent_id, _ in held), Counter[str]()
+    for agent_id, number in held:
+        gpus[agent_id] += number
+    alive = [agent for agent in cluster.records.agents.values() if agent.alive]
+    values: tuple[tuple[str, str, Callable[[Agent], int]], ...] = (
+        ("slots", "Ranks that a host takes", lambda agent: agent.slots),
+        ("slots_held", "Ranks that are placed on a host", lambda agent: slots[agent.agent_id]),
+        ("gpus", "GPUs that ranks on a host may have", lambda agent: agent.gpu_count),
+        ("gpus_held", "GPUs that are given to ranks on a host", lambda agent: gpus[agent.agent_id]),
+    )
+    for name, text, value in values:
+        family = GaugeMetricFamily(f"strata_agent_{name}", text, labels=["agent", "host"])
+        for agent in alive:
+            family.add_metric([agent.agent_id, agent.hostname], value(agent))
+        yield family
 
 
 def _tasks(cluster: FollowedCluster, workers: list[Worker]) -> Iterator[Metric]:

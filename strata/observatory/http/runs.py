@@ -31,7 +31,7 @@ from strata.observatory.store.superseded import Which
 from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 
-__all__ = ["Attempts", "runs_router"]
+__all__ = ["Attempts", "Inherited", "known_run", "runs_router"]
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +39,9 @@ Time = Annotated[str | None, Query(description="Unix seconds, ISO 8601, or Click
 _POINTS_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": BODY_SCHEMA}}}}
 Attempts = Annotated[
     Which, Query(description="of steps that were done again: the newest attempt's points, the superseded ones, or all")
+]
+Inherited = Annotated[
+    bool, Query(description="of a fork: also what the runs measured from which it comes, up to where it began")
 ]
 RunFilter = Annotated[str | None, Query(description="`lr > 1e-4 and tag:ablation`; docs/runs.md has the language")]
 Sort = Annotated[str, Query(description="`started`, `group`, `config.lr`, `loss.min`: whatever a filter may name")]
@@ -95,10 +98,16 @@ def runs_router(parts: Parts) -> APIRouter:
         parts.live.tick()
         return answer(search.table(filter or "", sort, column or [], descending=descending, limit=limit))
 
+    @router.get("/api/runs/{run_id}/info")
+    async def info(run_id: str) -> Answer[RunInfo]:
+        """One row of GET /api/runs."""
+        parts.live.tick()
+        return answer(known_run(parts, run_id))
+
     @router.get("/api/runs/{run_id}/summary")
     async def summary(run_id: str) -> Answer[RunSummary]:
         parts.live.tick()
-        _known(parts, run_id)
+        known_run(parts, run_id)
         summaries = parts.live.summaries
         return answer(RunSummary(run_id=run_id, metrics=summaries.metrics(run_id), values=summaries.said(run_id)))
 
@@ -106,7 +115,7 @@ def runs_router(parts: Parts) -> APIRouter:
     async def texts(
         run_id: str, metric: str | None = None, limit: Annotated[int, Query(ge=1, le=10_000)] = 100
     ) -> Answer[list[TextEntry]]:
-        _known(parts, run_id)
+        known_run(parts, run_id)
         sql, parameters = text_rows({"runs": [run_id], "metric": metric}, limit)
         return answer([TextEntry(**row) for row in await own_rows(parts.store, sql, parameters)])
 
@@ -114,7 +123,7 @@ def runs_router(parts: Parts) -> APIRouter:
     async def change_many(body: ChangeRuns, request: Request) -> Answer[RunsChanged]:
         changes: dict[str, dict[str, Any]] = {}
         for run_id in body.run_ids:
-            info = _known(parts, run_id)
+            info = known_run(parts, run_id)
             changes[run_id] = {
                 name: value for name in ("group", "archived") if (value := getattr(body, name)) is not None
             }
@@ -150,6 +159,7 @@ def runs_router(parts: Parts) -> APIRouter:
         to_time: Time = None,
         points: Annotated[int, Query(ge=2, le=2000)] = 2000,
         attempts: Attempts = "newest",
+        inherited: Inherited = False,
     ) -> Answer[RunMetrics]:
         where = {
             "metric": metric,
@@ -161,7 +171,9 @@ def runs_router(parts: Parts) -> APIRouter:
         gone = run_id in parts.live.runs.deleted
         found = [] if gone else await parts.curves.read(run_id, where, points, attempts)
         if not found:
-            _known(parts, run_id)
+            known_run(parts, run_id)
+        if inherited and not gone:
+            found = [*await parts.curves.inherited(run_id, where, points), *found]
         return answer(RunMetrics(run_id=run_id, series=found))
 
     @router.post("/api/runs/{run_id}/points", openapi_extra=_POINTS_BODY)
@@ -175,7 +187,7 @@ def runs_router(parts: Parts) -> APIRouter:
     return router
 
 
-def _known(parts: Parts, run_id: str) -> RunInfo:
+def known_run(parts: Parts, run_id: str) -> RunInfo:
     info = parts.live.runs.info(run_id)
     if info is None:
         raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")

@@ -5,11 +5,11 @@ Many senders share one disk sync. A batch id that was seen before is acknowledge
 
 import asyncio
 import logging
-from collections.abc import Callable, Set
+from collections.abc import Awaitable, Callable, Set
 from dataclasses import dataclass, field
 
 from strata.clock import Clock
-from strata.errors import StrataError, Unavailable
+from strata.errors import InvalidArgument, StrataError, Unavailable
 from strata.observatory.background.part import Part
 from strata.observatory.batch.columns import Columns, normalise, to_columns
 from strata.observatory.batch.door import check_extras
@@ -62,16 +62,23 @@ class _Waiting:
 class Intake(Part):
     """`sink(columns, end_offset)` gets every accepted batch, once, in the order of the spool. What it holds of runs in
     `deleted` is taken out first: a batch is of many runs, and the others' points must not wait for a refusal. So is
-    what `fence` keeps out."""
+    what `fence` keeps out. `keep_files` makes files safe and takes them out: the spool is for rows."""
 
     def __init__(
-        self, spool: Spool, sink: Sink, clock: Clock, deleted: Set[str] = frozenset(), fence: Fence | None = None
+        self,
+        spool: Spool,
+        sink: Sink,
+        clock: Clock,
+        deleted: Set[str] = frozenset(),
+        fence: Fence | None = None,
+        keep_files: Callable[[Batch], Awaitable[None]] | None = None,
     ) -> None:
         self._spool = spool
         self._sink = sink
         self._clock = clock
         self._deleted = deleted
         self._fence = fence
+        self._keep_files = keep_files
         self._waiting: list[_Waiting] = []
         self._in_flight: dict[bytes, asyncio.Future[None]] = {}
         self._wake = asyncio.Event()
@@ -111,6 +118,11 @@ class Intake(Part):
         if refused is not None:
             columns, raw = to_columns(message), None
             accepted = Accepted(columns.num_points, len(columns.logs), refused)
+        if any(text.files for text in message.texts):
+            if self._keep_files is None:
+                raise InvalidArgument("files are not taken here")
+            await self._keep_files(message)
+            raw = None
         payload = raw if raw is not None and complete else message.SerializeToString()
         await self._append(columns, payload, digest)
         self.counts.fenced_points += accepted.refused.points

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 
 from strata.clock import Clock
-from strata.observatory.answers.runs import AttemptBegan, RunInfo
+from strata.observatory.answers.runs import AttemptBegan, RunInfo, RunOrigin
 from strata.observatory.live.run_entry import RunEntry
 from strata.observatory.live.run_state import LOOK_S, RunFacts, RunVerdict, plan_state
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
@@ -34,6 +34,7 @@ class RunBook:
         self.deleted: set[str] = set()
         self.config_names: dict[str, None] = {}  # dotted, of all runs that were ever here
         self.task_of: Callable[[str], tuple[str, str] | None] = _no_task
+        self.origin_of: Callable[[str], tuple[str, int] | None] = lambda _: None  # the task and step of a task's fork
         self.attempts_of: Callable[[str], list[AttemptBegan]] = lambda _: []
 
     def __contains__(self, run_id: str) -> bool:
@@ -193,7 +194,15 @@ class RunBook:
             job_type=entry.label("job_type"),
             archived=entry.is_archived,
             config=entry.config,
+            forked_from=self._origin(entry.details.get("task_id") or run_id),
         )
+
+    def _origin(self, task_id: str) -> RunOrigin | None:
+        origin = self.origin_of(task_id)
+        if origin is None:
+            return None
+        parent, step = origin
+        return RunOrigin(run_id=parent if parent in self._entries else self.of_task(parent)[0], step=step)
 
     def _verdict(self, run_id: str, entry: RunEntry) -> RunVerdict:
         said = entry.details.get("status")

@@ -148,7 +148,7 @@ class SnapshotBuilder:
 
     def _encode(self, number: int, curve: Curve, stats: SeriesStats) -> bytes:
         key, unit = self._series.key(number), self._series.unit(number)
-        return encode(fill(SnapshotSeries, key, curve, stats, id=number, unit=unit, attempt=None))
+        return encode(fill(SnapshotSeries, key, curve, stats, id=number, unit=unit, attempt=None, origin=None))
 
 
 def _clamp(points: float) -> int:

@@ -54,6 +54,15 @@ class RunSummaries:
             by_name.setdefault(self._series.key(number).metric, []).append(number)
         return {name: self._summary(numbers) for name, numbers in sorted(by_name.items())}
 
+    def newest(self, run_id: str, metric: str) -> tuple[float | None, int]:
+        """The mean over ranks of its newest values, None when that is no number; and how many values were none."""
+        mine = [number for number in self._series.of_run(run_id) if self._series.key(number).metric == metric]
+        heard = self._heard(np.array(mine, np.int64))
+        if len(heard) == 0:
+            return None, 0
+        last = self._tally.many(self._newest(heard).tolist())["value"]
+        return _finite(last.mean()), int(self._tally.many(heard.tolist())["bad"].sum())
+
     def column(self, metric: str, aspect: Aspect) -> dict[str, float]:
         """One figure of one metric for all runs that have it."""
         numbers = self._heard(np.array(self._series.of_metric(metric), np.int64))

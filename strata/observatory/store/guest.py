@@ -3,6 +3,7 @@ rows by the engine itself, over three tables. What the engine would still allow 
 refused by what its parser sees in the question.
 """
 
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.engine import Engine
 from strata.observatory.store.failures import SAID, to_error
 from strata.observatory.store.sql import RUN_DETAILS, RUN_EDITS, RUNS, SUMMARIES
-from strata.observatory.store.syntax import check_syntax
+from strata.observatory.store.syntax import check_syntax, one_statement
 
 __all__ = ["LIMITS", "MAX_ROWS", "Guest"]
 
@@ -68,8 +69,9 @@ class Guest:
     def ask(self, question: str) -> pa.Table:
         """At most MAX_ROWS + 1 rows: the last one says that there are more."""
         try:
-            asked = f"SELECT * FROM ({self._canonical(question)})"  # noqa: S608 - it is checked, and may only read
-            check_syntax(self._engine.lines(f"EXPLAIN AST {asked}"), asked)
+            asked = f"SELECT * FROM (\n{one_statement(question)}\n)"  # noqa: S608 - it is checked, and may only read
+            formatted = partial(self._engine.lines, f"EXPLAIN SYNTAX {asked}")
+            check_syntax(self._engine.lines(f"EXPLAIN AST {asked}"), lambda: "\n".join(formatted()))
             return self._engine.query(f"{self._tables} {asked} LIMIT {MAX_ROWS + 1}", {})
         except StrataError:
             raise
@@ -78,14 +80,6 @@ class Guest:
 
     def close(self) -> None:
         self._engine.close()
-
-    def _canonical(self, question: str) -> str:
-        """One statement, without comments, as the engine's parser reads it."""
-        found = self._engine.query("SELECT formatQuerySingleLine({text:String}) AS text", {"text": question})
-        text = str(found["text"][0].as_py())
-        if not text.startswith(("SELECT ", "WITH ", "(")):
-            raise InvalidArgument(f"a question is one SELECT, this is {text.split(' ')[0][:40]}")
-        return text
 
 
 def _explained(error: StrataError) -> StrataError:

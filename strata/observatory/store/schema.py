@@ -246,6 +246,25 @@ ORDER BY (run_id, metric, rank, step, event_time)
 SETTINGS non_replicated_deduplication_window = {_WINDOW}
 """
 
+# What people arranged on the page: a row per saved version, of which the newest counts.
+_DASHBOARDS = f"""
+CREATE TABLE IF NOT EXISTS {{db}}.dashboards
+(
+    id         String,
+    version    UInt64,
+    project    String,
+    name       String,
+    author     String,
+    num_panels UInt32,
+    body       String CODEC(ZSTD(1)),
+    deleted    UInt8,
+    event_time DateTime64(3)
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY id
+SETTINGS non_replicated_deduplication_window = {_WINDOW}
+"""
+
 # The same as _ATTEMPTS, where we may not create it.
 NO_ATTEMPTS = """(SELECT '' AS run_id, '' AS metric, toUInt32(0) AS rank, toUInt16(0) AS device, toUInt32(0) AS attempt,
 toUInt32(0) AS world, CAST(NULL AS Nullable(UInt64)) AS step, toDateTime64(0, 3) AS event_time WHERE 0)"""
@@ -317,6 +336,7 @@ def statements() -> list[tuple[int, list[str]]]:
                 _TEXTS,
             ],
         ),
+        (8, [_DASHBOARDS]),
     ]
 
 

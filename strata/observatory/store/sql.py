@@ -1,12 +1,14 @@
 """The questions asked of ClickHouse. Every one is bounded: by the rollup, by buckets, or by a LIMIT."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from strata.observatory.store.superseded import TURN, Which, point_rows
 from strata.types.metrics import MAX_STEP, WORLDS
 
 __all__ = [
+    "DASHBOARD",
+    "DASHBOARDS",
     "RUNS",
     "RUN_DETAILS",
     "RUN_EDITS",
@@ -14,6 +16,9 @@ __all__ = [
     "SUMMARIES",
     "checkpoint_rows",
     "curves",
+    "media_entries",
+    "media_keys",
+    "media_steps",
     "newest_series",
     "raw_points",
     "series_of",
@@ -59,6 +64,9 @@ SELECT run_id, name, argMax(value_json, event_time) AS value_json, toUnixTimesta
 FROM {db}.summaries GROUP BY run_id, name
 """
 
+_HEAD = "id, version, project, name, author, num_panels, deleted, toUnixTimestamp64Milli(event_time) AS updated_at_ms"
+DASHBOARDS = f"SELECT {_HEAD} FROM {{db}}.dashboards FINAL WHERE NOT deleted ORDER BY project, lower(name), id"  # noqa: S608 - constants
+DASHBOARD = f"SELECT {_HEAD}, body FROM {{db}}.dashboards FINAL WHERE id = {{id:String}}"  # noqa: S608 - constants
 RUN_EDITS = "SELECT run_id, field, argMax(value, event_time) AS value FROM {db}.run_edits GROUP BY run_id, field"
 
 
@@ -141,7 +149,40 @@ FROM {{db}}.texts WHERE {clause} ORDER BY event_time DESC, metric, rank LIMIT {l
     return sql, parameters
 
 
+def media_keys(run_id: str, search: str, limit: int) -> tuple[str, dict[str, Any]]:
+    """The names under which a run logs what is no number, one row per kind."""
+    sql = f"""
+SELECT metric, kind, arraySort(groupUniqArray(64)(rank)) AS ranks, uniqExact({_STEP}) AS num_steps,
+       min({_STEP}) AS first_step, max({_STEP}) AS last_step,
+       toUnixTimestamp64Milli(max(event_time)) AS last_event_time_ms
+FROM {{db}}.texts WHERE run_id = {{run_id:String}} AND positionCaseInsensitiveUTF8(metric, {{search:String}}) > 0
+GROUP BY metric, kind ORDER BY metric, kind LIMIT {limit:d}
+"""  # noqa: S608 - constants, and a number; values are parameters
+    return sql, {"run_id": run_id, "search": search}
+
+
+def media_steps(where: Mapping[str, Any], limit: int) -> tuple[str, dict[str, Any]]:
+    clause, parameters = _where(where)
+    sql = f"SELECT DISTINCT {_STEP} AS step FROM {{db}}.texts WHERE {clause} ORDER BY step LIMIT {limit:d}"  # noqa: S608 - as above
+    return sql, parameters
+
+
+def media_entries(where: Mapping[str, Any], steps: Sequence[int]) -> tuple[str, dict[str, Any]]:
+    """What was logged at these steps; of one that was done again, the newest."""
+    clause, parameters = _where({**where, "steps": steps})
+    newest = "(attempt, event_time)"
+    sql = f"""
+SELECT {_STEP} AS step, toUnixTimestamp64Milli(max(event_time)) AS event_time_ms, max(attempt) AS attempt,
+       argMax(text, {newest}) AS text
+FROM {{db}}.texts WHERE {clause} GROUP BY step ORDER BY step
+"""  # noqa: S608 - clause is made of constants, values are parameters
+    return sql, parameters
+
+
 _CLAUSES = {
+    "run_id": "run_id = {run_id:String}",
+    "kind": "kind = {kind:String}",
+    "steps": f"{_STEP} IN {{steps:Array(UInt64)}}",
     "runs": "run_id IN {runs:Array(String)}",
     "metrics": "metric IN {metrics:Array(String)}",
     "metric": "metric = {metric:String}",

@@ -3,13 +3,13 @@ second parser: what is checked is what runs.
 """
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from strata.errors import InvalidArgument
 from strata.observatory.store.functions import is_harmless
 
-__all__ = ["TABLES", "check_syntax"]
+__all__ = ["TABLES", "check_syntax", "one_statement"]
 
 TABLES = ("metric_points", "runs", "logs")
 
@@ -20,14 +20,19 @@ _SILENT = frozenset(
         *("SelectWithUnionQuery", "SelectQuery", "SelectIntersectExceptQuery", "ExpressionList", "Subquery"),
         *("TablesInSelectQuery", "TablesInSelectQueryElement", "TableExpression", "TableJoin", "ArrayJoin"),
         *("WithElement", "OrderByElement", "WindowDefinition", "WindowListElement", "InterpolateElement"),
-        *("Asterisk", "QualifiedAsterisk", "Literal", "Identifier"),
+        *("Asterisk", "QualifiedAsterisk", "Literal", "Identifier", "TableIdentifier"),
         *("ColumnsRegexpMatcher", "ColumnsTransformerList", "ColumnsExceptTransformer"),
     }
 )
-# In the canonical text: texts and quoted names are passed over, so that none of them looks like a name that is defined.
+# In the engine's own formatting. Texts and quoted names are passed over: none of them defines a name.
+_BEGINS = r"\s+AS\s*\(\s*(?=SELECT|WITH)"
 _DEFINED = re.compile(
-    r"`(?P<quoted>[A-Za-z_]\w*)` AS \((?=SELECT|WITH)|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`"
-    r"|\b(?P<plain>[A-Za-z_]\w*) AS \((?=SELECT|WITH)"
+    rf"`(?P<quoted>[A-Za-z_]\w*)`{_BEGINS}|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|\b(?P<plain>[A-Za-z_]\w*){_BEGINS}"
+)
+_SEPARATOR = re.compile(r";|\\G|\x00")
+# A question whose only quotes are plain ones, without comments: where its texts end is beyond doubt.
+_PLAIN_TEXT = re.compile(
+    r"(?:[^'\"`$#;/\\\-\x00-\x08\x7f-\U0010ffff]|-(?!-)|/(?!\*)|'(?:[^'\\\x00]|\\.)*')*", re.DOTALL
 )
 _HINT = "A question is one SELECT over metric_points, runs and logs; docs/asking.md has what it may use."
 
@@ -39,19 +44,34 @@ class _Node:
     children: list["_Node"] = field(default_factory=list)
 
 
-def check_syntax(lines: Sequence[str], canonical: str) -> None:
+def one_statement(question: str) -> str:
+    """The question without what ends it. The embedded engine runs several statements at once, and only the first would
+    be checked: what separates them is let through where it must be inside of a text."""
+    text = question.strip().rstrip("; \t\r\n")
+    word = re.match(r"[A-Za-z]+", text)
+    if not text or (word and word[0].upper() not in ("SELECT", "WITH")):
+        raise InvalidArgument(f"a question is one SELECT, this is {text[:40] or 'empty'}", hint=_HINT)
+    if _SEPARATOR.search(text) and not _PLAIN_TEXT.fullmatch(text):
+        raise _refused("a `;` may only stand inside of a text, in a question without comments or other quotes")
+    return text
+
+
+def check_syntax(lines: Sequence[str], formatted: Callable[[], str]) -> None:
     """Raises InvalidArgument for a question that reaches for anything but the three tables and harmless functions.
-    `lines` are of EXPLAIN AST, `canonical` is the text that was explained."""
-    known = {*TABLES, *(found["quoted"] or found["plain"] for found in _DEFINED.finditer(canonical))}
-    for node in _nodes(lines):
-        _check(node, known)
+    `lines` are of EXPLAIN AST; `formatted` gives the question as the engine writes it, and is asked only when the
+    question names tables of its own."""
+    nodes = _nodes(lines)
+    for node in nodes:
+        _check(node)
+    others = {node.name for node in nodes if node.kind == "TableIdentifier"}.difference(TABLES)
+    if others:
+        others -= {found["quoted"] or found["plain"] for found in _DEFINED.finditer(formatted())}
+    if others:
+        raise _refused(f"there is no table {min(others)[:80]} here")
 
 
-def _check(node: _Node, known: Set[str | None]) -> None:
+def _check(node: _Node) -> None:
     match node.kind:
-        case "TableIdentifier":
-            if node.name not in known:
-                raise _refused(f"there is no table {node.name[:80]} here")
         case "TableExpression":
             if any(child.kind == "Function" for child in node.children):
                 raise _refused(f"{node.children[0].name[:80]}() is a table function")

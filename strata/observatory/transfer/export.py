@@ -1,7 +1,8 @@
 """A run's raw points as a CSV or Parquet file, metric by metric, so that memory stays small."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,11 +37,18 @@ _SCHEMA = pa.schema(
 
 
 async def export_run(
-    store: Store, run_id: str, target: Path, kind: Format, which: Which = "all", only: Sequence[str] | None = None
+    store: Store,
+    runs: Mapping[str, int | None],
+    target: Path,
+    kind: Format,
+    which: Which = "all",
+    only: Sequence[str] | None = None,
 ) -> int:
-    """Writes the points of the run that the store holds, of some metrics or of all; returns how many. Raises NotFound
-    when there are none."""
-    sql, parameters = series_of([run_id])
+    """Writes the points of the runs that the store holds, each up to its step (None: all), of some metrics or of all;
+    returns how many. The last run is the one that was asked for, those before it are what it was forked from. Raises
+    NotFound when there are none."""
+    *_, run_id = runs
+    sql, parameters = series_of(list(runs))
     metrics = sorted({row["metric"] for row in (await store.query(sql, parameters)).to_pylist()})
     if only is not None:
         metrics = [metric for metric in metrics if metric in only]
@@ -50,8 +58,8 @@ async def export_run(
     count = 0
     writer: Any = _open(target, kind)
     try:
-        for metric in metrics:
-            sql, parameters = raw_points({"runs": [run_id], "metric": metric}, _MAX_ROWS, which)
+        for metric, (run, upto) in product(metrics, runs.items()):
+            sql, parameters = raw_points({"runs": [run], "metric": metric, "to_step": upto}, _MAX_ROWS, which)
             table = (await store.query(sql, parameters)).rename_columns(_SCHEMA.names)
             await asyncio.to_thread(writer.write_table, table.cast(_SCHEMA))
             count += table.num_rows

@@ -81,6 +81,7 @@ class AgentHello(_message.Message):
     LAUNCHERS_FIELD_NUMBER: _builtins.int
     CHECKPOINTS_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    TASK_ID_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     incarnation: _builtins.str
     hostname: _builtins.str
@@ -88,10 +89,13 @@ class AgentHello(_message.Message):
     """where ranks on this host can be reached by others"""
     slots: _builtins.int
     gpu_count: _builtins.int
+    """cards that its ranks may have"""
     memory_bytes: _builtins.int
     version: _builtins.str
     checkpoints: _builtins.str
     """where tasks save unless they name a place: the same word on hosts that share it"""
+    task_id: _builtins.str
+    """the one task that this agent was started for; empty: it takes any"""
     @_builtins.property
     def processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProcessReport]: ...
     @_builtins.property
@@ -115,10 +119,11 @@ class AgentHello(_message.Message):
         launchers: _abc.Iterable[_builtins.str] | None = ...,
         checkpoints: _builtins.str = ...,
         notice: Global___AgentNotice | None = ...,
+        task_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "agent_id", b"agent_id", "checkpoints", b"checkpoints", "gpu_count", b"gpu_count", "hostname", b"hostname", "incarnation", b"incarnation", "launchers", b"launchers", "memory_bytes", b"memory_bytes", "notice", b"notice", "processes", b"processes", "slots", b"slots", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "agent_id", b"agent_id", "checkpoints", b"checkpoints", "gpu_count", b"gpu_count", "hostname", b"hostname", "incarnation", b"incarnation", "launchers", b"launchers", "memory_bytes", b"memory_bytes", "notice", b"notice", "processes", b"processes", "slots", b"slots", "task_id", b"task_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -267,6 +272,8 @@ class ProcessReport(_message.Message):
     LOOK_FIELD_NUMBER: _builtins.int
     WHERE_FIELD_NUMBER: _builtins.int
     WAITING_FIELD_NUMBER: _builtins.int
+    GPUS_FIELD_NUMBER: _builtins.int
+    SUSPENDED_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     attempt: _builtins.int
     rank: _builtins.int
@@ -302,6 +309,12 @@ class ProcessReport(_message.Message):
     """where its main thread stood then: file, line and function; empty when nobody could tell"""
     waiting: _builtins.bool
     """it stood in a call that waits for other ranks"""
+    suspended: _builtins.bool
+    """a signal such as SIGSTOP kept it from running when it was ended for a hang"""
+    @_builtins.property
+    def gpus(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """the cards of its host that it alone holds, as NVML counts them"""
+
     def __init__(
         self,
         *,
@@ -326,10 +339,12 @@ class ProcessReport(_message.Message):
         look: _builtins.str = ...,
         where: _builtins.str = ...,
         waiting: _builtins.bool = ...,
+        gpus: _abc.Iterable[_builtins.int] | None = ...,
+        suspended: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "hindered", b"hindered", "hung", b"hung", "left", b"left", "life", b"life", "look", b"look", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "task_id", b"task_id", "unstarted", b"unstarted", "waiting", b"waiting", "where", b"where", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "gpus", b"gpus", "hindered", b"hindered", "hung", b"hung", "left", b"left", "life", b"life", "look", b"look", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "suspended", b"suspended", "task_id", b"task_id", "unstarted", b"unstarted", "waiting", b"waiting", "where", b"where", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -597,11 +612,14 @@ class DesiredState(_message.Message):
     PROCESSES_FIELD_NUMBER: _builtins.int
     DRAINING_FIELD_NUMBER: _builtins.int
     LEAVE_BY_FIELD_NUMBER: _builtins.int
+    OVER_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     draining: _builtins.bool
     """the coordinator knows that this host goes away"""
     leave_by: _builtins.float
     """Unix seconds: when it goes"""
+    over: _builtins.bool
+    """the task that this agent was started for is over: nobody needs it any more"""
     @_builtins.property
     def processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___DesiredProcess]: ...
     def __init__(
@@ -611,10 +629,11 @@ class DesiredState(_message.Message):
         processes: _abc.Iterable[Global___DesiredProcess] | None = ...,
         draining: _builtins.bool = ...,
         leave_by: _builtins.float | None = ...,
+        over: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_leave_by", b"_leave_by", "leave_by", b"leave_by"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leave_by", b"_leave_by", "draining", b"draining", "leave_by", b"leave_by", "processes", b"processes", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leave_by", b"_leave_by", "draining", b"draining", "leave_by", b"leave_by", "over", b"over", "processes", b"processes", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__leave_by: _TypeAlias = _typing.Literal["leave_by"]  # noqa: Y015
     _WhichOneofArgType__leave_by: _TypeAlias = _typing.Literal["_leave_by", b"_leave_by"]  # noqa: Y015
@@ -660,7 +679,9 @@ class DesiredProcess(_message.Message):
     LIFE_FIELD_NUMBER: _builtins.int
     SPARES_FIELD_NUMBER: _builtins.int
     LOOK_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
     HANGS_FIELD_NUMBER: _builtins.int
+    GPUS_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     attempt: _builtins.int
     rank: _builtins.int
@@ -677,8 +698,12 @@ class DesiredProcess(_message.Message):
     """warm interpreters that this host keeps for the task"""
     look: _builtins.str
     """a new word asks, once, for the stacks of all its threads: they go to its log"""
+    code: _builtins.str
+    """the digest of the code that it runs in; working_dir is then a path inside it"""
     hangs: _builtins.str
     """why it is taken for a hang: its stacks go to its log, and it is killed"""
+    gpus: _builtins.int
+    """how many cards it alone holds while it runs; the agent chooses which"""
     @_builtins.property
     def argv(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -700,11 +725,13 @@ class DesiredProcess(_message.Message):
         life: _builtins.int = ...,
         spares: _builtins.int = ...,
         look: _builtins.str = ...,
+        code: _builtins.str = ...,
         hangs: _builtins.str = ...,
+        gpus: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "attempt", b"attempt", "env", b"env", "grace_s", b"grace_s", "hangs", b"hangs", "life", b"life", "local_rank", b"local_rank", "look", b"look", "rank", b"rank", "spares", b"spares", "stop", b"stop", "task_id", b"task_id", "worker_id", b"worker_id", "working_dir", b"working_dir", "world_size", b"world_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "attempt", b"attempt", "code", b"code", "env", b"env", "gpus", b"gpus", "grace_s", b"grace_s", "hangs", b"hangs", "life", b"life", "local_rank", b"local_rank", "look", b"look", "rank", b"rank", "spares", b"spares", "stop", b"stop", "task_id", b"task_id", "worker_id", b"worker_id", "working_dir", b"working_dir", "world_size", b"world_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

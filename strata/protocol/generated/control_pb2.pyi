@@ -20,6 +20,79 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class CodePart(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIGEST_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    digest: _builtins.str
+    """SHA-256 of the whole archive, in hex"""
+    total: _builtins.int
+    """its size in bytes"""
+    offset: _builtins.int
+    data: _builtins.bytes
+    """up to 1 MiB; none: only asks whether it is there"""
+    def __init__(
+        self,
+        *,
+        digest: _builtins.str = ...,
+        total: _builtins.int = ...,
+        offset: _builtins.int = ...,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "digest", b"digest", "offset", b"offset", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodePart: _TypeAlias = CodePart  # noqa: Y015
+
+@_typing.final
+class CodeAck(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPLETE_FIELD_NUMBER: _builtins.int
+    complete: _builtins.bool
+    """all of it is here, and has that hash"""
+    def __init__(
+        self,
+        *,
+        complete: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["complete", b"complete"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeAck: _TypeAlias = CodeAck  # noqa: Y015
+
+@_typing.final
+class CodeRef(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIGEST_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    digest: _builtins.str
+    offset: _builtins.int
+    def __init__(
+        self,
+        *,
+        digest: _builtins.str = ...,
+        offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "offset", b"offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeRef: _TypeAlias = CodeRef  # noqa: Y015
+
+@_typing.final
 class DrainRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -736,6 +809,8 @@ class TaskSpec(_message.Message):
     SPARES_FIELD_NUMBER: _builtins.int
     HANG_TIMEOUT_S_FIELD_NUMBER: _builtins.int
     EXCLUDE_STRAGGLERS_FIELD_NUMBER: _builtins.int
+    GPUS_PER_WORKER_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     type: _builtins.str
     dataset_id: _builtins.str
@@ -756,6 +831,10 @@ class TaskSpec(_message.Message):
     """without a step for so long, a rank is ended; 0: never; unset: learned"""
     exclude_stragglers: _builtins.bool
     """a host whose ranks hold up the others is left"""
+    gpus_per_worker: _builtins.int
+    """cards that each rank alone holds; 0: it is given none, and sees what its agent sees"""
+    code: _builtins.str
+    """the digest of the code that goes along; working_dir is then a path inside it"""
     @_builtins.property
     def entrypoint(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -779,10 +858,12 @@ class TaskSpec(_message.Message):
         spares: _builtins.int = ...,
         hang_timeout_s: _builtins.float | None = ...,
         exclude_stragglers: _builtins.bool = ...,
+        gpus_per_worker: _builtins.int = ...,
+        code: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "exclude_stragglers", b"exclude_stragglers", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "spares", b"spares", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "code", b"code", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "exclude_stragglers", b"exclude_stragglers", "gpus_per_worker", b"gpus_per_worker", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "spares", b"spares", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__grow_after_s: _TypeAlias = _typing.Literal["grow_after_s"]  # noqa: Y015
     _WhichOneofArgType__grow_after_s: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s"]  # noqa: Y015
@@ -794,6 +875,86 @@ class TaskSpec(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__hang_timeout_s) -> _WhichOneofReturnType__hang_timeout_s | None: ...
 
 Global___TaskSpec: _TypeAlias = TaskSpec  # noqa: Y015
+
+@_typing.final
+class ForkRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
+    CHANGES_JSON_FIELD_NUMBER: _builtins.int
+    SKIP_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    task_id: _builtins.str
+    """the parent's"""
+    step: _builtins.int
+    """its newest good checkpoint at or before this step; unset: the newest that `skip` allows"""
+    checkpoint_id: _builtins.str
+    """or this very checkpoint"""
+    changes_json: _builtins.str
+    """what its config is given anew, as a JSON object"""
+    name: _builtins.str
+    """empty: as the parent's"""
+    request_id: _builtins.str
+    """the same for every retry"""
+    reason: _builtins.str
+    """who asked"""
+    @_builtins.property
+    def skip(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepRange]: ...
+    @_builtins.property
+    def arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """added to the parent's command"""
+
+    def __init__(
+        self,
+        *,
+        task_id: _builtins.str = ...,
+        step: _builtins.int | None = ...,
+        checkpoint_id: _builtins.str = ...,
+        changes_json: _builtins.str = ...,
+        skip: _abc.Iterable[Global___StepRange] | None = ...,
+        name: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        arguments: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_step", b"_step", "step", b"step"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_step", b"_step", "arguments", b"arguments", "changes_json", b"changes_json", "checkpoint_id", b"checkpoint_id", "name", b"name", "reason", b"reason", "request_id", b"request_id", "skip", b"skip", "step", b"step", "task_id", b"task_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__step: _TypeAlias = _typing.Literal["step"]  # noqa: Y015
+    _WhichOneofArgType__step: _TypeAlias = _typing.Literal["_step", b"_step"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step) -> _WhichOneofReturnType__step | None: ...
+
+Global___ForkRequest: _TypeAlias = ForkRequest  # noqa: Y015
+
+@_typing.final
+class StepRange(_message.Message):
+    """Steps of the parent whose global batches are left out, both ends included."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_FIELD_NUMBER: _builtins.int
+    LAST_FIELD_NUMBER: _builtins.int
+    first: _builtins.int
+    last: _builtins.int
+    def __init__(
+        self,
+        *,
+        first: _builtins.int = ...,
+        last: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first", b"first", "last", b"last"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StepRange: _TypeAlias = StepRange  # noqa: Y015
 
 @_typing.final
 class TaskRef(_message.Message):
@@ -832,7 +993,7 @@ class TaskAck(_message.Message):
     task_id: _builtins.str
     status: _builtins.str
     from_step: _builtins.int
-    """of a resumed task: its checkpoint's; none: it starts anew"""
+    """of a resumed or forked task: its checkpoint's; none: it starts anew"""
     seq: _builtins.int
     """whoever follows WatchState sees the change at this event or earlier"""
     def __init__(

@@ -79,6 +79,16 @@ class ControlStub:
                 request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.ShardTableRequest.SerializeToString,
                 response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.ShardTable.FromString,
                 _registered_method=True)
+        self.PutCode = channel.unary_unary(
+                '/strata.control.Control/PutCode',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.CodePart.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.CodeAck.FromString,
+                _registered_method=True)
+        self.GetCode = channel.unary_unary(
+                '/strata.control.Control/GetCode',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.CodeRef.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.CodePart.FromString,
+                _registered_method=True)
         self.SubmitTask = channel.unary_unary(
                 '/strata.control.Control/SubmitTask',
                 request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskSpec.SerializeToString,
@@ -92,6 +102,11 @@ class ControlStub:
         self.ResumeTask = channel.unary_unary(
                 '/strata.control.Control/ResumeTask',
                 request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
+                response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
+                _registered_method=True)
+        self.ForkTask = channel.unary_unary(
+                '/strata.control.Control/ForkTask',
+                request_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.ForkRequest.SerializeToString,
                 response_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
                 _registered_method=True)
         self.DrainAgent = channel.unary_unary(
@@ -166,6 +181,19 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PutCode(self, request, context):
+        """The code of a task, in parts, before the task that names it; a part may come twice. And back, for its agents.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCode(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SubmitTask(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -180,6 +208,13 @@ class ControlServicer:
 
     def ResumeTask(self, request, context):
         """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForkTask(self, request, context):
+        """A new task that begins with a checkpoint of another one and its place in the data.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -248,6 +283,16 @@ def add_ControlServicer_to_server(servicer, server):
                     request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.ShardTableRequest.FromString,
                     response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.ShardTable.SerializeToString,
             ),
+            'PutCode': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutCode,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.CodePart.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.CodeAck.SerializeToString,
+            ),
+            'GetCode': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCode,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.CodeRef.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.CodePart.SerializeToString,
+            ),
             'SubmitTask': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitTask,
                     request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskSpec.FromString,
@@ -261,6 +306,11 @@ def add_ControlServicer_to_server(servicer, server):
             'ResumeTask': grpc.unary_unary_rpc_method_handler(
                     servicer.ResumeTask,
                     request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.FromString,
+                    response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.SerializeToString,
+            ),
+            'ForkTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForkTask,
+                    request_deserializer=strata_dot_protocol_dot_generated_dot_control__pb2.ForkRequest.FromString,
                     response_serializer=strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.SerializeToString,
             ),
             'DrainAgent': grpc.unary_unary_rpc_method_handler(
@@ -528,6 +578,60 @@ class Control:
             _registered_method=True)
 
     @staticmethod
+    def PutCode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/PutCode',
+            strata_dot_protocol_dot_generated_dot_control__pb2.CodePart.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.CodeAck.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/GetCode',
+            strata_dot_protocol_dot_generated_dot_control__pb2.CodeRef.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.CodePart.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def SubmitTask(request,
             target,
             options=(),
@@ -597,6 +701,33 @@ class Control:
             target,
             '/strata.control.Control/ResumeTask',
             strata_dot_protocol_dot_generated_dot_control__pb2.TaskRef.SerializeToString,
+            strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForkTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/strata.control.Control/ForkTask',
+            strata_dot_protocol_dot_generated_dot_control__pb2.ForkRequest.SerializeToString,
             strata_dot_protocol_dot_generated_dot_control__pb2.TaskAck.FromString,
             options,
             channel_credentials,

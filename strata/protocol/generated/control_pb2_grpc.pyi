@@ -44,10 +44,15 @@ class ControlStub:
     ListAgents: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]
     ListCheckpoints: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]
     GetShardTable: _grpc.UnaryUnaryMultiCallable[_control_pb2.ShardTableRequest, _control_pb2.ShardTable]
+    PutCode: _grpc.UnaryUnaryMultiCallable[_control_pb2.CodePart, _control_pb2.CodeAck]
+    """The code of a task, in parts, before the task that names it; a part may come twice. And back, for its agents."""
+    GetCode: _grpc.UnaryUnaryMultiCallable[_control_pb2.CodeRef, _control_pb2.CodePart]
     SubmitTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskSpec, _control_pb2.TaskAck]
     StopTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]
     ResumeTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]
     """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
+    ForkTask: _grpc.UnaryUnaryMultiCallable[_control_pb2.ForkRequest, _control_pb2.TaskAck]
+    """A new task that begins with a checkpoint of another one and its place in the data."""
     DrainAgent: _grpc.UnaryUnaryMultiCallable[_control_pb2.DrainRequest, _control_pb2.DrainAck]
     """A host goes away: nothing more is placed there, and what runs there saves at an agreed step and leaves. Or, with
     `undo`, it stays after all.
@@ -71,10 +76,15 @@ class ControlAsyncStub(ControlStub):
     ListAgents: _aio.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]  # type: ignore[assignment]
     ListCheckpoints: _aio.UnaryUnaryMultiCallable[_control_pb2.ListRequest, _control_pb2.RecordList]  # type: ignore[assignment]
     GetShardTable: _aio.UnaryUnaryMultiCallable[_control_pb2.ShardTableRequest, _control_pb2.ShardTable]  # type: ignore[assignment]
+    PutCode: _aio.UnaryUnaryMultiCallable[_control_pb2.CodePart, _control_pb2.CodeAck]  # type: ignore[assignment]
+    """The code of a task, in parts, before the task that names it; a part may come twice. And back, for its agents."""
+    GetCode: _aio.UnaryUnaryMultiCallable[_control_pb2.CodeRef, _control_pb2.CodePart]  # type: ignore[assignment]
     SubmitTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskSpec, _control_pb2.TaskAck]  # type: ignore[assignment]
     StopTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]  # type: ignore[assignment]
     ResumeTask: _aio.UnaryUnaryMultiCallable[_control_pb2.TaskRef, _control_pb2.TaskAck]  # type: ignore[assignment]
     """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
+    ForkTask: _aio.UnaryUnaryMultiCallable[_control_pb2.ForkRequest, _control_pb2.TaskAck]  # type: ignore[assignment]
+    """A new task that begins with a checkpoint of another one and its place in the data."""
     DrainAgent: _aio.UnaryUnaryMultiCallable[_control_pb2.DrainRequest, _control_pb2.DrainAck]  # type: ignore[assignment]
     """A host goes away: nothing more is placed there, and what runs there saves at an agreed step and leaves. Or, with
     `undo`, it stays after all.
@@ -151,6 +161,21 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_control_pb2.ShardTable, _abc.Awaitable[_control_pb2.ShardTable]]: ...
 
     @_abc_1.abstractmethod
+    def PutCode(
+        self,
+        request: _control_pb2.CodePart,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.CodeAck, _abc.Awaitable[_control_pb2.CodeAck]]:
+        """The code of a task, in parts, before the task that names it; a part may come twice. And back, for its agents."""
+
+    @_abc_1.abstractmethod
+    def GetCode(
+        self,
+        request: _control_pb2.CodeRef,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.CodePart, _abc.Awaitable[_control_pb2.CodePart]]: ...
+
+    @_abc_1.abstractmethod
     def SubmitTask(
         self,
         request: _control_pb2.TaskSpec,
@@ -171,6 +196,14 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.TaskAck, _abc.Awaitable[_control_pb2.TaskAck]]:
         """A stopped or failed task goes on from its last good checkpoint: same id, same run, the next attempt, fresh budgets."""
+
+    @_abc_1.abstractmethod
+    def ForkTask(
+        self,
+        request: _control_pb2.ForkRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.TaskAck, _abc.Awaitable[_control_pb2.TaskAck]]:
+        """A new task that begins with a checkpoint of another one and its place in the data."""
 
     @_abc_1.abstractmethod
     def DrainAgent(

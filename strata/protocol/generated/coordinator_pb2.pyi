@@ -715,10 +715,15 @@ class CheckpointAck(_message.Message):
     CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     GLOBAL_STEP_FIELD_NUMBER: _builtins.int
+    HELD_STEPS_FIELD_NUMBER: _builtins.int
     success: _builtins.bool
     checkpoint_id: _builtins.str
     message: _builtins.str
     global_step: _builtins.int
+    @_builtins.property
+    def held_steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of a commit: checkpoints of this task that forks of it still begin with"""
+
     def __init__(
         self,
         *,
@@ -726,10 +731,11 @@ class CheckpointAck(_message.Message):
         checkpoint_id: _builtins.str = ...,
         message: _builtins.str = ...,
         global_step: _builtins.int = ...,
+        held_steps: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_id", b"checkpoint_id", "global_step", b"global_step", "message", b"message", "success", b"success"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_id", b"checkpoint_id", "global_step", b"global_step", "held_steps", b"held_steps", "message", b"message", "success", b"success"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -341,6 +341,7 @@ class TextPoint(_message.Message):
     EVENT_TIME_MS_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     metric: _builtins.str
     host: _builtins.str
@@ -349,8 +350,12 @@ class TextPoint(_message.Message):
     step: _builtins.int
     event_time_ms: _builtins.int
     kind: _builtins.str
-    """text, json, or what a library calls it"""
+    """text, json, markdown, histogram, image, table, html, file, or what a library calls it"""
     text: _builtins.str
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___MediaFile]:
+        """what the text names; kept in the media store before the rest is acknowledged"""
+
     def __init__(
         self,
         *,
@@ -363,14 +368,39 @@ class TextPoint(_message.Message):
         event_time_ms: _builtins.int = ...,
         kind: _builtins.str = ...,
         text: _builtins.str = ...,
+        files: _abc.Iterable[Global___MediaFile] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "event_time_ms", b"event_time_ms", "host", b"host", "kind", b"kind", "metric", b"metric", "rank", b"rank", "run_id", b"run_id", "step", b"step", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "event_time_ms", b"event_time_ms", "files", b"files", "host", b"host", "kind", b"kind", "metric", b"metric", "rank", b"rank", "run_id", b"run_id", "step", b"step", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TextPoint: _TypeAlias = TextPoint  # noqa: Y015
+
+@_typing.final
+class MediaFile(_message.Message):
+    """A file of a run, named by what it holds: the SHA-256 of the content in hex, a dot and a suffix."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    content: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        content: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MediaFile: _TypeAlias = MediaFile  # noqa: Y015
 
 @_typing.final
 class Sample(_message.Message):

@@ -70,7 +70,7 @@ class Worlds:
     def __init__(self, run: Run, framework: Framework | None) -> None:
         self._run = run
         self._framework = framework
-        address, gang_port = gang_address()
+        address, gang_port = gang_address(run.world_size)
         self.current = self._newest = Meeting(
             number=run.place.world_number,
             size=run.world_size,

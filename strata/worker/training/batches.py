@@ -36,7 +36,8 @@ class Batches:
             for batch in self._loader:
                 empty = 0
                 yield batch
-            self.epoch += 1
+            # A fork may leave out a whole epoch: the loader then has passed over it.
+            self.epoch = max(self.epoch + 1, self._loader.epoch) if isinstance(self._loader, Loader) else self.epoch + 1
             if empty == 2:  # the first may be the end of an epoch that was saved there
                 raise InvalidArgument("the loader gives no batch in a whole epoch", hint="Is its dataset empty?")
 

@@ -71,6 +71,7 @@ def test_one_process(tmp_path: Path, point: str) -> None:
     assert _assert_complete(folder, 1, {3}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", _points(POINTS, "committed"))
 def test_four_ranks(tmp_path: Path, point: str) -> None:
     """About 2 s each: eight processes per case, all writing and syncing on the same disk."""

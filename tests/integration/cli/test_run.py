@@ -19,10 +19,10 @@ NO_SENSE = {
     ("--workers", "0"): "--workers 0 begins with 0: a task has at least 1 worker.",
     ("--workers", "-1"): "--workers '-1' is no number of workers.",
     ("--spares", "-1"): "spares is -1, it must be between 0 and 16384",
-    ("--launcher", "pbs"): "launcher 'pbs' is unknown. Known: local, ray, slurm, ssh.",
-    ("--launcher", "slurm", "--detach"): "would leave agents that nobody stops",
+    ("--launcher", "pbs"): "launcher 'pbs' is unknown. Known: kubernetes, local, ray, slurm, ssh.",
     ("--launcher", "ssh"): "the ssh launcher needs to know where",
-    ("--launcher", "slurm", "-o", "gpu"): "--launcher-option 'gpu' is not NAME=VALUE",
+    ("--launcher", "kubernetes"): "the kubernetes launcher needs an image",
+    ("--launcher", "slurm", "-o", "=gpu"): "--launcher-option '=gpu' is neither NAME=VALUE nor NAME",
     ("--launcher", "slurm", "--nodes", "3", "--workers", "2"): "3 nodes for 2 workers",
     ("--nodes", "2"): "are for agents on other hosts",
     ("--name", "a b"): "task name",
@@ -31,6 +31,7 @@ NOT_HERE = {
     ("--launcher", "slurm"): "sbatch is not installed here. Run this on a Slurm login node.",
     ("--launcher", "ssh", "-o", "host=node"): "ssh is not installed here. Install the OpenSSH client.",
     ("--launcher", "ray"): "pip install",
+    ("--launcher", "kubernetes", "-o", "image=i"): "kubectl is not installed here",
 }
 
 

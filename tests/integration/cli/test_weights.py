@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from strata.checkpoint import CheckpointManager
 from tests.support.cluster import strata
@@ -45,6 +46,7 @@ def test_another_part_and_the_newest_step(tmp_path: Path) -> None:
     assert done.stdout.startswith("1 arrays of ema, "), done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     _saved(tmp_path / "run")
     for arguments, said in (
@@ -59,6 +61,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_the_page_by_hand(tmp_path: Path) -> None:
     saves = f"{shlex.quote(sys.executable)} -c {shlex.quote(block('docs/checkpoints.md', 'Save and load'))}"
     run(saves, tmp_path, tmp_path / "data")

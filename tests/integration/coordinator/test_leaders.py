@@ -40,6 +40,7 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
+@pytest.mark.slow
 def test_another_leads_when_the_leader_is_killed_or_stops(postgres: Postgres, tmp_path: Path) -> None:
     """The one test of it that every change must pass; it waits for two leases of 2 s."""
     with Ensemble(tmp_path, postgres, postgres.new_database()) as ensemble, ensemble.writers(2) as writers:
@@ -59,6 +60,7 @@ def test_another_leads_when_the_leader_is_killed_or_stops(postgres: Postgres, tm
     check_history(ensemble.records(), writers, terms=3)
 
 
+@pytest.mark.slow
 def test_strata_up_beside_a_leader_stands_by_and_serves_its_page(postgres: Postgres, tmp_path: Path) -> None:
     with Ensemble(tmp_path, postgres, postgres.new_database(), names=("a",)) as ensemble:
         (port,) = free_ports(1)

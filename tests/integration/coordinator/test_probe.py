@@ -1,6 +1,7 @@
 """The coordinator's own /health and /metrics, without an observatory."""
 
 import contextlib
+import re
 import shutil
 import socket
 import subprocess
@@ -38,6 +39,9 @@ def test_its_health_and_figures_are_there_without_anybody_else(port: int) -> Non
     assert "strata_coordinator_steady 1.0" in text
     assert 'strata_coordinator_agents{state="ready"} 1.0' in text
     assert 'strata_coordinator_tasks{status="queued"} 1.0' in text
+    assert re.search(r'strata_coordinator_task_attempt{task="waits-\w+",name="waits"} 0.0', text)
+    assert re.search(r'strata_coordinator_agent_slots{agent="[^"]+",host="[^"]+"} \d', text)
+    assert "task_checkpoint_timestamp_seconds{" not in text  # there is none
 
 
 def test_promtool_accepts_it(port: int) -> None:

@@ -52,6 +52,19 @@ def test_points_written_as_the_page_says_are_read_back_as_it_says(cluster: Clust
     assert accuracy["total_points"] == 4, "the same batch_id is stored once"
 
 
+def test_a_dashboard_is_kept_over_rest(cluster: Cluster, tmp_path: Path) -> None:
+    (printed,) = run_blocks("docs/dashboards.md", cluster, tmp_path)
+    decoder, answers, rest = json.JSONDecoder(), [], printed
+    while rest:  # one after another without a new line
+        answer, end = decoder.raw_decode(rest)
+        answers.append(answer)
+        rest = rest[end:].strip()
+    first, second, listed = answers
+    assert [panel["kind"] for panel in first["layout"]["sections"][0]["panels"]] == ["line", "scatter"]
+    assert (first["version"], second["version"]) == (1, 2)
+    assert [(one["name"], one["version"]) for one in listed] == [("Losses, again", 2)]
+
+
 def test_an_elastic_task_is_asked_for_from_python(cluster: Cluster, tmp_path: Path) -> None:
     (task_id,) = run_blocks("docs/elastic.md", cluster, tmp_path)
     task = cluster.get(f"/api/tasks/{task_id}")
@@ -68,3 +81,25 @@ def test_runs_are_asked_for_from_python_and_in_sql(cluster: Cluster, tmp_path: P
     assert names, "the second answer is CSV"
     answer = json.JSONDecoder().raw_decode(sql[sql.index('{"columns"') :])[0]
     assert answer["columns"][0]["name"] == "lines"
+
+
+def test_media_are_logged_and_read_back(cluster: Cluster, tmp_path: Path) -> None:
+    _, read = run_blocks("docs/media.md", cluster, tmp_path)
+    assert read.splitlines()[0].startswith(
+        "[('page', 'html', 1), ('predictions', 'table', 1), ('report', 'markdown', 1)"
+    )
+    assert [line.split()[:3] for line in read.splitlines()[1:]] == [["18", "step", "18"], ["19", "step", "19"]]
+
+
+def test_a_task_that_breaks_says_why(cluster: Cluster, tmp_path: Path) -> None:
+    (printed,) = run_blocks("docs/why.md", cluster, tmp_path)
+    assert "Rank 1 exited with code 1: KeyError: 'learning rate' (on " in printed
+    assert "It interrupted rank 0. Mend the script, then `strata resume breaks-" in printed
+    assert "agent: rank 1 exited with code 1" in printed
+
+
+def test_a_rule_and_its_target_are_set_as_the_page_says(cluster: Cluster, tmp_path: Path) -> None:
+    (printed,) = run_blocks("docs/alerts.md", cluster, tmp_path)
+    told = json.loads(printed[printed.index('{"rules"') :])
+    assert (told["rules"][0]["name"], told["rules"][0]["targets"]) == ("loss-is-high", ["chat"])
+    assert (told["targets"][0]["place"], "T0" in printed) == ("http://127.0.0.1:9", False)

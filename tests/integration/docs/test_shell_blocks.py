@@ -20,7 +20,7 @@ from strata.protocol.generated.coordinator_pb2 import WorkerInfo
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from tests.support.cluster import Cluster
 from tests.support.nodes import write_dataset
-from tests.support.pages import ROOT, block, environment, here, run
+from tests.support.pages import block, environment, here, run
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
@@ -95,7 +95,6 @@ def test_submit_over_http(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_train_on_several_workers(cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
     before = {one["id"] for one in cluster.get("/api/tasks")}
     run(block("docs/quickstart.md", "Train on several workers"), tmp_path, cluster.folder, within_s=240)
     (task,) = [one for one in cluster.get("/api/tasks") if one["id"] not in before]

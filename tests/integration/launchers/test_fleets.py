@@ -5,9 +5,7 @@ Ray head. Each is found again by its tag, attaches, comes back when it is killed
 
 import json
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 
 from strata.launchers.base import LaunchSpec
 from strata.launchers.fleet import FleetSpec, agent_spec, open_launcher
+from tests.support.launchers import need, short_folder
 from tests.support.nodes import Nodes, wait_for
 from tests.support.ray_head import TOKEN, ray_head
 from tests.support.slurm import slurm
@@ -27,12 +26,6 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
     with Nodes(tmp_path) as nodes:
         nodes.start("coordinator")
         yield nodes
-
-
-def need(*programs: str) -> None:
-    missing = [name for name in programs if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)} (make test-launchers)")
 
 
 def _spec(nodes: Nodes, launcher: str, agents: int) -> LaunchSpec:
@@ -56,18 +49,18 @@ def _live(nodes: Nodes, name: str, agents: int, options: dict[str, str]) -> None
     launcher.prepare(spec)
     handle = launcher.start(spec)
     try:
-        before = wait_for(lambda: len(_agents(nodes)) == agents and _agents(nodes), 60, "all agents")
+        before = wait_for(lambda: len(_agents(nodes)) == agents and _agents(nodes), 240, "all agents")
         ready = Path(spec.working_dir) / "agent-0" / "agent.json"
         wait_for(ready.exists, what="the agent's own word, which comes after the coordinator's")
         os.kill(int(json.loads(ready.read_text())["pid"]), signal.SIGKILL)
-        after = wait_for(lambda: _agents(nodes) != before and len(_agents(nodes)) == agents and _agents(nodes), 60)
+        after = wait_for(lambda: _agents(nodes) != before and len(_agents(nodes)) == agents and _agents(nodes), 240)
         assert set(after) == set(before)
         assert launcher.poll(handle) is None
         assert not launcher.describe(handle).pending
     finally:
         launcher.stop(handle, 20.0)
     assert launcher.poll(handle) is not None
-    wait_for(lambda: not _agents(nodes), what="agents have left")
+    wait_for(lambda: not _agents(nodes), 120, "agents have left")
 
 
 def test_local(nodes: Nodes) -> None:
@@ -95,11 +88,9 @@ def test_ssh(nodes: Nodes, tmp_path: Path) -> None:
 @pytest.mark.launchers
 def test_slurm_with_two_nodes(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     need("sbatch", "slurmctld", "slurmd", "munged")
-    folder = Path(tempfile.mkdtemp(prefix="slurm-"))  # a socket's path must be short
-    with slurm(folder) as environment:
+    with short_folder("slurm-") as folder, slurm(folder) as environment:
         monkeypatch.setenv("SLURM_CONF", environment["SLURM_CONF"])
         _live(nodes, "slurm", 2, {"partition": "all"})
-    shutil.rmtree(folder)
 
 
 @pytest.mark.launchers
@@ -107,10 +98,8 @@ def test_ray(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
     monkeypatch.setenv("RAY_AUTH_MODE", "token")  # read once, by the import
     ray = pytest.importorskip("ray", reason="ray is not installed (make test-launchers)")
-    folder = Path(tempfile.mkdtemp(prefix="ray-"))  # a socket's path must be short
-    with ray_head(folder) as address:
+    with short_folder("ray-") as folder, ray_head(folder) as address:
         try:
             _live(nodes, "ray", 2, {"address": address})
         finally:
             ray.shutdown()
-    shutil.rmtree(folder)

@@ -115,6 +115,7 @@ def test_what_a_dead_attempt_measures_late_is_refused_and_what_it_measured_befor
     assert [(step, value) for _, _, step, value in gone] == [(4, 1.0), (5, 1.0), (6, 1.25)]
 
 
+@pytest.mark.slow
 def test_a_restart_knows_what_was_superseded(started: ObservatoryProcess) -> None:
     began = time.time()
     _log(started, "r", 1, dict.fromkeys(range(2000), 1.0), began)

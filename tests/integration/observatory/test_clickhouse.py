@@ -109,6 +109,7 @@ async def test_when_the_server_goes_away_the_next_one_is_asked(port: int, tmp_pa
                 await store.ask("DROP TABLE runs")
 
 
+@pytest.mark.slow
 async def test_certificates_are_checked_and_shown(tmp_path: Path) -> None:
     """The server lets in who shows a certificate of its own CA; with it, a user needs no password."""
     ca, ca_key = make_authority(datetime.now(UTC))

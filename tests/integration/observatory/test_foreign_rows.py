@@ -114,6 +114,7 @@ async def test_strangers_rows_reach_the_stream_exactly_once(
     await again.close()
 
 
+@pytest.mark.slow
 async def test_rows_that_others_put_into_the_embedded_engine_reach_the_stream(tmp_path: Path) -> None:
     """Takes about 6 s: an engine starts twice. Its folder has one owner, so a stranger writes through that one."""
     settings = Settings(data_dir=tmp_path, http_port=0, telemetry_port=0, poll_interval_sec=_POLL_S)

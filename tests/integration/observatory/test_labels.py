@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.supervised import SupervisedStore
@@ -51,6 +52,7 @@ def check(process: ObservatoryProcess) -> None:
     assert process.get("/api/runs", limit=1)
 
 
+@pytest.mark.slow
 def test_labels_and_summaries_outlive_a_restart(observatory: ObservatoryProcess) -> None:
     process = observatory
     about = {"tags": ["a", "b"], "group": "sweep", "job_type": "train", "notes": "said", "config_json": '{"lr": 0.001}'}

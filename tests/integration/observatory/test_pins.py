@@ -67,6 +67,7 @@ def pins(process: ObservatoryProcess) -> dict[str, bool | None]:
     return {one["id"]: one["pinned"] for one in process.get("/api/checkpoints")}
 
 
+@pytest.mark.slow
 def test_a_pin_is_durable_shown_and_honoured(
     coordinator: CoordinatorProcess, observatory: ObservatoryProcess, root: str
 ) -> None:

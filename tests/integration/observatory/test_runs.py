@@ -136,6 +136,7 @@ def process(
         started.dispose()
 
 
+@pytest.mark.slow
 def test_edits_and_deletions_outlive_a_kill(process: ObservatoryProcess) -> None:
     """Takes about 6 s for each store: the observatory is killed and started again."""
     send(process, batch_of("kept-1", {"doomed": range(10), "named": range(10)}, "finished"))

@@ -79,6 +79,7 @@ def test_during_an_insert_that_a_reader_waits_for(observatory: ObservatoryProces
     assert_all_there(observatory, expected)
 
 
+@pytest.mark.slow
 def test_with_open_streams_and_a_signal_to_the_whole_group(observatory: ObservatoryProcess) -> None:
     """Systemd and a terminal send it to the store as well: it must not leave before its parent has done with it.
     Two streams, one that reads and one that does not: neither can hold the server."""

@@ -157,6 +157,7 @@ def outcome(process: ObservatoryProcess, question: str) -> tuple[str, str]:
     return "answered" if answer.status_code == 200 else "refused", answer.text
 
 
+@pytest.mark.slow
 def test_pieces_of_questions_put_together_at_random_reach_nothing(asked: ObservatoryProcess, tmp_path: Path) -> None:
     """Whatever is answered must be free of the secret: 400 questions of one seed, nested in each other."""
     file = tmp_path / "secret"
@@ -192,23 +193,31 @@ writer = Engine(config)
 writer.command("CREATE DATABASE d")
 writer.command("CREATE TABLE d.t (a UInt64) ENGINE = MergeTree ORDER BY a")
 writer.command("INSERT INTO d.t SELECT number FROM numbers(3000)")
-guest = Engine(config, LIMITS | {"max_execution_time": 1, "max_memory_usage": 100_000_000, "max_result_rows": 10})
+limits = LIMITS | {"max_memory_usage": 100_000_000, "max_result_rows": 10}
+hasty = Engine(config, limits | {"max_execution_time": 1})
+guest = Engine(config, limits | {"max_execution_time": 60})  # a busy machine is no reason to end what is small
 asked = (
-    ("SELECT count() FROM d.t AS a, d.t AS b, d.t AS c WHERE a.a + b.a + c.a = 1", 159),
     ("SELECT groupArray(toString(a.a)) FROM d.t AS a, d.t AS b, d.t AS c", 241),
     ("SELECT a FROM d.t", 396),
     ("INSERT INTO d.t VALUES (1)", 164),
     ("SELECT 1 SETTINGS max_execution_time = 100", 164),
     ("SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')", 164),
 )
-for questions in (asked, asked[2:]):
+
+
+def refused(engine, question, code):
+    try:
+        engine.query(question, {})
+    except Exception as error:
+        assert f"Code: {code}" in str(error), (question, error)
+    else:
+        raise SystemExit(f"answered: {question}")
+
+
+refused(hasty, "SELECT count() FROM d.t AS a, d.t AS b, d.t AS c WHERE a.a + b.a + c.a = 1", 159)
+for questions in (asked, asked[1:]):
     for question, code in questions:
-        try:
-            guest.query(question, {})
-        except Exception as error:
-            assert f"Code: {code}" in str(error), (question, error)
-        else:
-            raise SystemExit(f"answered: {question}")
+        refused(guest, question, code)
     guest.close()  # the next connection has the same limits
 assert guest.query("SELECT count() AS n FROM d.t", {})["n"].to_pylist() == [3000]
 """

@@ -89,7 +89,8 @@ async def test_equal_inserts_of_a_foreign_writer_are_all_kept(store: SupervisedS
     for _ in range(2):
         await store.command("INSERT INTO {db}.metric_points (run_id, metric, value) VALUES ('foreign', 'fan', 1)")
         await store.command(
-            "INSERT INTO {db}.metric_points (event_time, run_id, metric, value) VALUES (1800000000,'foreign','fan',1)"
+            "INSERT INTO {db}.metric_points (event_time, run_id, metric, value) "
+            "VALUES ('2027-01-15 08:00:00', 'foreign', 'fan', 1)"
         )
     assert await counts(store, "foreign") == (4, 4)
 

@@ -180,6 +180,7 @@ async def test_history_is_complete_after_a_restart(observatory: ObservatoryProce
     await client.close()
 
 
+@pytest.mark.slow
 async def test_a_sparse_stream_and_the_points_asked_for_are_the_whole(observatory: ObservatoryProcess) -> None:
     """18,000 points are named in an outline; an answer's total says where in the stream it was read."""
     names = [f"m/{number}" for number in range(20)]

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+import pytest
+
 from tests.support.cluster import Cluster, strata_each
 from tests.support.waiting import eventually
 
@@ -57,6 +59,7 @@ def test_s3_without_a_bucket_stops_the_start_with_one_sentence(tmp_path: Path) -
         assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_a_rank_gets_the_settings_of_its_cluster_but_not_the_token(tmp_path: Path) -> None:
     """Wherever its own working folder is: it saves where `strata.toml` of the cluster says."""
     token = "t" * 40

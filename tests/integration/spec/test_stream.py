@@ -72,6 +72,7 @@ def test_snapshot_then_deltas_then_runs_meta(cluster: Cluster) -> None:
     assert int(next_id.split(":")[1]) > int(number)
 
 
+@pytest.mark.slow
 async def test_runs_meta_comes_every_thirty_seconds(tmp_path: Path) -> None:
     """A whole observatory and its real stream on a hand-turned clock: nothing at 29 s, one event past 30, and again.
     Five minutes without data, and the event says that the run is not active any more."""

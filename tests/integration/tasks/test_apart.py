@@ -33,6 +33,7 @@ class Apart(Hosts):
         return {**super()._clean(), "STRATA_CHECKPOINT_BUCKET": ""}
 
 
+@pytest.mark.slow
 def test_a_task_over_hosts_that_share_no_folder_says_what_to_set(tmp_path: Path) -> None:
     with Apart(tmp_path) as hosts:
         hosts.start("coordinator")

@@ -104,6 +104,7 @@ def test_a_rank_that_hangs_is_replaced_while_the_others_keep_their_processes(nod
         assert set(re.findall(r"^pid (\d+)", _outputs(nodes, task_id, rank), re.MULTILINE)) == {str(before[rank])}
 
 
+@pytest.mark.slow
 def test_ranks_that_finish_and_ranks_that_stop_are_no_losses(nodes: Nodes) -> None:
     task_id = _submit(nodes, 100_000, 0.01, 0)
     _wait_until_all_take_part(nodes, task_id, 5)

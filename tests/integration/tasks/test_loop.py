@@ -88,6 +88,7 @@ def test_a_stop_saves_the_step_at_which_all_ranks_leave(tmp_path: Path) -> None:
         assert last == {newest_step(nodes, task_id)}
 
 
+@pytest.mark.slow
 def test_in_an_elastic_function_the_others_keep_their_processes(tmp_path: Path) -> None:
     with Nodes(tmp_path, slots=2) as nodes:
         nodes.start()

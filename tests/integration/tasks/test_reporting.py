@@ -67,6 +67,7 @@ def test_no_point_is_lost_while_the_observatory_is_killed(
     wait_for(lambda: _points(nodes, "many", "loss") == count, 120, f"{count} points")
 
 
+@pytest.mark.slow
 def test_a_run_without_a_server_is_sent_later(nodes: Nodes, tmp_path: Path) -> None:
     script = tmp_path / "many.py"
     script.write_text(_LOG)

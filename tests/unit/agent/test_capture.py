@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from strata.agent.capture import Capture
+from strata.agent.gpus import Gpus
+from strata.agent.nvml import Nvml
 from strata.agent.rank_files import RankFiles, RankRecord
 from strata.agent.ranks import Ranks
 from strata.client.telemetry import Outbox, OutboxConfig
@@ -21,7 +23,7 @@ def _record(ranks: Ranks) -> RankRecord:
 
 @pytest.fixture
 def ranks(tmp_path: Path) -> Ranks:
-    return Ranks(RankFiles(tmp_path / "ranks"), tmp_path, {})
+    return Ranks(RankFiles(tmp_path / "ranks"), tmp_path, {}, Gpus(Nvml(), None))
 
 
 @pytest.fixture(params=[None, NOBODY], ids=["no observatory", "one that is away"])

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from strata.agent.gpus import Gpus
+from strata.agent.nvml import Nvml
 from strata.agent.rank_files import RankFiles, RankRecord
 from strata.agent.ranks import Ranks
 from strata.launchers.local import pid_of
@@ -25,7 +27,7 @@ class _Host:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ranks = Ranks(RankFiles(folder / "ranks"), folder, {"STRATA_DATA_DIR": str(folder)})
+        self.ranks = Ranks(RankFiles(folder / "ranks"), folder, {"STRATA_DATA_DIR": str(folder)}, Gpus(Nvml(), None))
         self.heard: list[tuple[int, bool]] = []
         self._changed = asyncio.Event()
         self.ranks.listen(self._hear)

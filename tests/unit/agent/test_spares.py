@@ -14,6 +14,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from strata.agent.gpus import Gpus
+from strata.agent.nvml import Nvml
 from strata.agent.rank_files import RankFiles, RankRecord
 from strata.agent.ranks import Ranks
 from strata.launchers.local import pid_of
@@ -36,7 +38,7 @@ class _Host:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "script.py").write_text(_SCRIPT)
-        self.ranks = Ranks(RankFiles(folder / "ranks"), folder, {})
+        self.ranks = Ranks(RankFiles(folder / "ranks"), folder, {}, Gpus(Nvml(), None))
         self._keeping = asyncio.create_task(self.ranks.spares.run())
         self._version = 0
 
@@ -200,7 +202,7 @@ async def test_a_rank_from_a_spare_is_adopted_by_the_next_agent(host: _Host) -> 
     pid = pid_of(host.rank(2).handle)
     await _until("it is up", lambda: "stays" in host.said(host.rank(2)))
     host.ranks.detach()
-    after = Ranks(RankFiles(host.folder / "ranks"), host.folder, {})
+    after = Ranks(RankFiles(host.folder / "ranks"), host.folder, {}, Gpus(Nvml(), None))
     after.adopt()
     assert [pid_of(record.handle) for record in after.running() if record.attempt == 2] == [pid]
     os.kill(pid, signal.SIGKILL)
@@ -231,7 +233,7 @@ async def test_an_agent_that_dies_before_the_hand_over_leaves_a_rank_that_ended_
     RankFiles(host.folder / "ranks").save(record)
     spare.close(kill=False)  # what the death of the agent does to it
     assert spare.child.wait() == 0
-    after = Ranks(RankFiles(host.folder / "ranks"), host.folder, {})
+    after = Ranks(RankFiles(host.folder / "ranks"), host.folder, {}, Gpus(Nvml(), None))
     after.adopt()
     (found,) = [one for one in after.records() if one.attempt == 2]
     assert (found.ended, found.exit_code) == (True, None)

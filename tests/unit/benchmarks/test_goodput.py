@@ -38,6 +38,19 @@ def test_the_position_is_what_a_moment_has_left_to_later_ones() -> None:
     assert BACK.position(15.0) == 1, "the kill before that moment has undone two steps"
 
 
+def test_the_pace_counts_what_is_left_of_the_steps() -> None:
+    assert CALM.pace((10.0, 11.0)) == 2.0
+    assert CALM.pace((10.0, 10.5), (11.0, 11.5)) == 2.0
+    assert BACK.pace((10.0, 20.0)) == pytest.approx(0.1), "of three steps two were undone"
+
+
+def test_a_kill_costs_what_is_missing_after_it() -> None:
+    even = ledger(*lines(*((float(second), second + 1) for second in range(11))))
+    assert even.cost(5.0, 4.0) == pytest.approx(0.0)
+    late = ledger(*lines(*((second + (2.0 if second >= 5 else 0.0), second + 1) for second in range(11))))
+    assert late.cost(5.0, 4.0) == pytest.approx(2.0)
+
+
 def test_the_next_step_is_one_that_began_after_the_moment() -> None:
     assert CALM.next_step(10.4) == pytest.approx(0.6), "not the step that ends 0.1 s later"
     assert BACK.next_step(11.6) == pytest.approx(8.9)

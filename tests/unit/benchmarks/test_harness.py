@@ -88,6 +88,7 @@ def test_a_script_that_fails_is_an_error_with_its_last_words(tmp_path: Path) -> 
         run_case(Case(name="broken", variants=(ours(Script(script)),), repeats=1, warmups=0))
 
 
+@pytest.mark.slow
 def test_a_peer_that_cannot_install_is_skipped_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real virtualenv and a real pip, told to use no index, so no network is needed."""
     monkeypatch.setenv("STRATA_BENCH_VENVS", str(tmp_path))

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.__main__ import load, main, names, run_benchmark
 from benchmarks.harness import Benchmark, Case, Target, ours, peer, run_case
-from benchmarks.picture import curves
+from benchmarks.picture import curves, scaling
 from benchmarks.report import RunReport, describe_run, format_value, to_json, to_markdown, write
 from benchmarks.results import CaseResult, VariantResult, judge
 
@@ -115,6 +115,16 @@ def test_labels_of_lines_that_end_together_do_not_cover_each_other() -> None:
     heights = sorted(float(text.attrib["y"]) for text in texts if str(text.text).endswith(", 50.0%"))
     assert len(heights) == 3
     assert min(after - before for before, after in pairwise(heights)) >= 12
+
+
+def test_times_over_sizes_are_drawn_on_logarithmic_axes() -> None:
+    """Ten times as long is as far up, wherever it begins."""
+    drawing = ElementTree.fromstring(scaling("t", "x", "y", {"one": [(10.0, 0.001), (100.0, 0.01), (1_000.0, 0.1)]}))  # noqa: S314
+    circles = [circle.attrib for circle in drawing.iter("{http://www.w3.org/2000/svg}circle")]
+    ups = [float(before["cy"]) - float(after["cy"]) for before, after in pairwise(circles)]
+    assert ups[0] == pytest.approx(ups[1], abs=0.2)
+    texts = {text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"1 ms", "10 ms", "100 ms", "1,000", "one, 100 ms"} <= texts
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,9 @@ class _Catalog(SoloCommit):
             raise CoordinatorUnavailable("nobody there")
         self.heard.append(step)
 
+    def held(self) -> frozenset[int]:
+        return frozenset()
+
     def checked(self, step: int, attempt: str, damage: str) -> None:
         if self.away:
             raise CoordinatorUnavailable("nobody there")

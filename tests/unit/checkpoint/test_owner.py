@@ -10,6 +10,7 @@ import pytest
 
 from strata.checkpoint import CheckpointManager, SaveHandle
 from strata.checkpoint.commit import CommitCoordinator
+from strata.checkpoint.fork import Forking
 from strata.checkpoint.owner import set_owner_source
 from strata.checkpoint.spreading import Exchange
 from strata.errors import InvalidConfig
@@ -30,6 +31,10 @@ class _Rank:
     @property
     def place(self) -> tuple[int, int, str | None, str | None]:
         return self._rank, 2, f"task-{self._rank}", "task"
+
+    @property
+    def forking(self) -> Forking | None:
+        return None
 
     @property
     def scrub_mb_s(self) -> float:

@@ -48,6 +48,7 @@ class _Owner:
     """A rank of a job whose commits go through the store."""
 
     scrub_mb_s = 0.0
+    forking = None
 
     def __init__(self, rank: int, gang: Gang, path: Path) -> None:
         self.place = (rank, _RANKS, None, None)

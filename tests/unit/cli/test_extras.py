@@ -45,6 +45,7 @@ def test_a_rank_and_an_agent_need_nothing_of_it() -> None:
 
 def test_the_list_is_that_of_the_extra() -> None:
     names = {"clickhouse-connect": "clickhouse_connect", "prometheus-client": "prometheus_client"}
+    names |= {"chdb-core-lite": "chdb"}
     names |= {"grpcio-health-checking": "grpc_health", "grpcio-reflection": "grpc_reflection"}
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["server"]
     wanted = [item.partition(">")[0] for item in extra]

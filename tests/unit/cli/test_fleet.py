@@ -1,11 +1,12 @@
 """The agents of one `strata run`, here as real processes of this host: what is said when they do not come."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from strata.cli.fleet import Fleet, FleetRequest, open_fleet
+from strata.cli.fleet import Fleet, FleetRequest, _storage, open_fleet
 from strata.client.endpoints import Endpoints
 from strata.client.tasks import TaskView
 from strata.config import Settings
@@ -44,9 +45,9 @@ def _program(folder: Path, text: str) -> str:
 def test_agents_that_end_are_told_with_their_last_words(tmp_path: Path) -> None:
     fleet = _fleet(tmp_path / "fleet", _program(tmp_path, "echo no module named strata; exit 1"), [])
     fleet.prepare()
-    fleet.start(_ENDPOINTS)
+    fleet.start(_ENDPOINTS, "t")
     with pytest.raises(ProcessFailed, match="asked ssh for 2 agents with 2 slots each, but they have ended") as failed:
-        eventually("the end", lambda: fleet.look(_task(), attach_s=0.01))
+        eventually("the end", lambda: fleet.look(_task(TaskStatus.RUNNING), attach_s=0.01))
     assert "their last words: no module named strata" in failed.value.message
     assert "The coordinator listens on loopback" in failed.value.hint
     fleet.stop()
@@ -56,7 +57,7 @@ def test_agents_that_run_and_never_attach_are_given_up(tmp_path: Path) -> None:
     lines: list[str] = []
     fleet = _fleet(tmp_path / "fleet", _program(tmp_path, "exec sleep 60"), lines)
     fleet.prepare()
-    fleet.start(_ENDPOINTS)
+    fleet.start(_ENDPOINTS, "t")
     with pytest.raises(ProcessFailed, match="still waiting for 4 slots: no ssh agent is attached"):
         eventually("the end of patience", lambda: fleet.look(_task(), attach_s=0.1))
     fleet.look(_task(TaskStatus.RUNNING), attach_s=0.0)
@@ -71,13 +72,46 @@ def test_agents_that_run_and_never_attach_are_given_up(tmp_path: Path) -> None:
     ("request_", "told"),
     [
         (FleetRequest(launcher="slurm", workers=2, nodes=3), "3 nodes for 2 workers"),
-        (FleetRequest(launcher="slurm", workers=2, options=("gpu",)), "'gpu' is not NAME=VALUE"),
+        (FleetRequest(launcher="slurm", workers=2, options=("=gpu",)), "'=gpu' is neither NAME=VALUE nor NAME"),
         (FleetRequest(launcher="local", workers=2, nodes=2), "--launcher"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, request_: FleetRequest, told: str) -> None:
     with pytest.raises(InvalidArgument, match=told):
         open_fleet(request_, Settings(data_dir=tmp_path), print)
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "passed"),
+    [
+        ({}, {"AWS_REGION": "x"}, {}),
+        ({"checkpoint_bucket": "/mnt/shared/"}, {}, {"STRATA_CHECKPOINT_BUCKET": "/mnt/shared"}),
+        (
+            {"storage_backend": "s3", "checkpoint_bucket": "models"},
+            {"AWS_SESSION_TOKEN": "s", "STRATA_AWS_REGION": "r", "AWSOME": "no"},
+            {"STRATA_CHECKPOINT_BUCKET": "s3://models", "AWS_SESSION_TOKEN": "s", "STRATA_AWS_REGION": "r"},
+        ),
+        (
+            {"storage_backend": "s3", "checkpoint_bucket": "gs://models"},
+            {"GOOGLE_SERVICE_ACCOUNT": "/key.json", "AZURE_STORAGE_ACCOUNT_KEY": "k"},
+            {
+                "STRATA_CHECKPOINT_BUCKET": "gs://models",
+                "GOOGLE_SERVICE_ACCOUNT": "/key.json",
+                "AZURE_STORAGE_ACCOUNT_KEY": "k",
+            },
+        ),
+    ],
+)
+def test_agents_get_what_their_store_needs(
+    settings: dict[str, str], given: dict[str, str], passed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("AWS", "AZURE", "GOOGLE", "STRATA_"))]:
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    found = _storage(Settings.model_validate(settings))
+    found.pop("STRATA_STORAGE_BACKEND", None)
+    assert found == passed
 
 
 def test_local_needs_no_fleet(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import typing
 import pytest
 
 from strata.cluster.events import EVENT_KINDS, Event, TaskChanged, decode_event, encode_event
+from strata.types.faults import Fault, FaultKind
 
 SAMPLES: dict[object, object] = {
     str: 'ä "quoted" \n name',
@@ -19,6 +20,7 @@ SAMPLES: dict[object, object] = {
     dict[str, object]: {"k": 1},
     tuple[str, ...]: ("a", "b"),
     tuple[int, ...]: (0, 1),
+    tuple[Fault, ...]: (Fault(kind=FaultKind.CRASH, rank=3, agent_id="a"), Fault(kind=FaultKind.GROWN)),
 }
 
 

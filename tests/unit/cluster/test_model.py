@@ -11,10 +11,10 @@ from strata.cluster import events as e
 from strata.cluster.checkpoints import KEEP_CHECKPOINTS, KEEP_REMOVED
 from strata.cluster.members import Worker
 from strata.cluster.model import KEEP_BARRIERS, KEEP_GONE, Cluster
-from strata.cluster.plain import from_plain, to_plain
 from strata.cluster.snapshot import dump_cluster, load_cluster
 from strata.errors import InvalidArgument
 from strata.types.checkpoints import CheckpointStatus
+from strata.types.plain import from_plain, to_plain
 from strata.types.workers import MemberState
 
 

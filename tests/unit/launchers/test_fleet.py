@@ -43,8 +43,15 @@ def test_a_fleet_of_nobody_is_refused(tmp_path: Path) -> None:
         ("ssh", {"host": "-oProxyCommand=x"}, "'-oProxyCommand=x' is no host for ssh"),
         ("slurm", {"partition": "gpu\nrm -rf /"}, "is no option of sbatch"),
         ("slurm", {"Partition gpu": "x"}, "is no option of sbatch"),
+        ("slurm", {"array": "1-4"}, "a job array is many jobs, and this is one task"),
+        ("kubernetes", {}, "the kubernetes launcher needs an image"),
+        ("kubernetes", {"image": "i", "que": "q"}, "the kubernetes launcher knows no option 'que'"),
+        ("kubernetes", {"image": "i", "queue": "Q!"}, "queue is 'Q!', which is no name of an object"),
+        ("kubernetes", {"image": "i", "gpus": "all"}, "gpus is 'all', it must be a whole number"),
         ("ray", {"adress": "auto"}, "the ray launcher knows no option 'adress'"),
         ("ray", {"num_gpus": "many"}, "num_cpus and num_gpus are numbers"),
+        ("ray", {"placement": "near"}, "placement is 'near', Ray knows PACK, SPREAD, STRICT_PACK, STRICT_SPREAD"),
+        ("ray", {"runtime_env": "pip"}, "runtime_env is 'pip', which is no JSON object"),
     ],
 )
 def test_options_that_make_no_sense_are_named(launcher: str, options: dict[str, str], told: str) -> None:

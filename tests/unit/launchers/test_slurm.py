@@ -29,3 +29,12 @@ def test_agents_have_the_cores_of_their_slots_unless_the_user_says_otherwise(tmp
     own = _lines(tmp_path, {"cpus-per-task": "2"})
     assert [line for line in own if "cpus-per-task" in line] == ["#SBATCH --cpus-per-task=2"]
     assert "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK" in own
+
+
+def test_a_job_that_is_to_be_queued_again_is_warned_and_asks_for_it(tmp_path: Path) -> None:
+    lines = _lines(tmp_path, {"requeue": "", "time": "60"})
+    assert {"#SBATCH --requeue", "#SBATCH --signal=B:USR1@120"} <= set(lines)
+    assert "[ $code -ne 75 ] || scontrol requeue $SLURM_JOB_ID" in lines
+    assert f"export STRATA_NOTICE_FILE={tmp_path}/notice-agents" in lines
+    assert "#SBATCH --signal=USR1@60" in _lines(tmp_path, {"requeue": "", "signal": "USR1@60"})
+    assert "requeue" not in "\n".join(_lines(tmp_path, {"account": "x", "qos": "long"}))

@@ -3,7 +3,7 @@
 import pytest
 
 from strata.errors import InvalidConfig
-from strata.worker.environment import checkpoint_path, find_place
+from strata.worker.environment import checkpoint_path, find_place, gang_address
 
 _TASK = {
     "STRATA_TASK_ID": "t-1",
@@ -75,3 +75,15 @@ def test_a_bucket_may_say_its_cloud(monkeypatch: pytest.MonkeyPatch, bucket: str
     monkeypatch.setenv("STORAGE_BACKEND", "s3")
     monkeypatch.setenv("CHECKPOINT_BUCKET", bucket)
     assert checkpoint_path(find_place(_TASK)) == path
+
+
+def test_ranks_that_nobody_told_where_to_meet_are_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("STRATA_GANG_PORT", "MASTER_PORT", "MASTER_ADDR"):
+        monkeypatch.delenv(name, raising=False)
+    assert gang_address(1)[0] == "127.0.0.1"
+    with pytest.raises(InvalidConfig, match="export MASTER_ADDR=… MASTER_PORT=29500"):
+        gang_address(2)
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    assert gang_address(2) == ("127.0.0.1", 29501)
+    monkeypatch.setenv("STRATA_GANG_PORT", "20007")
+    assert gang_address(2) == ("127.0.0.1", 20007)

@@ -1,14 +1,22 @@
 /** Ticks and ranges: pure functions of the numbers on show. */
-import type { Plot } from "@/data/plot";
+import type { Plot } from "@/data/line";
 import { formatClock, formatCompact, formatDateTime, formatDuration, formatValue } from "@/lib/format";
 import type { XKind } from "@/lib/view-codec";
 
-export function formatX(kind: XKind, value: number): string {
+/** What the x axis shows: step, time, or the values of a metric. */
+export interface XAxis {
+  x: XKind;
+  xMetric: string;
+}
+
+export function formatX({ x: kind, xMetric }: XAxis, value: number): string {
+  if (xMetric) return `${xMetric} ${formatValue(value)}`;
   if (kind === "step") return `step ${Math.round(value).toLocaleString("en-US")}`;
   return kind === "rel" ? formatDuration(value / 1000) : formatDateTime(value);
 }
 
-export function xTicks(kind: XKind, splits: readonly number[]): string[] {
+export function xTicks({ x: kind, xMetric }: XAxis, splits: readonly number[]): string[] {
+  if (xMetric) return yTicks(splits);
   if (kind === "step") return splits.map((value) => formatCompact(value));
   if (kind === "rel") return splits.map((value) => formatDuration(value / 1000).replace(/ 00[sm]$/, ""));
   const span = (splits.at(-1) ?? 0) - (splits[0] ?? 0);
@@ -50,27 +58,24 @@ export function logSplits(min: number, max: number): number[] {
   return out;
 }
 
-export function xRange(plot: Plot, zoom: readonly [number, number] | null): [number, number] {
-  if (zoom) return [zoom[0], zoom[1]];
-  const first = plot.x[0] ?? 0;
-  const last = plot.x.at(-1) ?? 1;
+export function xRange(plot: Plot, zoom: readonly [number, number] | null, log = false): [number, number] {
+  const first = plot.x[0] ?? (log ? 1 : 0);
+  const last = plot.x.at(-1) ?? (log ? 10 : 1);
+  // A log axis has no place for what is not above zero, whatever an address asks for.
+  if (zoom && (!log || zoom[1] > 0))
+    return log && zoom[0] <= 0 ? [Math.min(first, zoom[1] / 10), zoom[1]] : [zoom[0], zoom[1]];
+  if (log && first === last) return [first / 2, last * 2];
   return first === last ? [first - 1, last + 1] : [first, last];
 }
 
-/** Extremes of line and band inside [from, to], padded; spikes are never cut off. */
-export function yRange(plot: Plot, from: number, to: number, log: boolean): [number, number] {
-  let low = Infinity;
-  let high = -Infinity;
-  for (let i = 0; i < plot.x.length; i += 1) {
-    const x = plot.x[i] ?? 0;
-    if (x < from || x > to) continue;
-    for (const line of plot.lines) {
-      const y = line.y[i];
-      if (y === null || y === undefined) continue;
-      low = Math.min(low, y, line.min[i] ?? y);
-      high = Math.max(high, y, line.max[i] ?? y);
-    }
-  }
+/** Extremes of line and band inside [from, to], padded. Spikes are cut off only for who asks: `clip`. */
+export function yRange(
+  plot: Plot,
+  [from, to]: readonly [number, number],
+  log: boolean,
+  clip = false,
+): [number, number] {
+  const [low, high] = clip ? middleOf(plot, from, to) : extremesOf(plot, from, to);
   if (low > high) return log ? [0.1, 1] : [0, 1];
   if (log) return [low / 1.15, high * 1.15];
   // Means of one constant differ in their last bit; blown up to the whole axis that would look like a jump.
@@ -84,4 +89,35 @@ export function yRange(plot: Plot, from: number, to: number, log: boolean): [num
 function padFlat(value: number): [number, number] {
   const pad = value === 0 ? 1 : Math.abs(value) * 0.1;
   return [value - pad, value + pad];
+}
+
+function extremesOf(plot: Plot, from: number, to: number): [number, number] {
+  let low = Infinity;
+  let high = -Infinity;
+  for (let i = 0; i < plot.x.length; i += 1) {
+    const x = plot.x[i] ?? 0;
+    if (x < from || x > to) continue;
+    for (const line of plot.lines) {
+      const y = line.y[i];
+      if (y === null || y === undefined) continue;
+      low = Math.min(low, y, line.min[i] ?? y);
+      high = Math.max(high, y, line.max[i] ?? y);
+    }
+  }
+  return [low, high];
+}
+
+/** Without the lowest and the highest fiftieth of all points. */
+const CLIPPED = 0.02;
+
+function middleOf(plot: Plot, from: number, to: number): [number, number] {
+  const values: number[] = [];
+  for (let i = 0; i < plot.x.length; i += 1) {
+    const x = plot.x[i] ?? 0;
+    if (x < from || x > to) continue;
+    for (const line of plot.lines) if (typeof line.y[i] === "number") values.push(line.y[i] as number);
+  }
+  const sorted = Float64Array.from(values).sort();
+  const cut = Math.floor(sorted.length * CLIPPED);
+  return [sorted[cut] ?? Infinity, sorted[sorted.length - 1 - cut] ?? -Infinity];
 }

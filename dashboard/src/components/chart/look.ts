@@ -1,7 +1,7 @@
 /** Colours of a chart, read from the theme's tokens when it is built. */
 
-import type { Line } from "@/data/plot";
-import { runStyles, styleAt } from "@/lib/colors";
+import { isAside, type Line } from "@/data/line";
+import { dashAt, groupStyles, type RunStyle, runStyles, styleAt } from "@/lib/colors";
 import type { Theme } from "@/stores/theme";
 
 export interface Ink {
@@ -39,16 +39,39 @@ export interface LineLook {
   dash: number[];
   /** Drawn behind the others: what it shows was superseded. */
   muted: boolean;
+  /** Drawn above the others: they are compared with it. */
+  bold: boolean;
 }
 
-/** Runs have their own colour; the ranks of a single run on show are told apart by theirs. */
-export function lineLooks(lines: readonly Line[], theme: Theme): LineLook[] {
-  const oneRun = new Set(lines.map((line) => line.run)).size === 1;
+const BASELINE: Record<Theme, string> = { light: "#1f2328", dark: "#f0f3f6" };
+
+/**
+ * Runs and groups have their own colour. Where only one is on show, its ranks or its metrics are told apart by theirs; several
+ * metrics of several runs by dashes.
+ */
+export function lineLooks(lines: readonly Line[], theme: Theme, baseline = ""): LineLook[] {
+  const owners = new Set(lines.map(ownerOf));
+  const metrics = [...new Set(lines.map((line) => line.metric))];
   return lines.map((line) => {
-    const style = oneRun && line.rank !== null ? styleAt(line.rank) : runStyles.of(line.run);
-    const muted = line.attempt !== null;
-    return { color: style[theme], dash: muted ? [2, 3] : [...style.dash], muted };
+    const place = metrics.indexOf(line.metric);
+    const dash = metrics.length > 1 && owners.size > 1 ? dashAt(place) : null;
+    const muted = isAside(line);
+    if (line.group === null && line.run === baseline && !muted) {
+      return { color: BASELINE[theme], dash: [...(dash ?? [])], muted, bold: true };
+    }
+    const style = styleOf(line, owners.size === 1, metrics.length > 1, place);
+    return { color: style[theme], dash: muted ? [2, 3] : [...(dash ?? style.dash)], muted, bold: false };
   });
+}
+
+function styleOf(line: Line, alone: boolean, several: boolean, place: number): RunStyle {
+  if (line.group) return alone && several ? styleAt(place) : groupStyles.of(line.group.label);
+  if (alone && line.rank !== null) return styleAt(line.rank);
+  return alone && several ? styleAt(place) : runStyles.of(line.run);
+}
+
+function ownerOf(line: Line): string {
+  return line.group ? `group ${line.group.label}` : line.run;
 }
 
 /** `#rrggbb` with an alpha. */

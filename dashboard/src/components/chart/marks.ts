@@ -1,6 +1,6 @@
 /** What uPlot does not draw: the min–max band under each line, NaN ticks on the floor, events at the edges. */
 import type uPlot from "uplot";
-import type { Line, Plot } from "@/data/plot";
+import type { Line, Plot } from "@/data/line";
 import { fade, type Ink, type LineLook } from "./look";
 
 export interface Mark {

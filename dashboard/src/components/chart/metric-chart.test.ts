@@ -1,6 +1,7 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Plot } from "@/data/plot";
+import type { Plot } from "@/data/line";
+import { DEFAULT_VIEW } from "@/lib/view-codec";
 import type { ChartInput } from "./input";
 
 const built: { setData: ReturnType<typeof vi.fn>; destroyed: boolean }[] = [];
@@ -26,8 +27,11 @@ function plot(runs: readonly string[]): Plot {
   const lines = runs.map((run) => ({
     key: run,
     run,
+    metric: "loss",
+    group: null,
     rank: null,
     attempt: null,
+    origin: null,
     y: [1, 2],
     smooth: [1, 2],
     min: [1, 2],
@@ -69,7 +73,7 @@ function make(input: () => ChartInput) {
   return chart;
 }
 
-const view = { x: "step", logY: false, smoothing: 0, zoom: null } as const;
+const view: ChartInput["view"] = { ...DEFAULT_VIEW, xMetric: "" };
 const input = (runs: readonly string[], more: Partial<ChartInput["view"]> = {}): ChartInput => ({
   plot: plot(runs),
   view: { ...view, ...more },

@@ -14,6 +14,7 @@ export class MetricChart implements Drawable {
   #input: ChartInput | null = null;
   #looks: LineLook[] = [];
   #visible = false;
+  #yZoom: [number, number] | null = null;
   #size = { width: 0, height: 0 };
 
   constructor(
@@ -60,10 +61,11 @@ export class MetricChart implements Drawable {
       return;
     }
     const { theme } = useTheme.getState();
-    this.#looks = lineLooks(input.plot.lines, theme);
-    const { x, logY, smoothing } = input.view;
+    this.#looks = lineLooks(input.plot.lines, theme, input.view.baseline);
+    const { x, xMetric, logX, logY, smoothing, baseline, zoom } = input.view;
+    if (zoom === null) this.#yZoom = null;
     const keys = input.plot.lines.map((line) => line.key).join("|");
-    const structure = [theme, x, logY, smoothing > 0, keys].join("\n");
+    const structure = [theme, x, xMetric, logX, logY, smoothing > 0, baseline, keys].join("\n");
     const data = toAligned(input);
     const plot = this.#plot;
     // In a batch uPlot draws at once. By itself it draws after the frame's callback, out of sight of the frame's budget.
@@ -103,7 +105,12 @@ export class MetricChart implements Drawable {
       ink,
       looks: () => this.#looks,
       input: () => this.#input as ChartInput,
-      onZoom: (zoom) => this.hooks.onZoom?.(zoom),
+      yZoom: () => this.#yZoom,
+      onZoom: (zoom, y) => {
+        this.#yZoom = y;
+        this.hooks.onZoom?.(zoom);
+        this.invalidate(true);
+      },
       onCursor: (u) => this.#tip(u, false),
       onClick: () => this.pick(),
     });
@@ -154,7 +161,7 @@ export class MetricChart implements Drawable {
     });
     const box = u.over.getBoundingClientRect();
     const at = { x: box.left + (u.cursor.left ?? 0), y: box.top + Math.max(0, u.cursor.top ?? 0) };
-    showTip(formatX(input.view.x, input.plot.x[index] ?? 0), rows, at);
+    showTip(formatX(input.view, input.plot.x[index] ?? 0), rows, at);
   }
 }
 

@@ -1,9 +1,9 @@
 /** uPlot's options from a chart's input. Everything that may change without a rebuild is read through a function. */
 import type uPlot from "uplot";
 import { formatCompact } from "@/lib/format";
-import type { XKind } from "@/lib/view-codec";
 import { logSplits, xRange, xTicks, yRange, yTicks } from "./axis";
-import type { ChartInput } from "./input";
+import { bindBox, bindWheel } from "./gestures";
+import type { ChartInput, ChartView } from "./input";
 import { fade, type Ink, type LineLook } from "./look";
 import { drawBad, drawBands, drawMarks } from "./marks";
 import { hideTip } from "./tooltip";
@@ -13,18 +13,20 @@ export interface OptionsInput {
   ink: Ink;
   looks(): readonly LineLook[];
   input(): ChartInput;
-  onZoom(zoom: [number, number] | null): void;
+  /** The part of the y axis that somebody drew a box around; null: what fits. */
+  yZoom(): readonly [number, number] | null;
+  onZoom(zoom: [number, number] | null, y: [number, number] | null): void;
   onCursor(u: uPlot): void;
   onClick(): void;
 }
 
 const FONT = "11px Inter, system-ui, sans-serif";
-const DRAG_PX = 4;
+export const DRAG_PX = 4;
 const POINTS_BELOW = 60;
 const THIN_ABOVE = 6;
 
 export function chartOptions(it: OptionsInput): uPlot.Options {
-  const { x, logY, smoothing } = it.input().view;
+  const { x, xMetric, logX, logY, smoothing } = it.input().view;
   return {
     ...it.size,
     ms: 1,
@@ -35,16 +37,20 @@ export function chartOptions(it: OptionsInput): uPlot.Options {
     cursor: {
       y: false,
       drag: { x: true, y: false, setScale: false, dist: DRAG_PX },
-      sync: { key: `strata-${x}`, scales: ["x", null], setSeries: false },
+      sync: { key: `strata-${xMetric || x}`, scales: ["x", null], setSeries: false },
       focus: { prox: 24 },
       points: { size: 6, width: 0, fill: (_u, i) => it.looks()[slotOf(i, smoothing)]?.color ?? "" },
       bind: { dblclick: () => resetZoom(it) },
     },
     scales: {
-      x: { time: x === "wall", range: () => xRange(it.input().plot, it.input().view.zoom) },
-      y: { distr: logY ? 3 : 1, range: () => rangeY(it.input()) },
+      x: {
+        time: x === "wall" && !xMetric,
+        distr: logX ? 3 : 1,
+        range: () => xRange(it.input().plot, it.input().view.zoom, logX),
+      },
+      y: { distr: logY ? 3 : 1, range: () => rangeY(it) },
     },
-    axes: [xAxis(it.ink, x), yAxis(it.ink, logY)],
+    axes: [xAxis(it.ink, it.input().view), yAxis(it.ink, logY)],
     series: [{}, ...lineSeries(it, smoothing)],
     hooks: {
       drawAxes: [(u) => drawBands(u, it.input().plot, it.looks())],
@@ -56,7 +62,11 @@ export function chartOptions(it: OptionsInput): uPlot.Options {
       ],
       setCursor: [it.onCursor],
       setSelect: [(u) => select(u, it)],
-      ready: [(u) => bindClick(u, it.onClick)],
+      ready: [
+        (u) => bindClick(u, it.onClick),
+        (u) => bindBox(u),
+        (u) => bindWheel(u, logX, (zoom) => it.onZoom(zoom, null)),
+      ],
     },
   };
 }
@@ -66,9 +76,11 @@ function slotOf(seriesIndex: number, smoothing: number): number {
 }
 
 /** From our own x range: uPlot may ask before it has taken over a new one. */
-function rangeY({ plot, view }: ChartInput): [number, number] {
-  const [from, to] = xRange(plot, view.zoom);
-  return yRange(plot, from, to, view.logY);
+function rangeY(it: OptionsInput): [number, number] {
+  const { plot, view } = it.input();
+  const chosen = it.yZoom();
+  if (chosen) return [chosen[0], chosen[1]];
+  return yRange(plot, xRange(plot, view.zoom, view.logX), view.logY, view.clip);
 }
 
 /** As wide as its longest label: 11 px Inter is about 6.2 px a digit. */
@@ -98,9 +110,10 @@ const DURATIONS = [
   ...[1, 2, 3, 6, 12, 24, 48, 96, 240].map((n) => n * HOUR),
 ];
 
-function xAxis(ink: Ink, x: XKind): uPlot.Axis {
-  const base = axis(ink, 24, (_u, splits) => xTicks(x, splits), 64);
-  return x === "rel" ? { ...base, incrs: DURATIONS } : base;
+function xAxis(ink: Ink, view: ChartView): uPlot.Axis {
+  const base = axis(ink, 24, (_u, splits) => xTicks(view, splits), 64);
+  if (view.logX) return { ...base, splits: (_u, _i, min, max) => logSplits(min, max), filter: (_u, splits) => splits };
+  return view.x === "rel" && !view.xMetric ? { ...base, incrs: DURATIONS } : base;
 }
 
 function yAxis(ink: Ink, log: boolean): uPlot.Axis {
@@ -111,7 +124,7 @@ function yAxis(ink: Ink, log: boolean): uPlot.Axis {
 
 function resetZoom(it: OptionsInput): (event: MouseEvent) => null {
   return () => {
-    it.onZoom(null);
+    it.onZoom(null, null);
     return null;
   };
 }
@@ -120,21 +133,23 @@ function lineSeries(it: OptionsInput, smoothing: number): uPlot.Series[] {
   const points = { show: (u: uPlot) => (u.data[0]?.length ?? 0) < POINTS_BELOW, size: 4 };
   // Without a GPU a wide stroke costs several times a hairline; among many lines it is not missed.
   const width = it.looks().length > THIN_ABOVE ? 1 / devicePixelRatio : 1.5;
-  return it.looks().flatMap(({ dash, muted }, i): uPlot.Series[] => {
+  return it.looks().flatMap(({ dash, muted, bold }, i): uPlot.Series[] => {
     const color = () => it.looks()[i]?.color ?? "#888888";
     const stroke = muted ? () => fade(color(), 0.55) : color;
-    const main: uPlot.Series = { stroke, width, dash, points, spanGaps: false };
+    const main: uPlot.Series = { stroke, width: bold ? 2.5 : width, dash, points, spanGaps: false };
     if (smoothing <= 0) return [main];
     return [{ ...main, stroke: () => fade(color(), 0.28), width: 1, dash: [], points: { show: false } }, main];
   });
 }
 
 function select(u: uPlot, it: OptionsInput): void {
-  const { left, width } = u.select;
+  const { left, top, width, height } = u.select;
   if (width < DRAG_PX) return;
   const zoom: [number, number] = [u.posToVal(left, "x"), u.posToVal(left + width, "x")];
+  const isBox = u.cursor.drag?.y === true && height >= DRAG_PX;
+  const y: [number, number] | null = isBox ? [u.posToVal(top + height, "y"), u.posToVal(top, "y")] : null;
   u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-  it.onZoom(zoom[0] < zoom[1] ? zoom : null);
+  it.onZoom(zoom[0] < zoom[1] ? zoom : null, y);
 }
 
 /** A click that is no drag asks what happened there. */

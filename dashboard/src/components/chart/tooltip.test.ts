@@ -10,9 +10,9 @@ const row = (name: string, value: number | null, near = false): TipRow => ({
 });
 const names = (rows: readonly TipRow[]) => rows.map((one) => one.name).join("");
 
-test("few rows stay as they are", () => {
-  const rows = [row("a", 1), row("b", 3, true), row("c", 2)];
-  expect(names(nearestRows(rows, 3))).toBe("abc");
+test("rows stand by their value at the cursor, a NaN last", () => {
+  const rows = [row("a", 1), row("b", 3, true), row("n", null), row("c", 2)];
+  expect(names(nearestRows(rows, 10))).toBe("bcan");
 });
 
 test("of many rows those around the pointer are shown, from the top of the chart down", () => {

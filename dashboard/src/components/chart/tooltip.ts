@@ -42,14 +42,13 @@ export function showTip(title: string, rows: readonly TipRow[], at: { x: number;
   tip.style.top = `${top}px`;
 }
 
-/** All rows as they come while they fit; else those around the pointer, in the order in which their lines lie. */
+/** By value, as their lines lie at the cursor; where there are too many, those around the pointer. */
 export function nearestRows(rows: readonly TipRow[], most: number): TipRow[] {
-  if (rows.length <= most) return [...rows];
   // A NaN lies on the floor of the chart, as its mark does.
   const height = (row: TipRow) => row.value ?? -Infinity;
   const sorted = [...rows].sort((a, b) => (height(a) === height(b) ? 0 : height(b) - height(a)));
   const near = sorted.findIndex((row) => row.near);
-  const from = Math.min(Math.max(0, near - Math.floor(most / 2)), rows.length - most);
+  const from = Math.min(Math.max(0, near - Math.floor(most / 2)), Math.max(0, rows.length - most));
   return sorted.slice(from, from + most);
 }
 

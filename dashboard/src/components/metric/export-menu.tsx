@@ -2,7 +2,7 @@ import { Download } from "lucide-react";
 import type { RefObject } from "react";
 import type { MetricChart } from "@/components/chart/metric-chart";
 import { Popover } from "@/components/ui/popover";
-import { saveCsv, savePng } from "./export";
+import { FORMATS, saveChart } from "./export";
 
 interface Props {
   metric: string;
@@ -10,13 +10,6 @@ interface Props {
 }
 
 export function ExportMenu({ metric, chart }: Props) {
-  const run = (kind: "csv" | "png", close: () => void) => {
-    close();
-    const island = chart.current;
-    if (!island?.input) return;
-    if (kind === "csv") saveCsv(metric, island.input);
-    else if (island.canvas) savePng(metric, island.input, island.looks, island.canvas);
-  };
   return (
     <Popover
       label={`Export ${metric}`}
@@ -27,14 +20,17 @@ export function ExportMenu({ metric, chart }: Props) {
     >
       {(close) => (
         <>
-          {(["csv", "png"] as const).map((kind) => (
+          {FORMATS.map((format) => (
             <button
-              key={kind}
+              key={format}
               type="button"
               className="h-7 px-3 text-left text-xs hover:bg-hover"
-              onClick={() => run(kind, close)}
+              onClick={() => {
+                close();
+                saveChart(metric, chart.current, format);
+              }}
             >
-              Save {kind.toUpperCase()}
+              Save {format.toUpperCase()}
             </button>
           ))}
         </>

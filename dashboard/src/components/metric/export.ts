@@ -1,9 +1,28 @@
-/** A chart as CSV, or as a PNG with its title and legend. */
+/** A chart as CSV, as SVG, or as a PNG with its title and legend. */
 import type { ChartInput } from "@/components/chart/input";
-import type { LineLook } from "@/components/chart/look";
+import { type LineLook, readInk } from "@/components/chart/look";
+import type { MetricChart } from "@/components/chart/metric-chart";
+import { useTheme } from "@/stores/theme";
+import { toSvg } from "./svg";
+
+export const FORMATS = ["csv", "png", "svg"] as const;
+export type Format = (typeof FORMATS)[number];
+
+export function saveChart(title: string, chart: MetricChart | null, format: Format): void {
+  if (!chart?.input) return;
+  if (format === "csv") saveCsv(title, chart.input);
+  else if (format === "svg") saveSvg(title, chart.input, chart.looks, chart.host);
+  else if (chart.canvas) savePng(title, chart.input, chart.looks, chart.canvas);
+}
+
+function saveSvg(title: string, input: ChartInput, looks: readonly LineLook[], host: HTMLElement): void {
+  const size = { width: Math.max(host.clientWidth, 320), height: Math.max(host.clientHeight, 200) };
+  const text = toSvg(title, input, looks, readInk(useTheme.getState().theme), size);
+  download(`${title}.svg`, new Blob([text], { type: "image/svg+xml" }));
+}
 
 export function toCsv({ plot, view, nameOf }: ChartInput): string {
-  const x = view.x === "step" ? "step" : view.x === "rel" ? "ms_since_start" : "unix_ms";
+  const x = view.xMetric ? view.xMetric : view.x === "step" ? "step" : view.x === "rel" ? "ms_since_start" : "unix_ms";
   const head = [x, ...plot.lines.flatMap((line) => [nameOf(line), `${nameOf(line)} min`, `${nameOf(line)} max`])];
   const rows = plot.x.map((at, i) => [
     at,
@@ -34,7 +53,7 @@ export function saveCsv(metric: string, input: ChartInput): void {
 }
 
 /** Draws the chart's own pixels below its title and above its legend, on the theme's surface. */
-export function savePng(metric: string, input: ChartInput, looks: readonly LineLook[], chart: HTMLCanvasElement): void {
+function savePng(metric: string, input: ChartInput, looks: readonly LineLook[], chart: HTMLCanvasElement): void {
   const scale = devicePixelRatio;
   const [top, row] = [32 * scale, 18 * scale];
   const canvas = document.createElement("canvas");

@@ -1,5 +1,6 @@
 /** The newest value of a metric over the runs on show, and one sentence about its chart for a screen reader. */
 import type { ChartInput } from "@/components/chart/input";
+import { metricsOf } from "@/data/plot";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
 import { formatUnit, formatValue } from "@/lib/format";
@@ -27,6 +28,15 @@ export function latestOf(metric: string, runs: readonly string[]): Latest {
   const value = meanOfNewest(ranks);
   if (value === null) return { run, text: "NaN", unit, bad: true, nanCount };
   return { run, ...formatUnit(value, unit), bad: false, nanCount };
+}
+
+/** The last value of the first line of a chart: of what was computed, and not logged. */
+export function lastOf({ plot }: ChartInput): Latest {
+  const line = plot.lines.find((one) => one.y.some((y) => y !== undefined));
+  const value = line?.y.findLast((y) => y !== undefined);
+  const nanCount = plot.lines.reduce((sum, one) => sum + one.bad.reduce((all, bad) => all + bad, 0), 0);
+  if (!line || value === undefined) return { run: null, text: "–", unit: "", bad: false, nanCount };
+  return { run: line.run, text: value === null ? "NaN" : formatValue(value), unit: "", bad: value === null, nanCount };
 }
 
 /** As the line is drawn: the mean over ranks. One rank at NaN makes it NaN: that must not be averaged away. */
@@ -66,7 +76,7 @@ export function summarize(metric: string, input: ChartInput): string {
 /** Newest time (unix ms) of the metric in the given runs, whatever the timeline hides. */
 export function newestTime(metric: string, runs: ReadonlySet<string>): number | null {
   let time = -Infinity;
-  for (const series of seriesStore.of(metric)) {
+  for (const series of metricsOf([metric]).flatMap((one) => seriesStore.of(one))) {
     if (runs.has(series.head.run_id)) time = Math.max(time, series.times.at(-1) ?? -Infinity);
   }
   return time === -Infinity ? null : time;

@@ -1,18 +1,19 @@
 import { Maximize2, Pin, PinOff } from "lucide-react";
-import { memo, useCallback, useRef, useState } from "react";
+import { memo, useCallback, useMemo, useRef, useState } from "react";
 import { Chart } from "@/components/chart/chart";
 import type { ChartInput } from "@/components/chart/input";
 import type { MetricChart } from "@/components/chart/metric-chart";
 import { Button } from "@/components/ui/button";
 import { formatAge } from "@/lib/format";
+import { isFormula, MARK } from "@/lib/formula";
 import { shownRuns, useCatalog } from "@/stores/catalog";
 import { togglePin, usePrefs } from "@/stores/prefs";
 import { useView } from "@/stores/view";
 import { ExportMenu } from "./export-menu";
-import { byPriority, latestOf, newestTime, summarize } from "./latest";
-import type { Only } from "./read-metric";
+import { byPriority, lastOf, latestOf, newestTime, summarize } from "./latest";
+import type { Look, Only } from "./read-chart";
 import { colorOf, showLatest } from "./show-latest";
-import { useMetricChart } from "./use-metric-chart";
+import { useChart } from "./use-chart";
 
 interface Props {
   metric: string;
@@ -24,6 +25,9 @@ interface Props {
 
 /** Screen readers do not need a new sentence ten times a second, and each one costs layout. */
 const SAY_EVERY_MS = 2000;
+
+const lookOfPage = (): Look => ({ ...useView.getState(), xMetric: "" });
+const zoomPage = (zoom: [number, number] | null): void => useView.getState().set({ zoom });
 
 type Hole = null | "absent" | "zoomed" | { age: string };
 
@@ -45,25 +49,27 @@ export const MetricCard = memo(function MetricCard({ metric, height = 172, only,
   const chart = useRef<MetricChart | null>(null);
   const said = useRef(-Infinity);
   const [hole, setHole] = useState<Hole>(null);
+  const name = isFormula(metric) ? metric.slice(MARK.length) : metric;
   const pinned = usePrefs((prefs) => prefs.pins.includes(metric));
   const runOnly = only?.run;
   const rankOnly = only?.rank;
   const onDrawn = useCallback(
     (input: ChartInput) => {
       const mine = runOnly === undefined || rankOnly === undefined ? undefined : { run: runOnly, rank: rankOnly };
-      const latest = latestOf(metric, byPriority(input.runs));
+      const latest = isFormula(metric) ? lastOf(input) : latestOf(metric, byPriority(input.runs));
       showLatest({ value: value.current, unit: unit.current }, latest, colorOf(chart.current, input, latest.run));
       if (performance.now() - said.current > SAY_EVERY_MS) {
         said.current = performance.now();
-        chart.current?.host.setAttribute("aria-label", summarize(metric, input));
+        chart.current?.host.setAttribute("aria-label", summarize(name, input));
       }
       const next = holeOf(metric, input, mine);
       setHole((old) => (JSON.stringify(old) === JSON.stringify(next) ? old : next));
     },
-    [metric, runOnly, rankOnly],
+    [metric, name, runOnly, rankOnly],
   );
-  const { hooks, subscribe } = useMetricChart({ metric, only, onDrawn });
-  const cut = Math.max(metric.lastIndexOf("/"), metric.startsWith("sys.") ? 3 : -1) + 1;
+  const drawn = useMemo(() => [metric], [metric]);
+  const { hooks, subscribe } = useChart({ drawn, only, look: lookOfPage, onZoom: zoomPage, onDrawn });
+  const cut = isFormula(metric) ? 0 : Math.max(metric.lastIndexOf("/"), metric.startsWith("sys.") ? 3 : -1) + 1;
 
   return (
     <article
@@ -71,9 +77,9 @@ export const MetricCard = memo(function MetricCard({ metric, height = 172, only,
       className="group relative min-w-0 contain-layout rounded-lg border border-line bg-surface"
     >
       <header className="flex h-9 items-center gap-2 pr-1.5 pl-3">
-        <h2 className="min-w-0 truncate text-xs font-medium" title={metric}>
-          <span className="text-faint">{metric.slice(0, cut)}</span>
-          {metric.slice(cut)}
+        <h2 className="min-w-0 truncate text-xs font-medium" title={name}>
+          <span className="text-faint">{name.slice(0, cut)}</span>
+          {name.slice(cut)}
         </h2>
         <div className="ml-auto flex shrink-0 items-center gap-0.5">
           {!bare && (
@@ -81,12 +87,12 @@ export const MetricCard = memo(function MetricCard({ metric, height = 172, only,
               <Button
                 look="quiet"
                 icon
-                aria-label={pinned ? `Unpin ${metric}` : `Pin ${metric}`}
+                aria-label={pinned ? `Unpin ${name}` : `Pin ${name}`}
                 onClick={() => togglePin(metric)}
               >
                 {pinned ? <PinOff size={13} /> : <Pin size={13} />}
               </Button>
-              <ExportMenu metric={metric} chart={chart} />
+              <ExportMenu metric={name} chart={chart} />
             </span>
           )}
           <span ref={value} data-testid="latest" className="px-1 font-mono text-sm font-medium">
@@ -97,7 +103,7 @@ export const MetricCard = memo(function MetricCard({ metric, height = 172, only,
             <Button
               look="quiet"
               icon
-              aria-label={`Full view of ${metric}`}
+              aria-label={`Full view of ${name}`}
               onClick={() => useView.getState().set({ focus: metric })}
             >
               <Maximize2 size={13} />
@@ -109,7 +115,7 @@ export const MetricCard = memo(function MetricCard({ metric, height = 172, only,
         <Chart
           hooks={hooks}
           subscribe={subscribe}
-          label={metric}
+          label={name}
           height={height}
           onChart={(it) => (chart.current = it)}
         />

@@ -1,4 +1,4 @@
-import { Pin } from "lucide-react";
+import { GitFork, Pin } from "lucide-react";
 import { useState } from "react";
 import type { Checkpoint } from "@/api/wire";
 import { Button } from "@/components/ui/button";
@@ -7,9 +7,9 @@ import { PageLink } from "@/components/ui/page-link";
 import { StatusLabel, Tag } from "@/components/ui/status";
 import type { Column } from "@/components/ui/table";
 import { requests } from "@/data/source";
-import { explain, verdictOf } from "@/lib/checkpoints";
+import { explain, isGood, verdictOf } from "@/lib/checkpoints";
 import { formatAge, formatBytes, formatCount, formatDateTime, formatDuration, formatRate, UNKNOWN } from "@/lib/format";
-import { toast } from "@/stores/overlay";
+import { openFork, toast } from "@/stores/overlay";
 
 /** A pin is an object in the checkpoint's store; the state comes back on the stream once it is durable there. */
 function KeepButton({ row }: { row: Checkpoint }) {
@@ -40,7 +40,22 @@ function KeepButton({ row }: { row: Checkpoint }) {
       onClick={pin}
     >
       <Pin size={13} fill={pinned ? "currentColor" : "none"} />
-      <span className="max-sm:sr-only">{pinned ? "kept" : "keep"}</span>
+      <span className="max-sm:sr-only">keep</span>
+    </Button>
+  );
+}
+
+function ForkButton({ task, row }: { task: string; row: Checkpoint }) {
+  return (
+    <Button
+      look="quiet"
+      className="-ml-2"
+      aria-label={`Fork from step ${row.step}`}
+      title="A new task from this checkpoint"
+      onClick={() => openFork({ task_id: task, step: row.step, checkpoint_id: row.id })}
+    >
+      <GitFork size={13} />
+      <span className="max-sm:sr-only">fork</span>
     </Button>
   );
 }
@@ -116,6 +131,11 @@ export function checkpointColumns(now: number): Column<Checkpoint>[] {
       key: "pin",
       title: "Keep",
       cell: (row) => row.status === "completed" && <KeepButton row={row} />,
+    },
+    {
+      key: "fork",
+      title: "Fork",
+      cell: (row) => isGood(row) && row.task_id && <ForkButton task={row.task_id} row={row} />,
     },
   ];
 }

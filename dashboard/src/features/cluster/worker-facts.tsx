@@ -21,7 +21,11 @@ export function WorkerResources({ worker }: { worker: Worker }) {
         ...resources.gpu_metrics.map((gpu): [string, ReactNode] => [
           `GPU ${gpu.gpu_id}`,
           <span key={gpu.gpu_id} className="flex flex-wrap gap-x-3">
-            <Meter value={gpu.utilization_percent} label={`GPU ${gpu.gpu_id}`} />
+            {gpu.utilization_percent === null ? (
+              <span>{UNKNOWN}</span>
+            ) : (
+              <Meter value={gpu.utilization_percent} label={`GPU ${gpu.gpu_id}`} />
+            )}
             {formatBytes(gpu.memory_used_bytes)} of {formatBytes(gpu.memory_total_bytes)}
             {gpu.temperature_celsius ? ` · ${Math.round(gpu.temperature_celsius)} °C` : ""}
           </span>,

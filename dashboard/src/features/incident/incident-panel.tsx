@@ -4,6 +4,7 @@ import { Dialog } from "@/components/ui/dialog";
 import { LogLines } from "@/components/ui/log-lines";
 import { PageLink } from "@/components/ui/page-link";
 import { StatusLabel } from "@/components/ui/status";
+import { VerdictText } from "@/components/ui/verdict";
 import { useNow } from "@/hooks/now";
 import { useResource } from "@/hooks/resource";
 import { verdictOf } from "@/lib/checkpoints";
@@ -12,7 +13,7 @@ import { weightOf } from "@/lib/logs";
 import { missingText } from "@/lib/workers";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
-import { type Incident, toast, useOverlay } from "@/stores/overlay";
+import { type Incident, openFork, toast, useOverlay } from "@/stores/overlay";
 import { barriersNear, goodCheckpoint, heldSeries, locate, rankValues } from "./evidence";
 import { RankTable } from "./rank-table";
 import { toMarkdown } from "./report";
@@ -78,11 +79,25 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
           <p className="text-sm leading-6 font-medium">{incident.title}</p>
           <p className="mt-0.5 flex flex-wrap items-center gap-x-2 text-xs text-muted">
             {place.filter(Boolean).join(" · ")}
-            <Button look="quiet" className="ml-auto" onClick={copy}>
+            {task && checkpoint && (
+              <Button
+                look="quiet"
+                className="ml-auto"
+                onClick={() => openFork({ task_id: task.id, step: at.step, checkpoint_id: null })}
+              >
+                Fork from here
+              </Button>
+            )}
+            <Button look="quiet" className={task && checkpoint ? "" : "ml-auto"} onClick={copy}>
               Copy as Markdown
             </Button>
           </p>
         </div>
+        {task && (
+          <Section title="Why">
+            <VerdictText task={task.id} at={seconds} />
+          </Section>
+        )}
         <Section title="Values per rank" note="at the nearest logged step">
           {evidence.length > 0 ? (
             <RankTable evidence={evidence} workers={mine} />

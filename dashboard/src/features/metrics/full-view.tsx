@@ -4,7 +4,7 @@ import { formatX } from "@/components/chart/axis";
 import { saveCsv } from "@/components/metric/export";
 import { latestOf } from "@/components/metric/latest";
 import { MetricCard } from "@/components/metric/metric-card";
-import { readMetric } from "@/components/metric/read-metric";
+import { readMetric } from "@/components/metric/read-chart";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { RunSwatch } from "@/components/ui/run-swatch";
@@ -21,7 +21,7 @@ const ROWS = 500;
 /** Read anew each second: its points may be on their way when it is opened, and more may follow. */
 function PointTable({ metric }: { metric: string }) {
   useNow(1000);
-  const input = readMetric({ metric, width: 1000, onDetail: () => {} });
+  const input = readMetric(metric, { width: 1000, onDetail: () => {} });
   const { plot, view, nameOf } = input;
   const from = Math.max(0, plot.x.length - ROWS);
   return (
@@ -29,7 +29,7 @@ function PointTable({ metric }: { metric: string }) {
       <table className="w-full text-xs">
         <thead className="sticky top-0 bg-sunken text-left text-2xs text-faint">
           <tr>
-            <th className="px-3 py-1.5 font-medium">{view.x}</th>
+            <th className="px-3 py-1.5 font-medium">{view.xMetric || view.x}</th>
             {plot.lines.map((line) => (
               <th key={line.key} className="px-3 py-1.5 text-right font-medium whitespace-nowrap">
                 {nameOf(line)}
@@ -40,7 +40,7 @@ function PointTable({ metric }: { metric: string }) {
         <tbody className="font-mono">
           {plot.x.slice(from).map((x, i) => (
             <tr key={x} className="border-t border-line">
-              <td className="px-3 py-1 whitespace-nowrap">{formatX(view.x, x)}</td>
+              <td className="px-3 py-1 whitespace-nowrap">{formatX(view, x)}</td>
               {plot.lines.map((line) => {
                 const y = line.y[from + i];
                 return (
@@ -115,7 +115,7 @@ export function FullView({ metric, metrics }: { metric: string; metrics: readonl
           <Button className="ml-auto" aria-pressed={table} onClick={() => setTable(!table)}>
             {table ? "View as chart" : "View as table"}
           </Button>
-          <Button onClick={() => saveCsv(metric, readMetric({ metric, width: 1000, onDetail: () => {} }))}>
+          <Button onClick={() => saveCsv(metric, readMetric(metric, { width: 1000, onDetail: () => {} }))}>
             Save CSV
           </Button>
         </div>

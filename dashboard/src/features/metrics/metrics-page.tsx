@@ -1,10 +1,13 @@
 import { useEffect } from "react";
+import { Media } from "@/components/media/media";
+import { GroupLegend } from "@/components/metric/group-legend";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { NoRuns } from "@/components/ui/no-runs";
 import { Page } from "@/components/ui/page";
 import { Tabs } from "@/components/ui/tabs";
 import { useShownRuns } from "@/hooks/runs";
 import { matcher } from "@/lib/matcher";
+import type { PageTab } from "@/lib/view-codec";
 import { useCatalog } from "@/stores/catalog";
 import { useView } from "@/stores/view";
 import { CheckpointsTab } from "./checkpoints-tab";
@@ -22,7 +25,9 @@ const LABELS = {
   system: "System",
   checkpoints: "Checkpoints",
   progress: "Progress",
+  media: "Media",
 } as const;
+const PLAIN: readonly PageTab[] = ["checkpoints", "progress", "media"];
 
 export default function MetricsPage() {
   const { loaded, runs, reduced } = useCatalog();
@@ -30,14 +35,15 @@ export default function MetricsPage() {
   const focus = useView((view) => view.focus);
   const { byTab } = useTabs();
   const shown = useShownRuns();
+  const metrics = tab === "media" ? [] : byTab[tab];
   useEffect(() => {
     addEventListener("keydown", shortcut);
     return () => removeEventListener("keydown", shortcut);
   }, []);
 
   const tabs = (Object.keys(LABELS) as (keyof typeof LABELS)[]).map((value) => {
-    const count = byTab[value].length;
-    return { value, label: LABELS[value], ...(value !== "checkpoints" && { count }) };
+    if (value === "media" || value === "checkpoints") return { value, label: LABELS[value] };
+    return { value, label: LABELS[value], count: byTab[value].length };
   });
   const note = reduced ? "Many series: some are drawn with fewer points; zoom in for all of them." : undefined;
   if (!loaded) {
@@ -62,22 +68,25 @@ export default function MetricsPage() {
               onChange={(value) => useView.getState().set({ tab: value })}
             />
           </div>
-          {tab !== "checkpoints" && tab !== "progress" && <Toolbar />}
+          {!PLAIN.includes(tab) && <Toolbar />}
+          {!PLAIN.includes(tab) && <GroupLegend />}
           <div role="tabpanel" aria-label={LABELS[tab]} className="flex flex-col gap-3">
-            <TabBody tab={tab} metrics={byTab[tab]} anyRun={shown.length > 0} />
+            <TabBody tab={tab} metrics={metrics} anyRun={shown.length > 0} />
           </div>
-          {focus && <FullView metric={focus} metrics={byTab[tab]} />}
+          {focus && <FullView metric={focus} metrics={metrics} />}
         </>
       )}
     </Page>
   );
 }
 
-function TabBody({ tab, metrics, anyRun }: { tab: keyof typeof LABELS; metrics: MetricEntry[]; anyRun: boolean }) {
+function TabBody({ tab, metrics, anyRun }: { tab: PageTab; metrics: MetricEntry[]; anyRun: boolean }) {
   const search = useView((view) => view.search);
+  const shown = useShownRuns();
   if (tab === "checkpoints") return <CheckpointsTab metrics={metrics} />;
   if (tab === "progress") return <ProgressTab metrics={metrics} />;
   if (!anyRun) return <Empty title="No run chosen">Choose one or more runs above to draw their metrics.</Empty>;
+  if (tab === "media") return <Media runs={shown} />;
   if (metrics.length > 0) return <MetricGrid metrics={metrics} />;
   return search ? (
     <Empty title="No metric matches">

@@ -1,4 +1,5 @@
 import { Pause, Play, RotateCcw } from "lucide-react";
+import { BaselinePicker, GroupPicker } from "@/components/metric/compare-pickers";
 import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { Segmented } from "@/components/ui/segmented";
@@ -8,6 +9,7 @@ import { matcher } from "@/lib/matcher";
 import { shownRuns, useCatalog } from "@/stores/catalog";
 import { usePause } from "@/stores/pause";
 import { useView } from "@/stores/view";
+import { ChartMenu } from "./chart-menu";
 
 const X_OPTIONS = [
   { value: "step", label: "Step" },
@@ -77,6 +79,9 @@ export function Toolbar() {
       >
         Log y
       </Button>
+      <ChartMenu />
+      <GroupPicker />
+      <BaselinePicker />
       {(again || attempts === "all") && (
         <Button
           aria-pressed={attempts === "all"}

@@ -1,6 +1,7 @@
 import { useMemo } from "react";
 import { useMetricNames } from "@/hooks/metric-names";
 import { useShownRuns } from "@/hooks/runs";
+import { MARK } from "@/lib/formula";
 import { matcher } from "@/lib/matcher";
 import { sortByInterest, tabOf } from "@/lib/metric-tabs";
 import type { MetricTab } from "@/lib/view-codec";
@@ -15,6 +16,7 @@ export function useTabs(): { byTab: Record<MetricTab, MetricEntry[]>; total: num
   const names = useMetricNames(useShownRuns());
   const rules = usePrefs((prefs) => prefs.rules);
   const search = useView((view) => view.search);
+  const formulas = useView((view) => view.formulas);
   return useMemo(() => {
     const byTab: Record<MetricTab, MetricEntry[]> = {
       training: [],
@@ -24,10 +26,11 @@ export function useTabs(): { byTab: Record<MetricTab, MetricEntry[]>; total: num
       progress: [],
     };
     const match = matcher(search);
+    byTab.training.push(...formulas.map((formula) => ({ name: MARK + formula })));
     for (const name of sortByInterest(names)) {
       if (!match.test(name)) continue;
       byTab[tabOf(name, rules)].push({ name });
     }
     return { byTab, total: names.length };
-  }, [names, rules, search]);
+  }, [names, rules, search, formulas]);
 }

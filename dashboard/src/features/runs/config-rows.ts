@@ -1,4 +1,5 @@
 /** Configs of several runs side by side. Pure. */
+import { asText, flattenConfig } from "@/lib/flat-config";
 
 export interface DiffRow {
   key: string;
@@ -10,11 +11,11 @@ export interface DiffRow {
 
 /** Nested configs as dotted keys, one column per run; keys that differ first. */
 export function diffConfigs(configs: readonly (Record<string, unknown> | null | undefined)[]): DiffRow[] {
-  const flat = configs.map((config) => flatten(config ?? {}));
+  const flat = configs.map((config) => flattenConfig(config ?? {}));
   const keys = [...new Set(flat.flatMap((one) => [...one.keys()]))].sort();
   return keys
     .map((key) => {
-      const values = flat.map((one) => one.get(key) ?? "–");
+      const values = flat.map((one) => (one.has(key) ? asText(one.get(key)) : "–"));
       return { key, values, differs: new Set(values).size > 1, usual: mostCommon(values) };
     })
     .sort((a, b) => Number(b.differs) - Number(a.differs));
@@ -24,13 +25,4 @@ function mostCommon(values: readonly string[]): string | null {
   const count = (value: string) => values.filter((other) => other === value).length;
   const best = [...values].sort((a, b) => count(b) - count(a))[0];
   return best !== undefined && count(best) > 1 ? best : null;
-}
-
-function flatten(value: Record<string, unknown>, prefix = "", out = new Map<string, string>()): Map<string, string> {
-  for (const [key, item] of Object.entries(value)) {
-    const nested = typeof item === "object" && item !== null && !Array.isArray(item);
-    if (nested) flatten(item as Record<string, unknown>, `${prefix}${key}.`, out);
-    else out.set(prefix + key, typeof item === "string" ? item : JSON.stringify(item));
-  }
-  return out;
 }

@@ -1,4 +1,4 @@
-import { Eye, EyeOff, NotebookPen, Trash2 } from "lucide-react";
+import { Anchor, Eye, EyeOff, NotebookPen, Trash2 } from "lucide-react";
 import type { RunInfo } from "@/api/wire";
 import { Button } from "@/components/ui/button";
 import { PageLink } from "@/components/ui/page-link";
@@ -6,12 +6,13 @@ import { RunSwatch } from "@/components/ui/run-swatch";
 import { StatusLabel } from "@/components/ui/status";
 import type { Column } from "@/components/ui/table";
 import { TagList } from "@/components/ui/tag-list";
+import { columnTitle } from "@/lib/column-title";
 import { formatAge, formatCompact, formatCount, formatDateTime, formatDuration, formatValue } from "@/lib/format";
 import { stateText } from "@/lib/runs";
 import { toggleRun } from "@/stores/catalog";
 import { useView } from "@/stores/view";
 import { RenameButton, RenameField } from "./rename";
-import { columnTitle, type RunRow } from "./run-rows";
+import { differenceText, type RunRow } from "./run-rows";
 
 interface Options {
   now: number;
@@ -25,6 +26,8 @@ interface Options {
   onRename(run: string | null): void;
   onEdit(run: RunInfo): void;
   onDelete(run: RunInfo): void;
+  /** The values of the baseline in the chosen columns; null without one. */
+  baseline: { run: string; values: Readonly<Record<string, unknown>> } | null;
   /** Whether any of them belongs to a task. */
   ofTasks: boolean;
 }
@@ -58,7 +61,14 @@ export function runColumns(options: Options): Column<RunRow>[] {
         title: columnTitle(name),
         right: true,
         from: "sm",
-        cell: ({ values }) => <ValueCell value={values[name]} />,
+        cell: ({ run, values }) => (
+          <span className="inline-flex items-baseline gap-1.5">
+            <ValueCell value={values[name]} />
+            {options.baseline && run.run_id !== options.baseline.run && (
+              <Difference value={values[name]} from={options.baseline.values[name]} />
+            )}
+          </span>
+        ),
       }),
     ),
     { key: "points", title: "Points", right: true, from: "lg", cell: ({ run }) => formatCompact(run.num_points) },
@@ -69,6 +79,17 @@ export function runColumns(options: Options): Column<RunRow>[] {
       right: true,
       cell: ({ run, name }) => (
         <span className="inline-flex">
+          <Button
+            look="quiet"
+            icon
+            aria-label={`${name} is the baseline`}
+            aria-pressed={options.baseline?.run === run.run_id}
+            title="Baseline: on every chart, and what the others are compared with"
+            className={options.baseline?.run === run.run_id ? "text-accent!" : ""}
+            onClick={() => toggleBaseline(run.run_id)}
+          >
+            <Anchor size={13} />
+          </Button>
           <RenameButton name={name} onClick={() => options.onRename(run.run_id)} />
           <Button
             look="quiet"
@@ -194,6 +215,16 @@ function ValueCell({ value }: { value: unknown }) {
       {text}
     </span>
   );
+}
+
+function Difference({ value, from }: { value: unknown; from: unknown }) {
+  const text = differenceText(value, from);
+  return text && <span className="font-mono text-2xs text-muted">{text}</span>;
+}
+
+function toggleBaseline(run: string): void {
+  const { baseline, set } = useView.getState();
+  set({ baseline: baseline === run ? "" : run });
 }
 
 /** Adds a condition to the filter. */

@@ -2,6 +2,7 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { ApiError } from "@/api/client";
 import type { RunInfo, RunTable } from "@/api/wire";
+import { BaselinePicker } from "@/components/metric/compare-pickers";
 import { describe } from "@/components/ui/confirm";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { NoRuns } from "@/components/ui/no-runs";
@@ -11,6 +12,7 @@ import { Table } from "@/components/ui/table";
 import { outlineLoader } from "@/data/outline-loader";
 import { useNow } from "@/hooks/now";
 import { useResource } from "@/hooks/resource";
+import { useRunValues } from "@/hooks/run-values";
 import { useShownRuns } from "@/hooks/runs";
 import { formatCount } from "@/lib/format";
 import { useCatalog } from "@/stores/catalog";
@@ -32,7 +34,7 @@ export function RunList() {
   const now = useNow(2000);
   const { runs, loaded } = useCatalog();
   const shown = useShownRuns();
-  const { runFilter, runSort, runColumns: wanted } = useView();
+  const { runFilter, runSort, runColumns: wanted, baseline } = useView();
   const [known, setKnown] = useState<RunTable>();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [renaming, setRenaming] = useState<string | null>(null);
@@ -49,6 +51,7 @@ export function RunList() {
     { everyMs: ASK_MS, placeholder: keepPreviousData },
   );
   useEffect(() => setKnown((old) => data ?? old), [data]);
+  const compared = useRunValues(baseline ? [baseline] : [], columns).values.get(baseline);
   const rows = toRows(runs, data ?? known, now).slice(0, ROWS); // a filter that cannot be read changes nothing
   useEffect(() => outlineLoader.want(rows.map(({ run }) => run.run_id)));
   // Nobody deletes what they do not see.
@@ -69,6 +72,7 @@ export function RunList() {
       actions={
         <>
           <RunFilter error={problem} />
+          <BaselinePicker />
           <ColumnPicker names={names} chosen={columns} />
         </>
       }
@@ -102,6 +106,7 @@ export function RunList() {
                   now,
                   shown,
                   columns,
+                  baseline: baseline ? { run: baseline, values: compared ?? {} } : null,
                   selected,
                   renaming,
                   onSelect: toggle,

@@ -1,6 +1,7 @@
 import { useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import type { RunInfo } from "@/api/wire";
+import { Media } from "@/components/media/media";
 import { MetricCard } from "@/components/metric/metric-card";
 import { AlertList } from "@/components/ui/alert-list";
 import { Button } from "@/components/ui/button";
@@ -44,7 +45,8 @@ async function archive(run: RunInfo): Promise<void> {
 export function RunPage({ id }: { id: string }) {
   const now = useNow(2000);
   const { runs, loaded } = useCatalog();
-  const names = useMetricNames(useMemo(() => [id], [id]));
+  const only = useMemo(() => [id], [id]);
+  const names = useMetricNames(only);
   const alerts = useAlerts((state) => state.alerts);
   const [asking, setAsking] = useState<"name" | "notes" | "delete" | null>(null);
   const [, navigate] = useLocation();
@@ -133,6 +135,7 @@ export function RunPage({ id }: { id: string }) {
           <MetricCard key={name} metric={name} height={150} only={{ run: id, rank: null }} />
         ))}
       </div>
+      <Media runs={only} quiet />
       <SummaryPanel run={id} />
       <ConfigDiff runs={[run]} />
       {asking === "notes" && <LabelsDialog run={run} onClose={close} />}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RUN } from "@/testing/records";
-import { columnTitle, defaultColumns, nextSort, toRows } from "./run-rows";
+import { defaultColumns, differenceText, nextSort, toRows } from "./run-rows";
 
 const RUNS = [
   { ...RUN, run_id: "a", state: "finished" as const },
@@ -30,18 +30,17 @@ describe("columns", () => {
     expect(defaultColumns(["val/loss.min"])).toEqual(["val/loss.last", "val/loss.min"]);
     expect(defaultColumns(["acc.min"])).toEqual([]);
   });
-  it("have short titles", () => {
-    expect(["config.model.width", "summary.best", "train/loss.min", "config.min"].map(columnTitle)).toEqual([
-      "model.width",
-      "best",
-      "train/loss, min",
-      "min",
-    ]);
-  });
   it("turn round with a second click", () => {
     expect(nextSort("-started", "name")).toBe("name");
     expect(nextSort("name", "name")).toBe("-name");
     expect(nextSort("-started", "started")).toBe("started");
     expect(nextSort("name", "loss.min")).toBe("-loss.min");
+  });
+});
+
+describe("the difference from the baseline", () => {
+  it("has a sign, and is left out where one of both is no number", () => {
+    expect([differenceText(3, 1), differenceText(1, 3), differenceText(2, 2)]).toEqual(["+2", "−2", "±0"]);
+    expect([differenceText(null, 1), differenceText("a", 1), differenceText(1, undefined)]).toEqual(["", "", ""]);
   });
 });

@@ -1,5 +1,6 @@
 /** What the run table shows per run: its times and the values of the chosen columns. */
 import type { RunInfo, RunTable } from "@/api/wire";
+import { formatValue } from "@/lib/format";
 import { displayName, isRunning } from "@/lib/runs";
 
 export interface RunRow {
@@ -41,11 +42,12 @@ export function defaultColumns(names: readonly string[]): string[] {
   return wanted === undefined ? [] : [`${wanted}.last`, `${wanted}.min`];
 }
 
-/** Without the word that says where it comes from. */
-export function columnTitle(name: string): string {
-  const [, aspect] = name.match(/\.(last|min|max)$/) ?? [];
-  const bare = name.replace(/^(config|summary)\./, "");
-  return aspect === undefined || bare !== name ? bare : `${name.slice(0, -aspect.length - 1)}, ${aspect}`;
+/** How far a number is from the baseline's, with its sign; empty where one of them is no number. */
+export function differenceText(value: unknown, from: unknown): string {
+  if (typeof value !== "number" || typeof from !== "number") return "";
+  const off = value - from;
+  if (off === 0) return "±0";
+  return `${off > 0 ? "+" : ""}${formatValue(off)}`;
 }
 
 /** The next order after a click on a column: names rise first, everything else falls first. */

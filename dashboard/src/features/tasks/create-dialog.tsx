@@ -88,6 +88,11 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
               />
             )}
           </Field>
+          <Field label="GPUs per worker" hint="Cards that each rank alone holds" error={errors.gpus}>
+            {(props) => (
+              <Input {...props} value={form.gpus} onChange={(event) => change({ gpus: event.target.value })} />
+            )}
+          </Field>
           <Field label="Spares" hint="Warm interpreters per host, for fast restarts" error={errors.spares}>
             {(props) => (
               <Input {...props} value={form.spares} onChange={(event) => change({ spares: event.target.value })} />

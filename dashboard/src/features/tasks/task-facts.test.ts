@@ -1,6 +1,15 @@
 import { expect, test } from "vitest";
 import type { Budget, Task } from "@/api/wire";
-import { budgetFacts, canResume, canStop, excludedFacts, hangFact, sizeFacts, spareFacts } from "./task-facts";
+import {
+  budgetFacts,
+  canResume,
+  canStop,
+  excludedFacts,
+  gpuFacts,
+  hangFact,
+  sizeFacts,
+  spareFacts,
+} from "./task-facts";
 
 const fresh: Budget = {
   failures: 0,
@@ -29,6 +38,11 @@ test("budgets in words", () => {
   );
   expect(words({ losses_in_all: 7 })[1]).toMatch(/^7 kills from outside or lost hosts in all; 0 of 20 /);
   expect(budgetFacts({} as Task)).toEqual([]);
+});
+
+test("cards per rank in words", () => {
+  expect(gpuFacts({ gpus_per_worker: 2 } as Task)).toEqual([["GPUs", "2 per rank"]]);
+  expect(gpuFacts({ gpus_per_worker: 0 } as Task)).toEqual([]);
 });
 
 test("spares in words", () => {

@@ -1,4 +1,4 @@
-import type { Task } from "@/api/wire";
+import type { Fork, Task } from "@/api/wire";
 import { formatBytes, formatCount, formatDuration } from "@/lib/format";
 
 const STOPPABLE: readonly Task["status"][] = ["queued", "running", "recovering"];
@@ -40,6 +40,13 @@ export function budgetFacts({ budget }: Task): [name: string, value: string][] {
   ];
 }
 
+/** Where a fork began, and what it leaves out. */
+export function forkFact({ step, skip, by }: Fork): string {
+  const left = skip.map(([first, last]) => (first === last ? `${first}` : `${first}..${last}`));
+  const without = left.length > 0 ? `, without the batches of steps ${left.join(", ")}` : "";
+  return `at step ${formatCount(step)}${without}; ${by}`;
+}
+
 /** After how long without a step a rank of it is ended. */
 export function hangFact({ hang_timeout_s: limit }: Task): string {
   if (limit === 0) return "never ended";
@@ -53,6 +60,11 @@ export function spareFacts({ spares, warm_spares }: Task): [name: string, value:
   const { warm, wanted, memory_bytes } = warm_spares;
   const held = warm > 0 ? `, ${formatBytes(memory_bytes)} held` : "";
   return [["Spares", `${formatCount(warm)} of ${formatCount(wanted)} warm${held}`]];
+}
+
+/** How many cards each of its ranks holds; nothing for a task that asked for none. */
+export function gpuFacts({ gpus_per_worker }: Task): [name: string, value: string][] {
+  return gpus_per_worker ? [["GPUs", `${formatCount(gpus_per_worker)} per rank`]] : [];
 }
 
 /** The hosts that it has left because they were slow; nothing while there are none. */

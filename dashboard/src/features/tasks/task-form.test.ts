@@ -36,6 +36,8 @@ test.each([
   [{ spares: "" }, "spares"],
   [{ spares: "1.5" }, "spares"],
   [{ spares: "999999999" }, "spares"],
+  [{ gpus: "two" }, "gpus"],
+  [{ gpus: "1025" }, "gpus"],
   [{ config: "{" }, "config"],
   [{ config: "[1]" }, "config"],
 ])("%j is refused at %s", (change, field) => {
@@ -58,6 +60,11 @@ test("a hang timeout is seconds, or off", () => {
 
 test("spares are asked for only when there are to be some", () => {
   expect(readForm({ ...GOOD, spares: " 4 " })).toMatchObject({ request: { spares: 4 } });
+});
+
+test("cards are asked for only when there are to be some", () => {
+  expect(readForm({ ...GOOD, gpus: " 2 " })).toMatchObject({ request: { gpus_per_worker: 2 } });
+  expect(readForm(GOOD)).not.toHaveProperty("request.gpus_per_worker");
 });
 
 test("slow hosts are left only when that is asked for", () => {

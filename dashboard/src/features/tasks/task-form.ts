@@ -8,6 +8,7 @@ export interface TaskForm {
   workers: string;
   hangTimeout: string;
   spares: string;
+  gpus: string;
   excludeStragglers: boolean;
   config: string;
 }
@@ -21,14 +22,16 @@ export const EMPTY_FORM: TaskForm = {
   workers: "2",
   hangTimeout: "",
   spares: "0",
+  gpus: "0",
   excludeStragglers: false,
   config: '{\n  "learning_rate": 0.001,\n  "batch_size": 32\n}',
 };
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 const WORKERS = /^(\d{1,9})(?:\.\.(\d{1,9}))?$/;
-const SPARES = /^\d{1,9}$/;
+const COUNT = /^\d{1,9}$/;
 const MAX_WORKERS = 16_384;
+const MAX_GPUS = 1024;
 const MIN_HANG_S = 3;
 
 export function readForm(form: TaskForm): { request: CreateTask } | { errors: FormErrors } {
@@ -41,8 +44,10 @@ export function readForm(form: TaskForm): { request: CreateTask } | { errors: Fo
   if (typeof workers === "string") errors.workers = workers;
   const hangTimeout = readHangTimeout(form.hangTimeout.trim());
   if (Number.isNaN(hangTimeout)) errors.hangTimeout = `Seconds, ${MIN_HANG_S} or more; off; or nothing.`;
-  const spares = SPARES.test(form.spares.trim()) ? Number(form.spares) : Number.NaN;
+  const spares = readCount(form.spares);
   if (!(spares <= MAX_WORKERS)) errors.spares = "A whole number; 0 for none.";
+  const gpus = readCount(form.gpus);
+  if (!(gpus <= MAX_GPUS)) errors.gpus = "A whole number; 0 for none.";
   const config = readConfig(form.config);
   if (typeof config === "string") errors.config = config;
   if (Object.keys(errors).length > 0 || typeof config === "string" || typeof workers === "string") return { errors };
@@ -54,10 +59,16 @@ export function readForm(form: TaskForm): { request: CreateTask } | { errors: Fo
       ...workers,
       hang_timeout_s: hangTimeout,
       ...(spares > 0 && { spares }),
+      ...(gpus > 0 && { gpus_per_worker: gpus }),
       ...(form.excludeStragglers && { exclude_stragglers: true }),
       config,
     },
   };
+}
+
+/** A whole number; NaN for what is none. */
+function readCount(text: string): number {
+  return COUNT.test(text.trim()) ? Number(text) : Number.NaN;
 }
 
 /** One number, or the least and the most of an elastic task: 2..8. */

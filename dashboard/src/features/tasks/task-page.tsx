@@ -8,17 +8,31 @@ import { PageLink } from "@/components/ui/page-link";
 import { Panel } from "@/components/ui/panel";
 import { ProgressBar } from "@/components/ui/progress";
 import { StatusLabel } from "@/components/ui/status";
+import { VerdictText } from "@/components/ui/verdict";
 import { WorkerGrid } from "@/components/ui/worker-grid";
 import { useNow } from "@/hooks/now";
 import { useResource } from "@/hooks/resource";
+import { isGood } from "@/lib/checkpoints";
 import { formatDateTime, formatDuration, formatPercent, UNKNOWN } from "@/lib/format";
 import { newestFirst } from "@/lib/logs";
 import { useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
+import { openFork } from "@/stores/overlay";
 import { CoursePanel } from "./course-panel";
 import { ResumeDialog } from "./resume-dialog";
 import { StopDialog } from "./stop-dialog";
-import { budgetFacts, canResume, canStop, elapsed, excludedFacts, hangFact, sizeFacts, spareFacts } from "./task-facts";
+import {
+  budgetFacts,
+  canResume,
+  canStop,
+  elapsed,
+  excludedFacts,
+  forkFact,
+  gpuFacts,
+  hangFact,
+  sizeFacts,
+  spareFacts,
+} from "./task-facts";
 
 const LINK = "text-xs font-medium text-accent hover:underline";
 
@@ -30,6 +44,7 @@ export function TaskPage({ id }: { id: string }) {
     everyMs: 2000,
   });
   const [asking, setAsking] = useState<"stop" | "resume" | null>(null);
+  const saved = useCluster((state) => state.checkpoints.some((one) => one.task_id === id && isGood(one)));
   const task = tasks.find((one) => one.id === id);
   const back = (
     <PageLink page="tasks" className={LINK}>
@@ -58,6 +73,7 @@ export function TaskPage({ id }: { id: string }) {
           )}
           {canStop(task) && <Button onClick={() => setAsking("stop")}>Stop</Button>}
           {canResume(task) && <Button onClick={() => setAsking("resume")}>Resume</Button>}
+          {saved && <Button onClick={() => openFork({ task_id: id, step: null, checkpoint_id: null })}>Fork</Button>}
         </>
       }
     >
@@ -78,8 +94,22 @@ export function TaskPage({ id }: { id: string }) {
               ...sizeFacts(task),
               ...budgetFacts(task),
               ["Ranks that hang", hangFact(task)],
+              ...gpuFacts(task),
               ...spareFacts(task),
               ...excludedFacts(task),
+              ...(task.fork
+                ? ([
+                    [
+                      "Forked from",
+                      <span key="f">
+                        <PageLink page="tasks" id={task.fork.task_id} className="text-accent hover:underline">
+                          {task.fork.task_id}
+                        </PageLink>{" "}
+                        {forkFact(task.fork)}
+                      </span>,
+                    ],
+                  ] as const)
+                : []),
               ["Type", task.type],
               [
                 "Dataset",
@@ -119,6 +149,11 @@ export function TaskPage({ id }: { id: string }) {
           )}
         </Panel>
       </div>
+      {((task.attempt ?? 0) > 1 || task.status !== "completed") && (
+        <Panel title="Why">
+          <VerdictText task={task.id} everyMs={5000} />
+        </Panel>
+      )}
       <CoursePanel task={task} now={now} />
       <Panel title="Workers" note={`${task.worker_ids.length || (task.worker_count ?? 0)} in this task`}>
         {mine.length > 0 ? (

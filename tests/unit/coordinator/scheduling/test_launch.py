@@ -4,8 +4,12 @@ from dataclasses import replace
 
 from strata.agent.spare import OF_RANKS
 from strata.cluster.tasks import Task
-from strata.coordinator.scheduling.launch import desired_process
+from strata.coordinator.scheduling.launch import Launch
 from strata.types.tasks import TaskCourse, TaskSpec, TaskStatus
+
+
+def _no_look(task: Task, rank: int) -> str:
+    return ""
 
 
 def test_ranks_of_a_task_differ_only_in_what_a_spare_gets_at_its_hand_over() -> None:
@@ -15,8 +19,8 @@ def test_ranks_of_a_task_differ_only_in_what_a_spare_gets_at_its_hand_over() -> 
     moved = replace(course, placement=("b",), master_addr="b", master_port=3, gang_port=4, lives=(2,))
     later = replace(task, attempt=2, course=moved)
     first, *others = (
-        desired_process(one, rank, {}, None, {"STRATA_RANK_SECRET": secret, "KEY": "value"}).env
-        for one, rank, secret in ((task, 0, "x"), (task, 2, "x"), (later, 0, "y"))
+        next(Launch(one, {}, None, {"STRATA_RANK_SECRET": secret, "KEY": "value"}).processes_on(host, _no_look)).env
+        for one, host, secret in ((task, "a", "x"), (task, "b", "x"), (later, "b", "y"))
     )
     for other in others:
         assert {name for name in {*first, *other} if first.get(name) != other.get(name)} <= OF_RANKS

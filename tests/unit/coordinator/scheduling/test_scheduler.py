@@ -1,6 +1,9 @@
 """The scheduler's agents: a stream that ended is told nothing more, and a newer one of the same agent stays."""
 
+import asyncio
+
 from strata.clock import ManualClock
+from strata.cluster import events as e
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.rpc.beats import take_beat
 from strata.coordinator.scheduling.scheduler import Scheduler
@@ -115,3 +118,59 @@ async def test_the_gang_starts_anew_where_a_rank_has_not_said_that_it_takes_part
     await made.report("host", "h", ag.ProcessReport(task_id="t", attempt=1, rank=1, exit_code=-9))
     await made.step()
     assert coordinator.state.tasks.task("t").status is TaskStatus.RECOVERING
+
+
+async def test_an_agent_of_one_task_is_told_when_that_is_over() -> None:
+    coordinator, stream = await opened(), Stream()
+    made = Scheduler(coordinator, {}, Proofs("token"))
+    coordinator.apply(c.SubmitTask(task_id="t", spec=TaskSpec(name="job", entrypoint=("true",))))
+    for name, task_id in (("own", "t"), ("lost", "unknown")):
+        spec = AgentSpec(agent_id=name, incarnation="i", hostname="h", address="h", slots=1, task_id=task_id)
+        coordinator.apply(c.AttachAgent(spec=spec))
+    made.attach("own", stream.push)
+    await made.step()
+    assert [process.task_id for process in stream.told[-1].processes] == ["t"]
+    assert not stream.told[-1].over
+    await made.report("own", "h", ag.ProcessReport(task_id="t", attempt=1, rank=0, exit_code=0))
+    await made.step()
+    assert stream.told[-1].over
+    other = Stream()
+    made.attach("lost", other.push)
+    await made.step()
+    assert other.told[-1].over, "its task is not known here"
+
+
+async def _with_hosts(number: int) -> tuple[Coordinator, Scheduler, list[e.MembersLost]]:
+    """A running task with one rank on each of so many hosts, and the losses that happen to it."""
+    coordinator = await opened()
+    made = Scheduler(coordinator, {}, Proofs("token"))
+    lost: list[e.MembersLost] = []
+    coordinator.listen(lambda event: lost.append(event) if isinstance(event, e.MembersLost) else None)
+    for name in [f"h{place}" for place in range(number)]:
+        spec = AgentSpec(agent_id=name, incarnation="i", hostname="h", address="h", slots=1)
+        coordinator.apply(c.AttachAgent(spec=spec))
+        made.attach(name, Stream().push)
+    coordinator.apply(c.SubmitTask(task_id="t", spec=TaskSpec(name="job", worker_count=number, entrypoint=("true",))))
+    await made.step()
+    for rank, host in enumerate(coordinator.state.tasks.task("t").course.placement):
+        await made.report(host, "h", ag.ProcessReport(task_id="t", attempt=1, rank=rank, pid=1, running=True))
+    return coordinator, made, lost
+
+
+async def test_ranks_that_end_in_one_turn_are_lost_together() -> None:
+    coordinator, made, lost = await _with_hosts(20)
+    placement = coordinator.state.tasks.task("t").course.placement
+    ended = [ag.ProcessReport(task_id="t", attempt=1, rank=rank, exit_code=-9) for rank in range(20)]
+    await asyncio.gather(*(made.report(host, "h", ended[rank]) for rank, host in enumerate(placement)))
+    assert [len(event.worker_ids) for event in lost] == [20]
+    assert coordinator.state.membership.num_alive("t") == 0
+
+
+async def test_the_members_of_a_task_that_is_over_leave_together() -> None:
+    coordinator, made, lost = await _with_hosts(20)
+    placement = coordinator.state.tasks.task("t").course.placement
+    for rank, host in enumerate(placement):
+        await made.report(host, "h", ag.ProcessReport(task_id="t", attempt=1, rank=rank, exit_code=0))
+    await made.step()
+    assert coordinator.state.tasks.task("t").status is TaskStatus.COMPLETED
+    assert [(len(event.worker_ids), event.left) for event in lost] == [(20, True)]

@@ -12,6 +12,7 @@ from strata.coordinator.state.commands import ChangeTask
 from strata.coordinator.state.endings import RankEnd, plan_end, plan_leave, plan_restart, plan_stopped
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host
+from strata.types.faults import Fault, FaultKind
 from strata.types.tasks import LOSS_WINDOW_S, MAX_LOSSES, TaskCourse, TaskSpec, TaskStatus
 
 _NOW = Now(monotonic=50.0, wall=1_000.0)
@@ -259,7 +260,7 @@ _WELL = [RankEnd(rank=0, exit_code=0), RankEnd(rank=1, exit_code=0)]
 
 def _leaving(stop_at: int = 40) -> Task:
     task = _running(placement=("a", "a"), failures=1)
-    planned = plan_leave(task, "there is room for 2 more")
+    planned = plan_leave(task, "there is room for 2 more", Fault(kind=FaultKind.GROWN))
     assert (planned.status, planned.attempt) == (TaskStatus.RUNNING, task.attempt)
     return replace(task, course=replace(planned.course, stop_at=stop_at))
 

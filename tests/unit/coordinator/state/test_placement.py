@@ -1,11 +1,18 @@
 """Where gangs go: all ranks or none, and reasons that name what is lacking and what to do."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.cluster.members import Agent
 from strata.cluster.tasks import Task
-from strata.coordinator.state.placement import Host, Lacking, plan_gang, plan_queue
+from strata.coordinator.state.placement import Host, Lacking, check_gpus, num_spare, plan_gang, plan_queue
+from strata.errors import InvalidArgument
+from strata.types.plain import shared
 from strata.types.tasks import TaskSpec
+from strata.types.workers import AgentSpec
 
 
 def _host(name: str, slots: int, held: int = 0, launcher: str = "local") -> Host:
@@ -95,3 +102,105 @@ def test_an_elastic_task_in_the_queue_starves_nobody_and_passes_nobody() -> None
     assert whole["e"] == ("a",) * 4, "who cannot run beside it waits for its end anyway"
     later = plan_queue([_elastic("e", 1, 4), _task("r", 3)], [_host("a", 4, held=1)])
     assert later["e"] == ("a",), "three of four slots are kept for the one that waits for them"
+
+
+def _gpu_host(name: str, slots: int, gpus: int, held: int = 0, gpus_held: int = 0) -> Host:
+    return replace(_host(name, slots, held), gpus=gpus, gpus_held=gpus_held)
+
+
+def test_ranks_with_cards_go_where_so_many_are_free() -> None:
+    hosts = [_gpu_host("a", 8, 4, held=1, gpus_held=3), _gpu_host("b", 2, 8), _host("c", 16)]
+    assert plan_gang(2, "local", hosts, gpus=2) == ("b", "b")
+    assert plan_gang(3, "local", hosts, gpus=1) == ("b", "b", "a")
+    busy = plan_gang(4, "local", hosts, gpus=1)
+    assert busy == Lacking(reason="waiting for 4 slots with 1 GPU each: 3 of 6 are free on 3 local agents", ever=True)
+    small = plan_gang(7, "local", hosts, gpus=1)
+    advice = "add hosts (`strata agent`), or ask for at most 6 workers"
+    assert small == Lacking(reason=f"needs 7 slots with 1 GPU each, 3 local agents offer 6: {advice}", ever=False)
+
+
+def test_what_no_host_has_is_refused_at_once() -> None:
+    def agent(name: str, gpus: int) -> Agent:
+        here = AgentSpec(agent_id=name, incarnation="i", hostname=name, address="", slots=4, gpu_count=gpus)
+        return Agent(**shared(Agent, here), joined_at=0.0)
+
+    spec = TaskSpec(name="t", gpus_per_worker=5, entrypoint=("x",))
+    check_gpus(spec, [])  # hosts may come
+    check_gpus(spec, [agent("a", 0), agent("b", 8)])
+    with pytest.raises(InvalidArgument, match="cannot have 5 GPUs: no host has any"):
+        check_gpus(spec, [agent("a", 0)])
+    with pytest.raises(InvalidArgument, match="cannot have 5 GPUs: b has the most, 4"):
+        check_gpus(spec, [agent("a", 0), agent("b", 4)])
+    check_gpus(replace(spec, gpus_per_worker=0), [agent("a", 0)])
+
+
+def test_an_elastic_task_leaves_the_cards_that_queued_tasks_need() -> None:
+    hosts = [_gpu_host("a", 8, 8)]
+    wide = replace(_elastic("e", 1, 8).spec, gpus_per_worker=1)
+    pair = replace(_task("p", 2).spec, gpus_per_worker=2)
+    assert num_spare(wide, hosts, [], 1) == 8
+    assert num_spare(wide, hosts, [replace(_task("p"), spec=pair)], 1) == 4
+
+
+_ASKED = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3), st.integers(0, 4)), max_size=8)
+_OFFERED = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6)), min_size=1, max_size=4)
+
+
+@given(_OFFERED, _ASKED, st.lists(st.integers(0, 7), max_size=20))
+def test_hosts_never_give_more_than_they_have(
+    offered: list[tuple[int, int]], asked: list[tuple[int, int, int]], ends: list[int]
+) -> None:
+    """Tasks come in any order and end in any order; elastic ones among them."""
+    hosts = {f"h{number}": _gpu_host(f"h{number}", *given) for number, given in enumerate(offered)}
+    queued = []
+    for number, (workers, gpus, least) in enumerate(asked):
+        task = _task(f"t{number}", workers)
+        spec = replace(task.spec, gpus_per_worker=gpus, min_workers=min(least, workers))
+        queued.append(replace(task, spec=spec))
+    running: dict[str, tuple[Task, tuple[str, ...]]] = {}
+    for end in [*ends, -1]:
+        plans = plan_queue(queued, _used(hosts, running))
+        running |= {one.task_id: (one, plan) for one in queued if isinstance(plan := plans[one.task_id], tuple)}
+        queued = [one for one in queued if one.task_id not in running]
+        for host in _used(hosts, running):
+            assert host.held <= host.slots
+            assert host.gpus_held <= host.gpus
+        running.pop(f"t{end}", None)
+
+
+def _used(hosts: dict[str, Host], running: dict[str, tuple[Task, tuple[str, ...]]]) -> list[Host]:
+    used = dict(hosts)
+    for task, plan in running.values():
+        for name in plan:
+            used[name] = used[name].hold(task.spec.gpus_per_worker)
+    return list(used.values())
+
+
+def _own(task_id: str, slots: int, held: int = 0) -> Host:
+    """The host of an agent that was started for one task."""
+    return Host(
+        agent_id=f"of-{task_id}", address="127.0.0.1", slots=slots, held=held, launcher="slurm", task_id=task_id
+    )
+
+
+def _slurm(task_id: str, workers: int, least: int = 0) -> Task:
+    spec = TaskSpec(name=task_id, worker_count=workers, min_workers=least, launcher="slurm", entrypoint=("x",))
+    return Task(task_id=task_id, spec=spec, submitted_at=0.0)
+
+
+def test_agents_that_were_started_for_a_task_take_no_other() -> None:
+    planned = plan_queue([_slurm("b", 2), _slurm("a", 2)], [_own("a", 2)])
+    assert planned["a"] == ("of-a", "of-a")
+    assert isinstance(planned["b"], Lacking)
+
+
+def test_a_task_that_waits_for_its_own_agents_holds_back_nobody() -> None:
+    hosts = [_own("a", 2, held=2), _own("b", 2), _host("shared", 2, launcher="slurm")]
+    planned = plan_queue([_slurm("a", 3), _slurm("b", 2), _slurm("c", 2)], hosts)
+    assert isinstance(planned["a"], Lacking)
+    assert planned["b"] == ("of-b", "of-b")
+    assert planned["c"] == ("shared", "shared")
+
+
+def test_an_elastic_task_has_all_of_its_own_agents() -> None:
+    assert plan_queue([_slurm("a", 4, 1), _slurm("b", 2)], [_own("a", 4)])["a"] == ("of-a",) * 4

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from strata.cluster.plain import from_plain
 from strata.cluster.tasks import Task
 from strata.coordinator.state.commands import ChangeTask
 from strata.coordinator.state.endings import RankEnd, plan_end, plan_start
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host
 from strata.coordinator.state.replacement import plan_part, plan_replace
+from strata.types.plain import from_plain
 from strata.types.tasks import MAX_LOSSES, TaskCourse, TaskSpec, TaskStatus
 
 _NOW = Now(monotonic=50.0, wall=1_000.0)

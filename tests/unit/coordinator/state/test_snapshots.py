@@ -1,10 +1,12 @@
 """A snapshot and a replay of the events give the very state that was left, whatever happened in it."""
 
 import json
+import math
 from collections.abc import Callable
 
 import pytest
 
+from strata.coordinator.engine.snapshots import Snapshots
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.errors import InvalidArgument
@@ -130,3 +132,17 @@ def test_a_task_stopped_twice_is_stopped_once(cluster: PureCluster) -> None:
     before = len(cluster.events)
     assert cluster.ask(c.StopTask(task_id="t")).status in (TaskStatus.STOPPED, TaskStatus.STOPPING)
     assert len(cluster.events) == before
+
+
+def test_a_snapshot_is_written_in_pieces_while_the_state_goes_on() -> None:
+    cluster = PureCluster()
+    cluster.submit("t", worker_count=2)
+    cluster.join_all(*(f"w{number}" for number in range(200)))
+    attempt = cluster.begin("w0").attempt
+    before, draft = cluster.state.dump(), Snapshots(cluster.state).begin(7)
+    assert draft.go_on(0.0) is None, "one piece at least, and not all"
+    cluster.vote("w0", attempt)
+    cluster.lose("w1")
+    snapshot = draft.go_on(math.inf)
+    assert snapshot is not None
+    assert (snapshot.seq, json.loads(snapshot.body)) == (7, before)

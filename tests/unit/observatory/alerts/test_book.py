@@ -19,10 +19,10 @@ async def test_an_alert_is_shown_kept_and_sent_once() -> None:
 
     async def accept(batch: Batch) -> None:
         kept.append(batch)
-
-    async def notify(alert: Alert) -> None:
-        sent.append(alert.message)
         done.set()
+
+    def notify(alert: Alert) -> None:
+        sent.append(alert.message)
 
     book = AlertBook(stream, clock, accept, notify)
     await book.start()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.observatory.answers.timeline import TaskCourse, TimeShares
+from strata.observatory.answers.timeline import TaskTimeline, TimeShares
 from strata.observatory.cluster.timeline import Facts, Timeline, activity, plan_shares, timeline_view
 from strata.observatory.cluster.vitals import WorkerVitals
 
@@ -106,7 +106,7 @@ def test_a_running_attempt_without_a_step_is_still_starting() -> None:
 
 def test_nothing_is_known_of_a_task_that_never_ran() -> None:
     shown = timeline_view("t1", Timeline(), {}, 5.0)
-    assert shown == TaskCourse(task_id="t1", attempts=[], shares=None, goodput_percent=None)
+    assert shown == TaskTimeline(task_id="t1", attempts=[], shares=None, goodput_percent=None)
 
 
 def test_a_replayed_event_changes_nothing() -> None:

@@ -20,7 +20,7 @@ from strata.observatory.cluster.timelines import Timelines
 from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.telemetry_pb2 import Batch
-from strata.types.tasks import TaskStatus
+from strata.types.tasks import TaskCourse, TaskStatus
 from strata.types.workers import MemberState
 from tests.support.answers import partly
 
@@ -95,7 +95,9 @@ class World:
         self.published.followed.vitals[name] = WorkerVitals(**vitals)
 
     def status(self, status: TaskStatus) -> None:
-        self.published.followed.records.tasks["t1"] = partly(Task, task_id="t1", status=status)
+        self.published.followed.records.tasks["t1"] = partly(
+            Task, course=TaskCourse(), task_id="t1", status=status, attempt=1
+        )
 
 
 async def test_attempts_are_kept_and_found_again() -> None:
@@ -177,6 +179,24 @@ async def test_ranks_are_looked_at_only_while_they_work() -> None:
     later = (await world.timelines.view("t1")).shares
     assert later is not None
     assert later.training_s == shares.training_s, "nobody works meanwhile"
+
+
+async def test_goodput_is_measured_of_tasks_that_have_not_ended() -> None:
+    world = World(EventStore())
+    world.change("running", 1, 100.0)
+    world.status(TaskStatus.RUNNING)
+    world.rank("w0", current_step=5, section="barrier epoch-0", at_barrier=True)
+    world.rank("w1", current_step=5, section=None, state="training")
+    await world.timelines.measure()
+    assert world.timelines.goodput == {}, "nobody has looked yet"
+    world.store.points = {"first_ms": 100_000, "top_step": 5, "n": 2, "back_ms": 0, "before": 0}
+    world.clock.advance(max(0.0, 140.0 - world.clock.wall()))
+    world.timelines.look(world.clock.wall() - 100.0)
+    await world.timelines.measure()
+    assert world.timelines.goodput == {"t1": pytest.approx(50.0)}
+    world.status(TaskStatus.COMPLETED)
+    await world.timelines.measure()
+    assert world.timelines.goodput == {}
 
 
 async def test_what_ranks_were_seen_doing_outlives_a_restart() -> None:

@@ -25,7 +25,7 @@ _RULES = _DEPLOY / "prometheus" / "alerts.yaml"
 
 def agent(name: str) -> ev.AgentJoined:
     return ev.AgentJoined(
-        agent_id=name, incarnation="i", hostname=name, address=name, slots=2, gpu_count=0, memory_bytes=0, version="1",
+        agent_id=name, incarnation="i", hostname=name, address=name, slots=2, gpu_count=8, memory_bytes=0, version="1",
         at=1.0,
     )  # fmt: skip
 
@@ -34,6 +34,7 @@ def task(name: str) -> ev.TaskSubmitted:
     return ev.TaskSubmitted(
         task_id=name, request_id="", name=f"job-{name}", type="training", dataset_id="", worker_count=2,
         config_json="{}", entrypoint=(), env={}, launcher="local", max_restarts=3, working_dir="", at=1.0,
+        gpus_per_worker=3,
     )  # fmt: skip
 
 
@@ -57,14 +58,14 @@ def joined(rank: int) -> ev.WorkerJoined:
     )  # fmt: skip
 
 
-def page(*events: ev.Event, vitals: dict[str, WorkerVitals] | None = None) -> str:
+def page(*events: ev.Event, vitals: dict[str, WorkerVitals] | None = None, goodput: float = 0.0) -> str:
     clock = ManualClock()
     stream = Broadcaster(lambda _: b"{}", clock)
     published = PublishedCluster(stream, clock, lambda: partly(Status), SetAside(clock, lambda _: None))
     for event in events:
         published.followed.apply(event)
     published.set_vitals(vitals or {}, [], {})
-    return Exposition(published, stream, IntakeCounts(), dict).text().decode()
+    return Exposition(published, stream, IntakeCounts(), dict, lambda: {"t": goodput, "gone": 1.0}).text().decode()
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def full() -> str:
 
     return page(
         agent("g"), task("t"), changed("t", "running"), task("over"), changed("over", "completed"),
-        joined(0), joined(1), saved(5), saved(9), vitals={"t-0": training(11), "t-1": training(12)},
+        joined(0), joined(1), saved(5), saved(9), vitals={"t-0": training(11), "t-1": training(12)}, goodput=87.5,
     )  # fmt: skip
 
 
@@ -83,6 +84,11 @@ def test_agents_by_state() -> None:
     assert 'strata_agents{state="ready"} 1.0' in text
     assert 'strata_agents{state="lost"} 1.0' in text
     assert re.findall(r"strata_agent_slots{(.*)} (.*)", text) == [('agent="g",host="g"', "2.0")]
+
+
+def test_what_hosts_offer_and_what_is_held_of_it(full: str) -> None:
+    found = dict(re.findall(r'strata_agent_(\w+){agent="g",host="g"} (\S+)', full))
+    assert found == {"slots": "2.0", "slots_held": "2.0", "gpus": "8.0", "gpus_held": "6.0"}
 
 
 def test_a_task_that_goes_on_is_told_of(full: str) -> None:
@@ -95,6 +101,7 @@ def test_a_task_that_goes_on_is_told_of(full: str) -> None:
         "step": "12.0",
         "checkpoint_step": "9.0",
         "checkpoint_timestamp_seconds": "109.0",
+        "goodput_ratio": "0.875",
     }
     assert "job-over" not in full
 

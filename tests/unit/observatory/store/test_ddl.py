@@ -13,7 +13,7 @@ from strata.observatory.store.schema import ensure_schema, set_retention
 _PARSE = """
 import json, sys, chdb
 for sql in json.load(sys.stdin):
-    chdb.query("SELECT formatQuery('" + sql.replace("\\\\", "\\\\\\\\").replace("'", "\\\\'") + "')")
+    chdb.query("EXPLAIN AST " + sql)
 """
 
 

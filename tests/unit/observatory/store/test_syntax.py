@@ -4,7 +4,7 @@ import pytest
 
 from strata.errors import InvalidArgument
 from strata.observatory.store.functions import is_harmless
-from strata.observatory.store.syntax import check_syntax
+from strata.observatory.store.syntax import check_syntax, one_statement
 
 
 def lines(*inner: str) -> list[str]:
@@ -31,7 +31,7 @@ IN = ["Function in (children 1)", " ExpressionList (children 2)", "  Identifier 
     ],
 )
 def test_what_computes_is_let_through(inner: list[str]) -> None:
-    check_syntax(lines(*inner), "WITH mine AS (SELECT 1), `top` AS (SELECT 2) SELECT * FROM mine")
+    check_syntax(lines(*inner), lambda: "WITH mine AS\n (\n  SELECT 1), `top` AS (SELECT 2) SELECT * FROM mine")
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,53 @@ def test_what_computes_is_let_through(inner: list[str]) -> None:
 def test_what_reaches_further_is_refused(inner: list[str], why: str) -> None:
     canonical = "SELECT 'other AS (SELECT 1)', `other AS (SELECT` FROM runs WINDOW window AS (ORDER BY a)"
     with pytest.raises(InvalidArgument, match=why):
-        check_syntax(lines(*inner), canonical)
+        check_syntax(lines(*inner), lambda: canonical)
 
 
 def test_functions_that_compute_and_those_that_do_not() -> None:
     assert all(map(is_harmless, ["COUNT", "sumIf", "quantileIf", "groupArrayDistinct", "lambda", "JSONExtractFloat"]))
     strange = ["file", "fileIf", "url", "sleep", "dictGet", "joinGet", "getSetting", "hostName", "", "if_", "lowerIf"]
     assert not any(map(is_harmless, strange))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT 1",
+        "select 1 -- the first",
+        "/* all */ SELECT 1",
+        "(SELECT 1) UNION ALL (SELECT 2)",
+        "SELECT 'a;b', 'it''s; \\' too;', -1 / 2",
+        "SELECT 'é;“'",
+    ],
+)
+def test_one_statement_goes_on_as_it_was_written(question: str) -> None:
+    assert one_statement(f" {question} ;\n") == question
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT 1; DROP TABLE runs",
+        "SELECT 1 -- '\n; DROP TABLE runs --'",
+        "SELECT 1 /* ' */; DROP TABLE runs /* ' */",
+        "SELECT 1 # '\n; DROP TABLE runs -- '",
+        "SELECT $a$ ' $a$; DROP TABLE runs; SELECT $a$ ' $a$",
+        "SELECT `'`; DROP TABLE runs; SELECT `'`",
+        'SELECT "\'"; DROP TABLE runs; SELECT "\'"',
+        "SELECT “'“; DROP TABLE runs; SELECT “'“",
+        "SELECT '\\'; DROP TABLE runs",
+        "SELECT 1 \\G DROP TABLE runs",
+        "SELECT 1\0; DROP TABLE runs",
+        "SELECT 1\0",
+    ],
+)
+def test_what_could_be_two_statements_is_refused(question: str) -> None:
+    with pytest.raises(InvalidArgument, match="may only stand inside of a text"):
+        one_statement(question)
+
+
+@pytest.mark.parametrize("question", ["", " ;; ", "DROP TABLE runs", "EXPLAIN SELECT 1", "graph = 1 SELECT 1"])
+def test_what_is_no_select_is_named(question: str) -> None:
+    with pytest.raises(InvalidArgument, match="a question is one SELECT, this is"):
+        one_statement(question)

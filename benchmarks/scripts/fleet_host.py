@@ -1,0 +1,190 @@
+"""One agent of a fleet that is played, with the ranks behind it: it does what its desired state says at once, and tells
+it as an agent does. No process is started.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from benchmarks.scripts.grpc_wire import Connection
+from strata.errors import Fenced, UnknownWorker
+from strata.protocol.generated import agents_pb2 as ag
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
+from strata.trust.proofs import SECRET_VARIABLE
+from strata.types.tasks import incarnation_of
+
+__all__ = ["RANKS", "Host"]
+
+RANKS = 8
+RETRY_S = (0.05, 0.15)  # between two tries to reach a coordinator that is away
+_TOO_EARLY = (UnknownWorker.code, Fenced.code)  # a rank's hello has overtaken its agent's word that it runs
+
+
+class Listening(Protocol):
+    """What a host needs of its fleet."""
+
+    address: str
+    attach_block: bytes
+    over: bool
+    beating: bool
+
+    def heard(self, what: str, number: int) -> None: ...
+
+    def spawn(self, job: Coroutine[Any, Any, None]) -> None: ...
+
+
+class Wire(Connection):
+    """A connection that says when it is lost."""
+
+    lost: Callable[[], None] | None = None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self.lost is not None:
+            self.lost()
+
+
+class Host:
+    """One agent: does what its desired state says at once, and tells it as an agent does."""
+
+    def __init__(self, fleet: Listening, number: int) -> None:
+        self._fleet = fleet
+        self.name = f"host-{number}"
+        self.ranks: dict[int, ag.DesiredProcess] = {}  # by the number of its tie
+        self._company = b""
+        self._beat = b""
+        self.wire: Wire | None = None
+
+    # --- its stream
+
+    async def attach(self) -> None:
+        """Tries until somebody is there."""
+        loop, (host, _, port) = asyncio.get_running_loop(), self._fleet.address.rpartition(":")
+        while True:
+            try:
+                _, wire = await loop.create_connection(lambda: Wire(self._on_message), host, int(port))
+                break
+            except OSError:
+                await asyncio.sleep(random.uniform(*RETRY_S))  # jitter
+        self.wire, wire.lost = wire, self._on_lost
+        wire.open(self._fleet.attach_block)
+        hello = ag.AgentHello(agent_id=self.name, incarnation="one", hostname=self.name, address="h", slots=RANKS)
+        hello.processes.extend(self._report(process, running=True, pid=1) for process in self.ranks.values())
+        self.say(ag.AgentMessage(hello=hello))
+
+    def _on_lost(self) -> None:
+        self.wire = None
+        if not self._fleet.over:
+            self._fleet.spawn(self.attach())
+
+    def say(self, message: ag.AgentMessage) -> None:
+        self.send(message.SerializeToString())
+
+    def send(self, message: bytes) -> None:
+        if self.wire is not None:
+            self.wire.send(message)
+
+    def _on_message(self, _: Connection, payload: bytes) -> None:
+        message = ag.CoordinatorMessage.FromString(payload)
+        kind = message.WhichOneof("message")
+        if kind == "ties":
+            self._on_frames(message.ties)
+        elif kind == "desired":
+            self._on_desired(message.desired)
+        elif kind == "welcome":
+            self._fleet.heard("welcome", 1)
+            self._greet(list(self.ranks))
+
+    # --- its processes
+
+    def _report(self, process: ag.DesiredProcess, **what: Any) -> ag.ProcessReport:
+        report = ag.ProcessReport(**what)
+        report.task_id, report.attempt = process.task_id, process.attempt
+        report.rank, report.life = process.rank, process.life
+        return report
+
+    def _on_desired(self, desired: ag.DesiredState) -> None:
+        wanted = {process.local_rank + 1: process for process in desired.processes if not process.stop}
+        stopped = [tie for tie, process in self.ranks.items() if _named(wanted.get(tie)) != _named(process)]
+        self.end(stopped, stopped=True, exit_code=-15)
+        started = [tie for tie in wanted if tie not in self.ranks]
+        self.ranks.update({tie: wanted[tie] for tie in started})
+        for tie in started:
+            self.say(ag.AgentMessage(process=self._report(wanted[tie], running=True, pid=1)))
+        if started:
+            self._prepare()
+            self._greet(started)
+        if not wanted:
+            self._fleet.heard("nothing to do", 1)
+
+    def end(self, ties: list[int], **how: Any) -> None:
+        """A rank's connection ends first, then its process is seen to have."""
+        if not ties:
+            return
+        gone = [self.ranks.pop(tie) for tie in ties]
+        self.say(ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(tie=tie, ended=True) for tie in ties])))
+        for process in gone:
+            self.say(ag.AgentMessage(process=self._report(process, **how)))
+
+    def _prepare(self) -> None:
+        names = [process.worker_id for process in self.ranks.values()]
+        incarnations = [incarnation_of(p.task_id, p.attempt, p.rank, p.life) for p in self.ranks.values()]
+        company = ag.Company(ties=self.ranks, worker_ids=names, incarnations=incarnations)
+        self._company = company.SerializeToString()
+        status = pb.WorkerStatus(state=pb.WorkerStatus.TRAINING, current_step=100, step_time_s=0.5)
+        words = rk.RankWords(beat=pb.HeartbeatRequest(status=status), sequence=1).SerializeToString()
+        frames = [ag.TieFrame(tie=tie, payload=words) for tie in self.ranks]
+        self._beat = ag.AgentMessage(ties=ag.TieFrames(frames=frames)).SerializeToString()
+
+    # --- its ranks
+
+    def _greet(self, ties: list[int]) -> None:
+        frames = []
+        for tie in ties:
+            if (process := self.ranks.get(tie)) is None:
+                continue
+            hello = rk.RankHello(
+                worker_id=process.worker_id,
+                incarnation=incarnation_of(process.task_id, process.attempt, process.rank, process.life),
+                proof=process.env[SECRET_VARIABLE],
+            )
+            frames.append(ag.TieFrame(tie=tie, payload=rk.RankWords(hello=hello).SerializeToString()))
+        if frames:
+            self.say(ag.AgentMessage(ties=ag.TieFrames(frames=frames)))
+
+    def beat(self) -> None:
+        self.say(ag.AgentMessage(beat=ag.AgentBeat(sequence=1)))
+        if self.ranks and self._fleet.beating:
+            self.send(self._beat)
+
+    def arrivals(self, step: int) -> bytes:
+        arrivals = ag.Arrivals(
+            alike=pb.BarrierRequest(barrier_id="b", step=step).SerializeToString(),
+            company=self._company,
+            request_ids=[f"{process.rank}-{step}" for process in self.ranks.values()],
+        )
+        return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(arrivals=arrivals)])).SerializeToString()
+
+    def _on_frames(self, frames: ag.TieFrames) -> None:
+        again = []
+        for frame in frames.frames:
+            if frame.HasField("releases"):
+                self._fleet.heard("released", len(frame.releases.ties))
+            elif frame.ended:
+                if frame.error_code in _TOO_EARLY:
+                    again.append(frame.tie)
+            elif frame.payload:
+                self._on_news(rk.RankNews.FromString(frame.payload))
+        if again:
+            asyncio.get_running_loop().call_later(0.02, self._greet, again)
+
+    def _on_news(self, news: rk.RankNews) -> None:
+        if news.HasField("result"):
+            self._fleet.heard("broken" if news.result.error_code else "released", 1)
+        elif not news.heard and not news.lost:
+            self._fleet.heard("greeted", 1)
+
+
+def _named(process: ag.DesiredProcess | None) -> tuple[str, int, int]:
+    return (process.task_id, process.attempt, process.life) if process is not None else ("", 0, 0)

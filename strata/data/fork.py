@@ -1,0 +1,26 @@
+"""Which batches the loaders of this process leave out, because its task is a fork: set by the worker runtime."""
+
+from dataclasses import dataclass
+
+__all__ = ["ForkedData", "forked_data", "set_forked_data"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkedData:
+    """`name` is the forked task's: a cursor that carries it has its `skip` resolved already. A batch first…last is
+    counted from the cursor of the checkpoint that the fork begins with, whose next one is 0."""
+
+    name: str
+    skip: tuple[tuple[int, int], ...]
+
+
+_here: ForkedData | None = None
+
+
+def set_forked_data(forked: ForkedData | None) -> None:
+    global _here  # one process belongs to one task
+    _here = forked
+
+
+def forked_data() -> ForkedData | None:
+    return _here

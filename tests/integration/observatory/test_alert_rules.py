@@ -1,0 +1,191 @@
+"""Alert rules of users against a real observatory: found in the points that the test sends, told to a webhook, in
+Slack's form and by mail, never twice; targets that refuse or hang hold up no other, and no secret comes back.
+"""
+
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
+
+SECRET = "T0-very-secret"
+
+
+class Receiver:
+    """A web server that keeps what is posted to it: /ok answers 200, /broken 500, /moved a redirect to /ok."""
+
+    def __init__(self) -> None:
+        self.posts: list[tuple[str, dict[str, Any]]] = []
+        kept = self.posts
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                kept.append((self.path, json.loads(body)))
+                self.send_response({"/broken": 500, "/moved": 302}.get(self.path.partition("?")[0], 200))
+                self.send_header("Location", "/ok?moved")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}{path}?{SECRET}"
+
+    def told(self, path: str) -> list[dict[str, Any]]:
+        return [body for seen, body in self.posts if seen.startswith(path)]
+
+
+class Mailbox:
+    """An SMTP server that takes every mail."""
+
+    def __init__(self) -> None:
+        self.mails: list[str] = []
+        kept = self.mails
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                self._say("220 here")
+                while line := self.rfile.readline().decode().strip():
+                    if line.upper() == "DATA":
+                        self._say("354 go on")
+                        lines = iter(lambda: self.rfile.readline().decode(), ".\r\n")
+                        kept.append("".join(lines))
+                    self._say("221 bye" if line.upper() == "QUIT" else "250 ok")
+
+            def _say(self, text: str) -> None:
+                self.wfile.write(f"{text}\r\n".encode())
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self.server.server_address[1])
+
+
+@pytest.fixture(scope="module")
+def client(shared_observatory: ObservatoryProcess) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=shared_observatory.http, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.server.shutdown()
+    receiver.server.server_close()
+
+
+def put(client: httpx.Client, path: str, **body: Any) -> httpx.Response:
+    answer = client.put(f"/api/alerts/{path}", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def log(client: httpx.Client, run: str, *values: float | str, metric: str = "loss", first: int = 0) -> None:
+    points = [{"metric": metric, "step": first + place, "value": value} for place, value in enumerate(values)]
+    assert client.post(f"/api/runs/{run}/points", json={"points": points}).status_code == 200
+
+
+def test_rules_find_what_was_sent_and_tell_it_once(client: httpx.Client, receiver: Receiver) -> None:
+    mailbox = Mailbox()
+    put(client, "targets/hook", kind="webhook", url=receiver.url("/ok"))
+    put(client, "targets/chat", kind="slack", url=receiver.url("/chat"))
+    mail = {"host": "127.0.0.1", "port": mailbox.port, "tls": False, "sender": "s@here", "recipients": ["me@here"]}
+    put(client, "targets/mail", kind="email", **mail)
+    named = ["hook", "chat", "mail"]
+    put(client, "rules/high", kind="threshold", metric="loss", value=4, filter="id:bad", targets=named)
+    put(client, "rules/nan", kind="bad_value", metric="loss", filter="id:odd", targets=["hook"])
+    put(client, "rules/off", kind="divergence", metric="loss", baseline="base", filter="id:bad", targets=["hook"])
+    put(client, "rules/low", kind="threshold", metric="loss", value=1, filter="id:bad", enabled=False, targets=["hook"])
+    log(client, "base", 3.0, 2.0, 1.0)
+    log(client, "bad", 3.0, 9.0)
+    log(client, "odd", 1.0, "nan", 1.0)
+    log(client, "well", 9.0)
+    told = wait_until(lambda: len(receiver.told("/ok")) >= 3 and receiver.told("/ok"), "three alerts")
+    by_kind = {body["alert"]["kind"]: body["alert"] for body in told}
+    assert by_kind.keys() == {"rule_threshold", "rule_bad_value", "rule_divergence"}
+    assert by_kind["rule_threshold"]["message"] == "high: loss is 9, above 4 (run bad)"
+    assert (by_kind["rule_threshold"]["run_id"], by_kind["rule_threshold"]["step"]) == ("bad", 1), "its incident trail"
+    assert by_kind["rule_bad_value"]["run_id"] == "odd"
+    assert by_kind["rule_divergence"]["message"].startswith("off: loss is 9, above run base at that step (2) by more")
+    wait_until(lambda: mailbox.mails, "the mail")
+    wait_until(lambda: receiver.told("/chat"), "the chat")
+    assert receiver.told("/chat") == [{"text": "[warning] high: loss is 9, above 4 (run bad)"}]
+    assert "Subject: [Strata, warning] high: loss is 9, above 4 (run bad)" in mailbox.mails[0]
+    log(client, "bad", 9.5, first=2)
+    found = wait_until(lambda: [a for a in client.get("/api/alerts").json() if a["kind"] == "rule_threshold"], "it")
+    assert len(found) == 1, "the same rule for the same run is one alert"
+    assert len(mailbox.mails) == 1
+
+
+def test_a_target_that_refuses_or_moves_is_counted_and_holds_up_no_other(
+    client: httpx.Client, receiver: Receiver
+) -> None:
+    for name in ("broken", "moved", "fine"):
+        put(client, f"targets/{name}", kind="webhook", url=receiver.url("/ok2" if name == "fine" else f"/{name}"))
+    put(client, "targets/gone", kind="webhook", url="http://127.0.0.1:1/")
+    put(client, "rules/each", kind="threshold", metric="up", value=1, targets=["broken", "moved", "gone", "fine"])
+    log(client, "again", 2.0, metric="up")
+    wait_until(lambda: receiver.told("/ok2"), "the one that works")
+
+    def counted() -> dict[str, dict[str, Any]] | None:
+        found = {one["name"]: one for one in client.get("/api/alerts/rules").json()["targets"]}
+        return found if all(found[name]["failed"] for name in ("broken", "moved", "gone")) else None
+
+    targets = wait_until(counted, "three that failed")
+    assert targets["fine"]["sent"] == 1
+    assert targets["broken"]["problem"] == "target broken answered 500"
+    assert targets["moved"]["problem"] == "target moved answered 302"
+    assert not receiver.told("/ok?moved"), "no redirect is followed"
+    tested = client.post("/api/alerts/targets/broken/test")
+    assert (tested.status_code, "answered 500" in tested.text) == (503, True)
+    assert client.post("/api/alerts/targets/fine/test").status_code == 200
+
+
+def test_no_secret_comes_back_and_odd_rules_are_refused(
+    client: httpx.Client, shared_observatory: ObservatoryProcess, receiver: Receiver
+) -> None:
+    mail = {"kind": "email", "host": "127.0.0.1", "user": "u", "sender": "s@here", "recipients": ["me@here"]}
+    put(client, "targets/kept", password=SECRET, **mail)
+    put(client, "targets/kept", **mail, all_alerts=True)
+    put(client, "targets/hidden", kind="webhook", url=receiver.url("/ok"), quiet_from="22:00", quiet_to="07:00")
+    shown = client.get("/api/alerts/rules").text
+    assert SECRET not in shown
+    kept = next(one for one in json.loads(shown)["targets"] if one["name"] == "kept")
+    assert (kept["has_password"], kept["all_alerts"], kept["place"]) == (True, True, "127.0.0.1:587")
+    moved = client.put("/api/alerts/targets/kept", json={**mail, "host": "evil.example"})
+    assert (moved.status_code, "another server needs its own password" in moved.text) == (400, True)
+    file = Path(shared_observatory.data_dir) / "alert-rules.json"
+    assert file.stat().st_mode & 0o077 == 0
+    for path, body in (
+        ("rules/x", {"kind": "threshold", "metric": "loss"}),
+        ("rules/x", {"kind": "threshold", "value": 1}),
+        ("rules/x", {"kind": "no_progress"}),
+        ("rules/x", {"kind": "no_progress", "for_s": 2**70}),
+        ("rules/x", {"kind": "threshold", "metric": "loss", "value": 1, "filter": "lr >"}),
+        ("rules/x", {"kind": "threshold", "metric": "loss", "value": 1, "targets": ["nobody"]}),
+        ("rules/a b", {"kind": "no_progress", "for_s": 9}),
+        ("targets/x", {"kind": "webhook", "url": "file:///etc/passwd"}),
+        ("targets/x", {"kind": "webhook", "url": "http://x/\r\nHost: y"}),
+        ("targets/x", {"kind": "email", "host": "h", "sender": "s@h", "recipients": ["a@b\r\nBcc: c@d"]}),
+        ("targets/x", {"kind": "webhook", "url": "http://x/", "quiet_from": "25:00", "quiet_to": "07:00"}),
+        ("targets/x", {"kind": "webhook", "url": "http://x/", "timezone": "../../etc/passwd"}),
+    ):
+        answer = client.put(f"/api/alerts/{path}", json=body)
+        assert answer.status_code in (400, 404, 422), (body, answer.text)
+    assert client.delete("/api/alerts/targets/hidden").status_code == 200
+    assert client.delete("/api/alerts/rules/none").status_code == 404
