@@ -30,8 +30,14 @@ def _finished(nodes: Nodes, task_id: str) -> dict[str, Any]:
     for metric in _CURVES:
         found = wait_for(partial(nodes.get, f"/metrics/{task_id}?metric={metric}&points=2000"), 60, metric)
         shown[metric] = {one["rank"]: dict(zip(one["steps"], one["values"], strict=True)) for one in found["series"]}
-    shown["sample"] = {one["step"]: one["text"] for one in nodes.get(f"/api/runs/{task_id}/texts")}
+    shown["sample"] = wait_for(partial(_samples, nodes, task_id), 60, "the last text in the store")
     return shown
+
+
+def _samples(nodes: Nodes, task_id: str) -> dict[int, str] | None:
+    """All of them, or nothing yet: unlike points, texts are read from the store, which gets them a moment later."""
+    samples = {one["step"]: one["text"] for one in nodes.get(f"/api/runs/{task_id}/texts")}
+    return samples if _STEPS in samples else None
 
 
 @pytest.mark.slow
