@@ -7,6 +7,7 @@ one fsync per commit. sqlite3 releases the GIL while it syncs, so this thread do
 import asyncio
 import json
 import logging
+import os
 import queue
 import sqlite3
 import threading
@@ -28,6 +29,7 @@ _log = logging.getLogger(__name__)
 _Batch = tuple[list[Record], Mapping[str, bytes] | None]
 
 _FOLD_BYTES = 4 << 20  # of records in the WAL before they are folded into the database
+_WAL_BYTES = 8 << 20  # its length from the start: what one fold is behind, so that commits seldom make it longer
 
 # Each entry lifts the schema by one version; never edit one that was released.
 _MIGRATIONS = (
@@ -138,6 +140,7 @@ class SqliteJournal:
         try:
             connection = _connect(self._folder)
             connection.execute("PRAGMA wal_autocheckpoint=0")
+            _lengthen_wal(connection, self._folder)
             self._fold.start()
             while self._write_batch(connection):
                 pass
@@ -186,6 +189,19 @@ def _connect(folder: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     return connection
+
+
+def _lengthen_wal(connection: sqlite3.Connection, folder: Path) -> None:
+    """Zeros behind the last record, which SQLite passes over. A commit that makes its file longer waits for the journal
+    of the file system too: at p90 it took 1.2 to 2.7 ms, and 0.6 to 0.7 in a WAL that is long already (ADR 34)."""
+    connection.execute("SELECT 1 FROM records LIMIT 1").fetchone()  # from now on the file is there
+    try:
+        with (folder / "journal.db-wal").open("r+b") as wal:
+            wal.write(bytes(max(0, _WAL_BYTES - wal.seek(0, os.SEEK_END))))
+            wal.flush()
+            os.fsync(wal.fileno())
+    except OSError as error:
+        _log.warning("the journal's WAL is left short, so that commits take longer: %s", error.strerror)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

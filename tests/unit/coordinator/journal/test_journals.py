@@ -2,13 +2,15 @@
 
 import json
 import os
+import resource
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from strata.coordinator.journal.base import Record, Snapshot
-from strata.coordinator.journal.sqlite import SqliteJournal
+from strata.coordinator.journal.sqlite import SqliteJournal, read_journal
 from strata.errors import DataDirInUse, InvalidConfig
 from tests.support.journals import Owner, records
 from tests.support.memory_journal import MemoryJournal
@@ -49,6 +51,41 @@ async def test_the_disk_is_really_asked(tmp_path: Path) -> None:
         assert other.execute("SELECT count(*) FROM records").fetchone() == (1,)
     other.close()
     await owner.journal.close()
+
+
+async def test_the_wal_is_long_from_the_start_and_a_crash_leaves_a_journal(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    first.mkdir()
+    owner = await Owner.open(SqliteJournal(first))
+    owner.journal.append(records(1, 3))
+    await owner.reach(3)
+    assert (first / "journal.db-wal").stat().st_size == 8 << 20
+    for name in ("journal.db", "journal.db-wal"):  # what a host that lost its power finds on its disk
+        shutil.copy(first / name, tmp_path / name)
+    await owner.journal.close()
+    again = await Owner.open(SqliteJournal(tmp_path))
+    assert again.stored.records == records(1, 3)
+    again.journal.append(records(4, 4))
+    await again.reach(4)
+    await again.journal.close()
+    assert read_journal(tmp_path).records == records(1, 4)
+
+
+async def test_where_there_is_no_room_for_a_long_wal_it_stays_short(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The kernel refuses to let files grow, as a full disk would."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:
+        owner = await Owner.open(SqliteJournal(tmp_path))
+        owner.journal.append(records(1, 3))
+        await owner.reach(3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    await owner.journal.close()
+    assert "the journal's WAL is left short, so that commits take longer: File too large" in caplog.text
+    assert read_journal(tmp_path).records == records(1, 3)
 
 
 async def test_a_second_owner_is_refused_with_the_pid_of_the_first(tmp_path: Path) -> None:
