@@ -2,10 +2,11 @@
 recover it from a sentence.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["MAX_FAULTS", "Fault", "FaultKind", "is_of_peer"]
+__all__ = ["MAX_FAULTS", "Fault", "FaultKind", "first_cause", "is_of_peer"]
 
 MAX_FAULTS = 16  # of one interruption that are kept: a lost host of a thousand ranks needs no thousand lines
 
@@ -57,3 +58,9 @@ class Fault:
 def is_of_peer(exception: str) -> bool:
     """Whether an exception of this type tells of another rank's end rather than of the rank's own failure."""
     return exception in _OF_PEERS
+
+
+def first_cause(faults: Sequence[Fault]) -> Fault | None:
+    """The one that the others followed from; None when all only tell of one that nobody saw."""
+    own = [one for one in faults if not is_of_peer(one.exception) and one.kind is not FaultKind.FOLLOWED]
+    return own[0] if own else None

@@ -41,11 +41,12 @@ export interface AttemptBegan {
   at_ms: number;
 }
 
-/** One try, with `size` ranks. `status` is how it ended, or the task's while it lasts; `working_at_ms` is its first point's time; `lost_steps` are done again by the next one. */
+/** One try, with `size` ranks. `status` is how it ended, or the task's while it lasts, and `ended_by` what ended it early; `working_at_ms` is its first point's time; `lost_steps` are done again by the next one. */
 export interface AttemptRow {
   attempt: number;
   size: number | null;
   status: TaskStatus;
+  ended_by: FaultKind | null;
   reason: string | null;
   started_at_ms: number;
   working_at_ms: number | null;
@@ -291,6 +292,9 @@ export interface Evidence {
   rank: number | null;
   at_ms: number | null;
 }
+
+/** What was seen. The last five are no end of a rank. */
+export type FaultKind = "exception" | "exit" | "crash" | "killed" | "out_of_memory" | "hang" | "suspended" | "unstarted" | "hindered" | "host_lost" | "told" | "followed" | "unseen" | "drained" | "asked" | "straggler" | "grown";
 
 /** Where a task began: with a checkpoint of another one. Of `skip`, steps of that one, first and last, it leaves out the batches; `changes` are the config values that it was given anew. */
 export interface Fork {

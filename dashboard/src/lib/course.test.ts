@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AttemptRow, TimeShares } from "@/api/wire";
-import { lanesOf, segmentsOf, sizesOf } from "./course";
+import { endedAs, lanesOf, segmentsOf, sizesOf } from "./course";
 
 const SHARES: TimeShares = {
   wall_s: 100,
@@ -19,6 +19,7 @@ function attempt(change: Partial<AttemptRow>): AttemptRow {
     attempt: 1,
     size: 4,
     status: "running",
+    ended_by: null,
     reason: null,
     started_at_ms: 1000,
     working_at_ms: null,
@@ -30,6 +31,17 @@ function attempt(change: Partial<AttemptRow>): AttemptRow {
     ...change,
   };
 }
+
+describe("the end of an attempt", () => {
+  it("is no failure where the task grew or left in order", () => {
+    const ended = (change: Partial<AttemptRow>) => endedAs(attempt({ status: "recovering", ...change }));
+    expect(ended({ ended_by: "grown" })).toBe("grown");
+    expect(ended({ ended_by: "drained" })).toBe("drained");
+    expect(ended({ ended_by: "killed" })).toBe("failed");
+    expect(ended({ ended_by: null })).toBe("failed");
+    expect(endedAs(attempt({ status: "stopped", ended_by: "asked" }))).toBe("stopped");
+  });
+});
 
 describe("segments", () => {
   it("show what took time, in percent of the wall time", () => {

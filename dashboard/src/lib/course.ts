@@ -34,6 +34,19 @@ export function segmentsOf(shares: TimeShares): Segment[] {
   });
 }
 
+/** Ends that nobody is to blame for. */
+const CALM_ENDS: Partial<Record<NonNullable<AttemptRow["ended_by"]>, string>> = {
+  grown: "grown",
+  drained: "drained",
+  asked: "left",
+};
+
+/** How an attempt ended, in a word: a task that grew, or whose host went away in order, has not failed. */
+export function endedAs({ status, ended_by }: AttemptRow): string {
+  if (status !== "recovering") return status;
+  return (ended_by !== null && CALM_ENDS[ended_by]) || "failed";
+}
+
 export interface SizeBlock {
   attempt: AttemptRow;
   size: number;

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from strata.types.faults import FaultKind
 from strata.types.tasks import TaskStatus
 
 __all__ = ["AttemptRow", "TaskTimeline", "TimeShares"]
@@ -24,12 +25,13 @@ class TimeShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRow:
-    """One try, with `size` ranks. `status` is how it ended, or the task's while it lasts; `working_at_ms` is its first
-    point's time; `lost_steps` are done again by the next one."""
+    """One try, with `size` ranks. `status` is how it ended, or the task's while it lasts, and `ended_by` what ended it
+    early; `working_at_ms` is its first point's time; `lost_steps` are done again by the next one."""
 
     attempt: int
     size: int | None
     status: TaskStatus
+    ended_by: FaultKind | None
     reason: str | None
     started_at_ms: int
     working_at_ms: int | None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from strata.observatory.answers.timeline import AttemptRow, TaskTimeline, TimeShares
 from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.records.fill import fill
-from strata.types.faults import Fault
+from strata.types.faults import Fault, FaultKind, first_cause
 from strata.types.tasks import TaskStatus
 
 __all__ = ["Attempt", "Facts", "Interruption", "Timeline", "activity", "plan_shares", "redone_s", "timeline_view"]
@@ -202,6 +202,16 @@ def _row(timeline: Timeline, attempt: Attempt, facts: Facts) -> AttemptRow:
         facts,
         attempt=attempt.number,
         status=TaskStatus(attempt.status),
+        ended_by=_ended_by(timeline, attempt),
         lost_steps=None if redone is None else max(0, redone),
         lost_s=_lost(timeline, attempt, facts),
     )
+
+
+def _ended_by(timeline: Timeline, attempt: Attempt) -> FaultKind | None:
+    """None while it lasts, and when nobody saw what began its end."""
+    if attempt.ended_at is None:
+        return None
+    told = [one for one in timeline.interruptions.values() if one.attempt == attempt.number and not one.in_place]
+    cause = first_cause(max(told, key=lambda one: one.number).faults) if told else None
+    return cause.kind if cause is not None else None

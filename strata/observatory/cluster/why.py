@@ -11,7 +11,7 @@ from strata.observatory.answers.why import Evidence, Verdict, VerdictKind
 from strata.observatory.cluster.advice import ADVICE
 from strata.observatory.cluster.timeline import Facts, Interruption, Timeline, redone_s
 from strata.observatory.records.fill import fill
-from strata.types.faults import Fault, FaultKind, is_of_peer
+from strata.types.faults import Fault, FaultKind, first_cause
 from strata.types.tasks import TaskStatus
 
 __all__ = ["BadPoint", "Case", "plan_interruption", "plan_verdict"]
@@ -124,7 +124,7 @@ def _of_rank(case: Case, kind: VerdictKind, rank: int, step: int | None) -> Verd
 
 
 def _of_interruption(case: Case, interruption: Interruption) -> Verdict:
-    first = _first(interruption.faults)
+    first = first_cause(interruption.faults)
     kind = _kind(first, case.bad_point) if first is not None else VerdictKind.UNKNOWN
     facts = case.facts.get(interruption.attempt, Facts())
     attempt = case.timeline.attempts.get(interruption.attempt)
@@ -163,12 +163,6 @@ def _cause(case: Case, fault: Fault, kind: VerdictKind) -> str:
         VerdictKind.GROWN: f"The task grew: {fault.text}",
     }
     return told.get(kind) or _sentence(fault.text)
-
-
-def _first(faults: Sequence[Fault]) -> Fault | None:
-    """The end that the others followed from; None when all only tell of one that nobody saw."""
-    own = [one for one in faults if not is_of_peer(one.exception) and one.kind is not FaultKind.FOLLOWED]
-    return own[0] if own else None
 
 
 def _kind(fault: Fault, bad: BadPoint | None) -> VerdictKind:

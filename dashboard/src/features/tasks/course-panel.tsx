@@ -5,7 +5,7 @@ import { GoodputBar } from "@/components/ui/goodput-bar";
 import { Panel } from "@/components/ui/panel";
 import { StatusLabel } from "@/components/ui/status";
 import { useResource } from "@/hooks/resource";
-import { type Lane, lanesOf } from "@/lib/course";
+import { endedAs, type Lane, lanesOf } from "@/lib/course";
 import { formatClock, formatCount, formatDuration, formatPercent } from "@/lib/format";
 import { SizeStrip } from "./size-strip";
 
@@ -53,12 +53,11 @@ export function CoursePanel({ task, now }: { task: Task; now: number }) {
 
 function LaneRow({ lane }: { lane: Lane }) {
   const { attempt } = lane;
-  const status = attempt.status === "recovering" ? "failed" : attempt.status;
   return (
     <li className="text-xs">
       <p className="flex flex-wrap items-baseline gap-x-2">
         <span className="font-medium">Attempt {attempt.attempt}</span>
-        <StatusLabel status={status} />
+        <StatusLabel status={endedAs(attempt)} />
         <span className="text-muted">
           {formatClock(attempt.started_at_ms)}, {formatDuration(lane.seconds)}
           {attempt.resume_step !== null && `, from step ${formatCount(attempt.resume_step)}`}

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.observatory.answers.timeline import TaskTimeline, TimeShares
-from strata.observatory.cluster.timeline import Facts, Timeline, activity, plan_shares, timeline_view
+from strata.observatory.cluster.timeline import Facts, Interruption, Timeline, activity, plan_shares, timeline_view
 from strata.observatory.cluster.vitals import WorkerVitals
+from strata.types.faults import Fault, FaultKind
 
 
 def killed_once() -> Timeline:
@@ -62,6 +63,20 @@ def test_a_kill_costs_recovery_and_the_work_since_the_last_checkpoint() -> None:
     assert (second.status, second.resume_step, second.lost_steps, second.lost_s) == (
         "completed", 40, None, None,
     )  # fmt: skip
+
+
+def test_what_ended_an_attempt_is_its_last_interruption_that_was_not_in_place() -> None:
+    timeline = killed_once()
+    seen = Fault(kind=FaultKind.KILLED, rank=2), Fault(kind=FaultKind.FOLLOWED, rank=1)
+    grown = (Fault(kind=FaultKind.GROWN),)
+    told = [(1, 1, seen, True), (1, 2, seen, True), (2, 3, seen, True)]
+    for attempt, number, faults, in_place in told:
+        timeline.interrupt(Interruption(attempt=attempt, number=number, at=130.0, faults=faults, in_place=in_place))
+    assert [row.ended_by for row in timeline_view("t1", timeline, FACTS, 999.0).attempts] == [None, None]
+    timeline.interrupt(Interruption(attempt=1, number=4, at=150.0, faults=seen[::-1]))
+    assert [row.ended_by for row in timeline_view("t1", timeline, FACTS, 999.0).attempts] == [FaultKind.KILLED, None]
+    timeline.interrupt(Interruption(attempt=1, number=5, at=151.0, faults=grown))
+    assert [row.ended_by for row in timeline_view("t1", timeline, FACTS, 999.0).attempts] == [FaultKind.GROWN, None]
 
 
 def test_the_time_between_a_stop_and_its_resumption_is_nobodys() -> None:
