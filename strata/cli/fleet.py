@@ -10,7 +10,7 @@ from pathlib import Path
 
 from strata.client.endpoints import Endpoints
 from strata.client.tasks import TaskView
-from strata.config import Settings, environment
+from strata.config import Settings, environment, variables
 from strata.errors import InvalidArgument, ProcessFailed, Unavailable
 from strata.launchers.base import Launcher
 from strata.launchers.fleet import FleetSpec, agent_spec, fleet_hosts, open_launcher
@@ -22,6 +22,8 @@ from strata.types.tasks import TaskStatus
 __all__ = ["Fleet", "FleetRequest", "open_fleet"]
 
 _OF_CLOUDS = re.compile(r"(STRATA_)?(AWS|AZURE|GOOGLE)_")
+# What agents and their ranks read beside that, and what is the same on every host.
+_FOR_AGENTS = ("log", "log_format", "notice_url", "quiet", "scrub_mb_s")
 _LOOK_S = 2.0  # between two questions to a scheduler that others use, too
 _ATTACH_S = 120.0
 _LOOPBACK = (
@@ -174,7 +176,7 @@ def open_fleet(request: FleetRequest, settings: Settings, tell: Callable[[str], 
         slots_per_agent=-(-request.workers // nodes),
         tag=tag,
         python=python,
-        env=_storage(settings) or _kept(request.checkpoints),
+        env={**_settings(), **(_storage(settings) or _kept(request.checkpoints))},
     )
     fleet = Fleet(launcher, spec, tell)
     fleet.prepare()
@@ -196,6 +198,12 @@ def _trust(access: Access) -> dict[str, str]:
     if access.insecure:
         return {"STRATA_INSECURE": "1"}
     return {"STRATA_CA": access.roots} if access.roots else {}
+
+
+def _settings() -> dict[str, str]:
+    """What was set here of the settings that are for agents, too; all others are of this host or of the cluster."""
+    wanted = {name for field in _FOR_AGENTS for name in variables(field)}
+    return {name: value for name, value in environment().items() if name in wanted}
 
 
 def _storage(settings: Settings) -> dict[str, str]:

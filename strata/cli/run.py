@@ -12,8 +12,9 @@ from strata.cli.code import find_program, send_code
 from strata.cli.fleet import Fleet, FleetRequest, open_fleet
 from strata.cli.fleet_note import note_fleet, noted_fleet
 from strata.cli.options import DataDir, Join, reach
+from strata.cli.script import check_saves, saves_at_home
 from strata.cli.show import resumed
-from strata.cli.sizes import check_saves, parse_size
+from strata.cli.sizes import parse_size
 from strata.cli.state import read_state
 from strata.client.channel import Channel
 from strata.client.endpoints import Endpoints, find_endpoints
@@ -112,6 +113,7 @@ def run(
         hang_timeout_s=settings.hang_timeout,
         exclude_stragglers=exclude_stragglers,
         gpus_per_worker=gpus_per_worker,
+        saves_at_home=saves_at_home(script),
     )
     if size.elastic:
         check_saves(script)

@@ -1,33 +1,13 @@
-"""`--workers 4` or `--workers 2..8`: how many ranks a task has, and whether its script can bear a change of that."""
+"""`--workers 4` or `--workers 2..8`: how many ranks a task has."""
 
-import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from strata.errors import InvalidArgument
 
-__all__ = ["Size", "check_saves", "parse_size"]
+__all__ = ["Size", "parse_size"]
 
 _FORM = re.compile(r"([0-9]{1,40})(?:\.\.([0-9]{1,40}))?")
-# What a script names that saves its state: by Strata, by hand, or by a trainer of another library.
-_SAVING = frozenset(
-    {
-        "AsyncCheckpointWriter",
-        "CheckpointManager",
-        "StrataCallback",
-        "Trainer",
-        "async_save",
-        "checkpoints",
-        "elastic",
-        "save",
-        "save_async",
-        "save_checkpoint",
-        "save_state",
-        "strata.training",
-    }
-)
 
 
 class Size(NamedTuple):
@@ -54,63 +34,3 @@ def parse_size(text: str) -> Size:
     if least > most:
         raise InvalidArgument(f"--workers {text[:80]} is the wrong way round", hint=f"Give {most}..{least}.")
     return Size(least, most)
-
-
-def check_saves(script: str) -> None:
-    """Refuses a Python script that no checkpoint is mentioned in, nor in the modules beside it that it imports: each
-    change of its size would begin it anew. One that cannot be read is not judged here."""
-    path = Path(script)
-    if path.suffix == ".py" and not any(_names(tree) & _SAVING for tree in _sources(path)):
-        raise InvalidArgument(
-            f"{script} saves no checkpoint, so every change of its size would start it from the beginning",
-            hint="Put its loop into `strata.training` (docs/training.md), or give a fixed number: --workers 4.",
-        )
-
-
-def _sources(script: Path) -> Iterator[ast.Module]:
-    """The script, and what it imports from its own folder."""
-    todo, seen = [script], {script}
-    while todo:
-        path = todo.pop()
-        try:
-            tree = ast.parse(path.read_bytes())
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            tree = ast.parse("save")  # its own start will say what is wrong with it
-        yield tree
-        found = {near for name in _imports(tree) for near in _near(script.parent, name)}
-        todo += found - seen
-        seen |= found
-
-
-def _imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            yield from (base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names))
-
-
-def _near(folder: Path, module: str) -> list[Path]:
-    """The files of a module and of the packages around it, where they are in this folder."""
-    parts = module.split(".")
-    inside = [folder.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
-    candidates = [file for path in inside for file in (path.with_name(f"{path.name}.py"), path / "__init__.py")]
-    return [file for file in candidates if file.is_file()] if all(part.isidentifier() for part in parts) else []
-
-
-def _names(tree: ast.Module) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        match node:
-            case ast.Attribute(value=ast.Name(id="strata"), attr=name):
-                names.update((name, f"strata.{name}"))
-            case ast.Name(id=name) | ast.Attribute(attr=name):
-                names.add(name)
-            case ast.ImportFrom(module="strata", names=aliases):
-                names.update(word for alias in aliases for word in (alias.name, f"strata.{alias.name}"))
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                names.update(alias.name for alias in aliases)
-            case _:
-                pass
-    return names

@@ -5,6 +5,7 @@ and a Secret with their environment. Pure: what is in them is decided here, send
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import PurePosixPath
 from typing import Any, Self
 
 from strata.errors import InvalidArgument
@@ -15,6 +16,7 @@ __all__ = ["PodOptions", "job_name", "job_objects", "owned_objects"]
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")
 _GRACE_S = 75  # agents give their workers up to a minute
 _KEPT_S = 600  # for which a job that is over can be looked at
+_GROUP = 10_001  # of the image's user: whoever the pod runs as, it may write the claim
 _RETRIES = 3  # per agent, for a container that was killed
 _CONFIG_CODES = (1, 2, 126, 127)  # an agent that says no, or no program: starting it again changes nothing
 # The kubelet sends SIGTERM to the first process alone. That one passes it to its group, as other launchers do, and ends
@@ -104,6 +106,10 @@ def _failure_rules() -> list[dict[str, Any]]:
 
 def _pod(spec: LaunchSpec, options: PodOptions, name: str) -> dict[str, Any]:
     volume = {"persistentVolumeClaim": {"claimName": options.claim}} if options.claim else {"emptyDir": {}}
+    # A claim outlives its job and is for many: what other jobs have left in it, as checkpoints, is under their path.
+    folder = PurePosixPath(spec.working_dir or "/fleet/own")
+    mount = str(folder.parent if options.claim else folder)
+    shared = {"fsGroup": _GROUP, "fsGroupChangePolicy": "OnRootMismatch"} if options.claim else {}
     index = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
     memory = {"memory": options.memory} if options.memory else {}
     cards = {"nvidia.com/gpu": options.gpus} if options.gpus else {}
@@ -115,8 +121,8 @@ def _pod(spec: LaunchSpec, options: PodOptions, name: str) -> dict[str, Any]:
         "env": [{"name": "STRATA_AGENT_NUMBER", "valueFrom": index}],
         "resources": {"requests": {"cpu": str(spec.cpus), **memory}, "limits": {**memory, **cards}},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        **({"workingDir": spec.working_dir} if spec.working_dir else {}),
-        "volumeMounts": [{"name": "fleet", "mountPath": spec.working_dir or "/fleet"}],
+        "workingDir": mount,
+        "volumeMounts": [{"name": "fleet", "mountPath": mount}],
     }
     return {
         "restartPolicy": "Never",
@@ -125,7 +131,7 @@ def _pod(spec: LaunchSpec, options: PodOptions, name: str) -> dict[str, Any]:
         "automountServiceAccountToken": bool(options.service_account),
         **({"serviceAccountName": options.service_account} if options.service_account else {}),
         **({"imagePullSecrets": [{"name": options.pull_secret}]} if options.pull_secret else {}),
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, **shared},
         "containers": [container],
         "volumes": [{"name": "fleet", **volume}],
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from strata.config import Settings, check_storage
 
-__all__ = ["checkpoint_home", "home_identity"]
+__all__ = ["checkpoint_home", "home_identity", "told_apart"]
 
 _MARK = ".home"
 _WRITTEN_S = 1.0
@@ -35,6 +35,14 @@ def home_identity(home: str) -> str:
         return f"{home}#{_read(mark)}"
     except OSError:
         return f"{home}#{socket.gethostname()}"
+
+
+def told_apart(hosts: str) -> str:
+    """What is wrong with a task over these hosts, which share no home, and what to do."""
+    return (
+        f"{hosts} keep checkpoints in folders of their own: set STRATA_CHECKPOINT_BUCKET, on every agent, to a folder "
+        "that all of them share or to a bucket, or give the script such a path"
+    )
 
 
 def _draw(mark: Path) -> None:

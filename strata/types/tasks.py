@@ -122,6 +122,7 @@ class TaskSpec:
     hang_timeout_s: float | None = None  # without a step for so long, a rank is ended; 0: never; None: it is learned
     gpus_per_worker: int = 0  # cards that each rank alone holds; 0: it is given none, and sees what its agent sees
     exclude_stragglers: bool = False  # the host of a rank that holds up the others is left, where that is quicker
+    saves_at_home: bool = False  # it is known to save in the default place of checkpoints, which its hosts must share
     code: str = ""  # the hash of the code that goes along; `working_dir` is then a path inside it
     fork: TaskFork | None = None  # it begins with a checkpoint of another task
 
@@ -179,9 +180,11 @@ class TaskCourse:
 
     `in_place` once every rank of the attempt has said that it goes on in its own process when another is replaced;
     `lives` counts per rank how often that was done in this attempt (empty: never). `interruptions` counts what made
-    ranks end or leave before their work was done, and `faults` are those of the newest, the one to blame first."""
+    ranks end or leave before their work was done, and `faults` are those of the newest, the one to blame first.
+    `home` is the folder or bucket for checkpoints that the hosts of its newest attempt share (empty: none)."""
 
     placement: tuple[str, ...] = ()
+    home: str = ""
     master_addr: str = ""
     master_port: int = 0
     gang_port: int = 0

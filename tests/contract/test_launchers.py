@@ -27,6 +27,8 @@ from tests.support.ray_head import TOKEN, ray_head
 from tests.support.slurm import slurm
 from tests.support.sshd import sshd
 
+pytestmark = pytest.mark.timeout(1200)  # whole clusters, on a busy machine
+
 _TAG = "CONTRACT_TAG"  # in the environment of the program and of its children
 # Says that it is up; tells of a SIGUSR1; ends at SIGTERM.
 _PROGRAM = 'trap "echo heard" USR1; trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.1; done'

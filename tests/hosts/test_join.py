@@ -10,16 +10,17 @@ from tests.support.namespaces import Host, Site, line_with
 from tests.support.networks import lacking
 from tests.support.pages import ROOT, blocks
 from tests.support.site_job import start_head, ticket
+from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.hosts, pytest.mark.skipif(bool(lacking()), reason=lacking())]
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(600), pytest.mark.skipif(bool(lacking()), reason=lacking())]
 
 _SLOTS = {"STRATA_SLOTS": "2"}  # four ranks need two hosts
 
 
 def _commands() -> list[str]:
-    """Those of the page, in their order."""
+    """Those of the page, in their order: three that train, then those about tokens, line by line."""
     page = blocks(ROOT / "docs" / "deploying.md")
-    return [one.code.strip() for one in page if one.heading == "Several hosts: three commands"][:3]
+    return [one.code.strip() for one in page if one.heading == "Several hosts: three commands"]
 
 
 def _as_typed(command: str, word: str) -> str:
@@ -92,3 +93,25 @@ def test_an_agent_is_found_by_the_address_that_it_advertises(tmp_path: Path) -> 
         script.write_text("import os; print('meets at', os.environ['MASTER_ADDR'])")
         ran = site.host("third").run(f"strata run --join {operators} {script}")
         assert "meets at 10.99.0.2" in ran.stdout, ran.stderr
+
+
+def test_the_pages_commands_about_tokens(tmp_path: Path) -> None:
+    """Typed on the first host; who holds a token that is revoked is shut out."""
+    lines = [line.partition("#")[0].strip() for line in _commands()[3].splitlines()]
+    with Site(tmp_path, "10.219.80") as site:
+        head, _, operators = start_head(site)
+        made = [head.run(line) for line in lines[:3]]
+        assert [ran.returncode for ran in made] == [0, 0, 0], [ran.stderr for ran in made]
+        agent, _, viewer = (ticket(ran.stdout) for ran in made)
+        listed = head.run(lines[3])
+        second, third = site.host("second"), site.host("third")
+        assert all(word.partition(".")[0] in listed.stdout for word in (agent, viewer, operators)), listed.stdout
+        second.start(f"strata agent --join {agent}", **_SLOTS)
+        eventually("the agent", (second.folder / ".strata" / "agent.json").exists, within_s=60)
+        assert third.run("strata tasks", STRATA_JOIN=viewer).returncode == 0
+        revoked, count = re.subn(r"(?<=revoke )\w+", viewer.partition(".")[0], lines[4])
+        assert count == 1
+        assert head.run(revoked).returncode == 0
+        refused = third.run("strata tasks", STRATA_JOIN=viewer)
+        assert refused.returncode == 1, refused.stdout
+        assert "revoked" in refused.stderr

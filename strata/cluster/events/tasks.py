@@ -31,6 +31,7 @@ class TaskSubmitted(Event):
     hang_timeout_s: float | None = None
     exclude_stragglers: bool = False
     gpus_per_worker: int = 0
+    saves_at_home: bool = False
     code: str = ""
     fork_json: str = ""  # of a fork: its TaskFork
 

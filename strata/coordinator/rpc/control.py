@@ -15,6 +15,7 @@ from strata.coordinator.journal.base import Record
 from strata.coordinator.rpc.answer import Context, answered, fail
 from strata.coordinator.rpc.spares import check_spares
 from strata.coordinator.rpc.vitals import VitalsFeed
+from strata.coordinator.scheduling.homes import check_homes
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.forks import forked_spec
 from strata.coordinator.state.placement import check_gpus
@@ -162,6 +163,7 @@ class ControlService(ct_grpc.ControlServicer):
         spec = convert.from_task_spec(request)
         check_spares(spec, self._state.agents)
         check_gpus(spec, self._state.agents.agents.values())
+        check_homes(spec, self._state.agents.agents.values())
         await self._check_code(spec)
         task_id = f"{spec.name[:80]}-{uuid.uuid4().hex[:8]}"
         command = c.SubmitTask(task_id=task_id, spec=spec, request_id=convert.check_request_id(request.request_id))

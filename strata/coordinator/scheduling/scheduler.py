@@ -18,7 +18,7 @@ from strata.coordinator.scheduling.desired import DesiredStates, Push
 from strata.coordinator.scheduling.draining import hearing_s, plan_departure
 from strata.coordinator.scheduling.growth import Growth
 from strata.coordinator.scheduling.hangs import Hangs
-from strata.coordinator.scheduling.homes import hosts_apart, within_reach
+from strata.coordinator.scheduling.homes import Homes
 from strata.coordinator.scheduling.launch import Launch, pick_ports
 from strata.coordinator.scheduling.parting import any_left, plan_parting
 from strata.coordinator.scheduling.processes import Held, Place, Processes, end_of, is_current
@@ -70,6 +70,7 @@ class Scheduler:
         self._growth = Growth(coordinator.now().monotonic)
         self.hangs = Hangs(coordinator.state, hang_timeout_s)
         self._stragglers = Stragglers(coordinator.state.membership.pulses, straggler)
+        self._homes = Homes(coordinator.state)
         self._desired = DesiredStates(self._launch, self.hangs.look_of)
         self._wake = asyncio.Event()
         coordinator.listen(self._on_event)
@@ -283,10 +284,10 @@ class Scheduler:
         queued = self._queued()
         if not queued:
             return
-        for task_id, plan in p.plan_queue(queued, self._hosts()).items():
+        for task_id, plan in p.plan_queue(queued, self._hosts(), self._homes.within_reach).items():
             task = self._state.tasks.task(task_id)
             if isinstance(plan, p.Lacking):
-                self._say(task, plan.reason, task.course)
+                self._carry_out(self._homes.plan_wait(task, plan.reason))
             else:
                 step = self._state.checkpoints.latest_step(task_id)
                 self._carry_out(d.plan_start(task, plan, step))
@@ -298,7 +299,7 @@ class Scheduler:
             host = self._state.agents.agents[change.course.placement[0]]
             master, gang = pick_ports(self._ports, self._state.tasks.tasks.values())
             course = replace(change.course, master_addr=host.address, master_port=master, gang_port=gang)
-            change = replace(change, course=course)
+            change = replace(change, course=replace(course, home=self._homes.home_of(course.placement)))
         task = self._coordinator.apply(change).reply
         if task.status.final:
             self._forget(task)
@@ -374,7 +375,7 @@ class Scheduler:
         attached = [agent for name, agent in agents.items() if agent.alive and name in listening]
         taking = [agent for agent in attached if not mine or agent.task_id in ("", mine)]
         hosts = [_host(agent, held, excluded) for agent in taking]
-        return within_reach(of, self._state.checkpoints.latest(mine), agents, hosts)
+        return hosts if of is None else self._homes.within_reach(of, hosts)
 
     # --- telling
 
@@ -385,8 +386,7 @@ class Scheduler:
     def _private(self, task: Task) -> dict[str, str]:
         """The variables that only the task's own ranks may see."""
         secret = self._proofs.mint_secret(task.task_id, task.attempt)
-        apart = hosts_apart(task, self._state.agents.agents)
-        return {**self._coordinator.vault.env_of(task.task_id), **apart, SECRET_VARIABLE: secret}
+        return {**self._coordinator.vault.env_of(task.task_id), **self._homes.apart(task), SECRET_VARIABLE: secret}
 
 
 def _host(agent: Agent, held: Held, excluded: Collection[str]) -> p.Host:

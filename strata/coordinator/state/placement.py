@@ -1,7 +1,7 @@
 """Where a gang of ranks goes, and what is lacking when it goes nowhere. Pure: starts and stops nothing."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from strata.cluster.members import Agent
@@ -110,7 +110,7 @@ def _keep(before: Sequence[str], free: dict[str, int]) -> list[str | None]:
 
 
 def _lacking(num_ranks: int, launcher: str, usable: Sequence[Host], gpus: int) -> Lacking:
-    slots = sum(host.size(gpus) for host in usable)
+    slots, seeing = sum(host.size(gpus) for host in usable), sum(host.size(gpus) for host in usable if not host.apart)
     free = sum(host.room(gpus) for host in usable)
     each = f" with {num_gpus(gpus)}{' each' if num_ranks > 1 else ''}" if gpus else ""
     ranks = f"{num_ranks} slot{'s' if num_ranks > 1 else ''}{each}"
@@ -127,7 +127,7 @@ def _lacking(num_ranks: int, launcher: str, usable: Sequence[Host], gpus: int) -
     away = f"; {going} is draining" if going else ""
     blind = ", ".join(host.agent_id for host in usable if host.apart)
     away += f"; its checkpoints are in a folder that {blind} does not share" if blind else ""
-    return Lacking(reason=f"waiting for {ranks}: {free} of {slots} are free on {on}{away}", ever=True)
+    return Lacking(reason=f"waiting for {ranks}: {free} of {slots} are free on {on}{away}", ever=seeing >= num_ranks)
 
 
 def check_gpus(spec: TaskSpec, agents: Iterable[Agent]) -> None:
@@ -170,17 +170,23 @@ def num_spare(spec: TaskSpec, hosts: Sequence[Host], queued: Iterable[Task], siz
     return spare
 
 
-def plan_queue(queued: Iterable[Task], hosts: Sequence[Host]) -> dict[str, tuple[str, ...] | Lacking]:
+def _unmarked(_: Task, hosts: list[Host]) -> list[Host]:
+    return hosts
+
+
+def plan_queue(
+    queued: Iterable[Task], hosts: Sequence[Host], marked: Callable[[Task, list[Host]], list[Host]] = _unmarked
+) -> dict[str, tuple[str, ...] | Lacking]:
     """First come, first served: a task that fits the cluster but not now holds back those behind it, so that it is
     not starved; one that the cluster is too small for holds back nobody. An elastic task gets the least that it asks
-    for, and more of what nobody behind it needs."""
+    for, and more of what nobody behind it needs. `marked` gives the hosts as a task finds them."""
     planned: dict[str, tuple[str, ...] | Lacking] = {}
     blocked: dict[str, str] = {}
     current = {host.agent_id: host for host in hosts}
     waiting = list(queued)
     for place, task in enumerate(waiting):
         launcher = task.spec.launcher
-        now = [host for host in current.values() if host.task_id in ("", task.task_id)]
+        now = marked(task, [host for host in current.values() if host.task_id in ("", task.task_id)])
         has_own = any(host.task_id for host in now)
         if launcher in blocked and not has_own:
             planned[task.task_id] = Lacking(reason=f"waiting behind task {blocked[launcher]}", ever=True)

@@ -135,8 +135,9 @@ class Tasks:
                 if stopping
                 else f"`strata tasks stop {task_id}` stops it first.",
             )
+        course = TaskCourse(home=task.course.home)  # only there its checkpoints are seen
         where = f"from step {step}" if step >= 0 else "at step 0, for it has no checkpoint"
-        return _changed(plan_change(task, TaskStatus.QUEUED, f"{by}, to go on {where}", TaskCourse()), now)
+        return _changed(plan_change(task, TaskStatus.QUEUED, f"{by}, to go on {where}", course), now)
 
     def on_submitted(self, event: TaskSubmitted) -> None:
         if not event.request_id:

@@ -10,7 +10,6 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.error import URLError
 from urllib.parse import unquote, urlsplit
 
 from prometheus_client.core import Metric
@@ -63,7 +62,7 @@ class OtlpConfig:
             headers=_pairs(read("HEADERS")),
             resource={**own, **_pairs(given.get("OTEL_RESOURCE_ATTRIBUTES", ""))},
             interval_s=_seconds(given, "OTEL_METRIC_EXPORT_INTERVAL", 60.0),
-            timeout_s=_seconds(given, f"{_BASE}_TIMEOUT", 10.0),
+            timeout_s=_seconds(given, f"{_BASE}_METRICS_TIMEOUT", _seconds(given, f"{_BASE}_TIMEOUT", 10.0)),
             ca_file=read("CERTIFICATE") or None,
         )
 
@@ -97,6 +96,8 @@ def to_otlp(
 def _metric(family: Metric, times: Mapping[str, str]) -> dict[str, Any] | None:
     about = {"name": family.name, "description": family.documentation}
     if family.type == "histogram":
+        if not family.samples:
+            return None
         return {**about, "histogram": {"aggregationTemporality": _CUMULATIVE, "dataPoints": [_buckets(family, times)]}}
     points = [
         {"attributes": _attributes(sample.labels), **times, "asDouble": sample.value}
@@ -129,6 +130,20 @@ def _attributes(labels: Mapping[str, str]) -> list[dict[str, Any]]:
     return [{"key": name, "value": {"stringValue": value}} for name, value in labels.items()]
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A POST that is sent elsewhere becomes a GET, which a page for signing in answers with success."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _tls(config: OtlpConfig) -> ssl.SSLContext | None:
+    try:
+        return ssl.create_default_context(cafile=config.ca_file) if config.ca_file else None
+    except OSError as error:  # also what is no certificate
+        raise InvalidConfig(f"{_BASE}_CERTIFICATE is {config.ca_file!r}, which cannot be used: {error}") from None
+
+
 class OtlpExporter(Part):
     """Posts all of `collect` every interval."""
 
@@ -137,29 +152,34 @@ class OtlpExporter(Part):
         self._collect = collect
         self._clock = clock
         self._started_ns = round(clock.wall() * 1e9)
-        self._tls = ssl.create_default_context(cafile=config.ca_file) if config.ca_file else None
+        self._opener = urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=_tls(config)))
+        self._url = config.url.rpartition("@")[2]  # for the log: a name and a password may stand before it
         self._missed = 0
 
     async def _run(self) -> None:
-        _log.info("metrics are sent to %s every %g s", self._config.url, self._config.interval_s)
+        _log.info("metrics are sent to %s every %g s", self._url, self._config.interval_s)
         while True:
             await asyncio.sleep(self._config.interval_s)
-            now_ns = round(self._clock.wall() * 1e9)
-            body = encode(to_otlp(self._collect(), self._config.resource, self._started_ns, now_ns))
             try:
-                await asyncio.to_thread(self._post, body)
-            except (URLError, TimeoutError, OSError) as error:
+                await self._send()
+            except Exception as error:  # whatever a peer answers, or a metric holds: the next round is another one
                 if not self._missed:
-                    _log.warning("the OpenTelemetry collector at %s takes no metrics: %s", self._config.url, error)
+                    kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
+                    _log.warning("the OpenTelemetry collector at %s has no metrics: %s%s", self._url, kind, error)
                 self._missed += 1
             else:
                 if self._missed:
                     _log.info("the OpenTelemetry collector takes metrics again; it missed %d rounds", self._missed)
                 self._missed = 0
 
+    async def _send(self) -> None:
+        now_ns = round(self._clock.wall() * 1e9)
+        body = encode(to_otlp(self._collect(), self._config.resource, self._started_ns, now_ns))
+        await asyncio.to_thread(self._post, body)
+
     def _post(self, body: bytes) -> None:
         request = urllib.request.Request(  # noqa: S310  # the scheme was checked at the start
             self._config.url, data=body, headers={**self._config.headers, "Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=self._config.timeout_s, context=self._tls):  # noqa: S310  # as above
+        with self._opener.open(request, timeout=self._config.timeout_s):
             pass

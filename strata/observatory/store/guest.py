@@ -58,10 +58,11 @@ WHERE NOT mapContains(edits, 'deleted')
 
 
 class Guest:
-    """Blocking, of one thread, as the engine below it."""
+    """Blocking, of one thread, as the engine below it. `limits` says why only the public table is there for us."""
 
-    def __init__(self, config: StoreConfig) -> None:
+    def __init__(self, config: StoreConfig, limits: str = "") -> None:
         self._engine = Engine(config, LIMITS)
+        self._limits = limits
         tables = {"metric_points": _POINTS, "runs": _RUNS, "logs": _LOGS}
         named = ", ".join(f"{name} AS ({sql})" for name, sql in tables.items())
         self._tables = f"WITH {named}".replace("{db}", config.database)
@@ -71,12 +72,21 @@ class Guest:
         try:
             asked = f"SELECT * FROM (\n{one_statement(question)}\n)"  # noqa: S608 - it is checked, and may only read
             formatted = partial(self._engine.lines, f"EXPLAIN SYNTAX {asked}")
-            check_syntax(self._engine.lines(f"EXPLAIN AST {asked}"), lambda: "\n".join(formatted()))
+            named = check_syntax(self._engine.lines(f"EXPLAIN AST {asked}"), lambda: "\n".join(formatted()))
+            self._check_there(named)
             return self._engine.query(f"{self._tables} {asked} LIMIT {MAX_ROWS + 1}", {})
         except StrataError:
             raise
         except Exception as error:
             raise _explained(to_error(error)) from None
+
+    def _check_there(self, named: set[str]) -> None:
+        missing = sorted(named & {"runs", "logs"}) if self._limits else []
+        if missing:
+            raise InvalidArgument(
+                f"this store has no table {missing[0]}, only metric_points: {self._limits}",
+                hint="Start Strata once with an account that may create tables (docs/deploying.md, ClickHouse).",
+            )
 
     def close(self) -> None:
         self._engine.close()

@@ -65,7 +65,7 @@ def main(fd: int) -> int:
     try:
         lock = _lock_folder(config)
         engines, limits, note = _open(config)
-        guest = Guest(config)
+        guest = Guest(config, limits)
     except Exception as error:
         with contextlib.suppress(ConnectionError):  # a parent that stopped meanwhile needs no answer
             replies.fail(0, error)

@@ -56,18 +56,20 @@ def one_statement(question: str) -> str:
     return text
 
 
-def check_syntax(lines: Sequence[str], formatted: Callable[[], str]) -> None:
-    """Raises InvalidArgument for a question that reaches for anything but the three tables and harmless functions.
-    `lines` are of EXPLAIN AST; `formatted` gives the question as the engine writes it, and is asked only when the
-    question names tables of its own."""
+def check_syntax(lines: Sequence[str], formatted: Callable[[], str]) -> set[str]:
+    """Returns the tables that a question names. Raises InvalidArgument for one that reaches for anything but the three
+    of ours and harmless functions. `lines` are of EXPLAIN AST; `formatted` gives the question as the engine writes it,
+    and is asked only when the question names tables of its own."""
     nodes = _nodes(lines)
     for node in nodes:
         _check(node)
-    others = {node.name for node in nodes if node.kind == "TableIdentifier"}.difference(TABLES)
+    named = {node.name for node in nodes if node.kind == "TableIdentifier"}
+    others = named.difference(TABLES)
     if others:
         others -= {found["quoted"] or found["plain"] for found in _DEFINED.finditer(formatted())}
     if others:
         raise _refused(f"there is no table {min(others)[:80]} here")
+    return named
 
 
 def _check(node: _Node) -> None:

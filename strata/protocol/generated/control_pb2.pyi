@@ -810,6 +810,7 @@ class TaskSpec(_message.Message):
     HANG_TIMEOUT_S_FIELD_NUMBER: _builtins.int
     EXCLUDE_STRAGGLERS_FIELD_NUMBER: _builtins.int
     GPUS_PER_WORKER_FIELD_NUMBER: _builtins.int
+    SAVES_AT_HOME_FIELD_NUMBER: _builtins.int
     CODE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     type: _builtins.str
@@ -833,6 +834,8 @@ class TaskSpec(_message.Message):
     """a host whose ranks hold up the others is left"""
     gpus_per_worker: _builtins.int
     """cards that each rank alone holds; 0: it is given none, and sees what its agent sees"""
+    saves_at_home: _builtins.bool
+    """it is known to save in the default place of checkpoints, which its hosts must then share"""
     code: _builtins.str
     """the digest of the code that goes along; working_dir is then a path inside it"""
     @_builtins.property
@@ -859,11 +862,12 @@ class TaskSpec(_message.Message):
         hang_timeout_s: _builtins.float | None = ...,
         exclude_stragglers: _builtins.bool = ...,
         gpus_per_worker: _builtins.int = ...,
+        saves_at_home: _builtins.bool = ...,
         code: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "code", b"code", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "exclude_stragglers", b"exclude_stragglers", "gpus_per_worker", b"gpus_per_worker", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "spares", b"spares", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s", "_hang_timeout_s", b"_hang_timeout_s", "code", b"code", "config_json", b"config_json", "dataset_id", b"dataset_id", "entrypoint", b"entrypoint", "env", b"env", "exclude_stragglers", b"exclude_stragglers", "gpus_per_worker", b"gpus_per_worker", "grow_after_s", b"grow_after_s", "hang_timeout_s", b"hang_timeout_s", "launcher", b"launcher", "max_restarts", b"max_restarts", "min_workers", b"min_workers", "name", b"name", "request_id", b"request_id", "saves_at_home", b"saves_at_home", "spares", b"spares", "type", b"type", "worker_count", b"worker_count", "working_dir", b"working_dir"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__grow_after_s: _TypeAlias = _typing.Literal["grow_after_s"]  # noqa: Y015
     _WhichOneofArgType__grow_after_s: _TypeAlias = _typing.Literal["_grow_after_s", b"_grow_after_s"]  # noqa: Y015

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from strata.types.tasks import TaskStatus
@@ -16,7 +17,7 @@ from tests.support.launchers import SYSTEMS, System, system
 from tests.support.nodes import wait_for
 from tests.support.run_command import leftovers
 
-pytestmark = pytest.mark.launchers
+pytestmark = [pytest.mark.launchers, pytest.mark.timeout(1200)]  # whole clusters, on a busy machine
 
 
 @pytest.fixture
@@ -26,14 +27,13 @@ def hosts(tmp_path: Path) -> Iterator[Hosts]:
         yield hosts
 
 
-def _detach(hosts: Hosts, there: System, total: int, pause_s: float) -> str:
+def _detach(hosts: Hosts, there: System, *flags: str, total: int, pause_s: float) -> str:
     """Submits `STEPS`, and returns the task's id, which is all that the command writes to its output."""
     script = hosts.data_dir.parent / "steps.py"
     script.write_text(STEPS)
     arguments = (str(script), str(total), str(pause_s), str(script.parent))
-    done = strata(
-        "run", "--detach", "--data-dir", str(hosts.data_dir), *there.flags, "-w", "2", *arguments, **there.environment
-    )
+    given = (*there.flags, "-w", "2", *flags, *arguments)
+    done = strata("run", "--detach", "--data-dir", str(hosts.data_dir), *given, **there.environment)
     assert done.returncode == 0, done.stderr
     task_id = done.stdout.strip()
     assert f"`strata tasks stop {task_id}` ends it" in done.stderr
@@ -49,10 +49,18 @@ def _jobs(environment: dict[str, str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}).stdout
 
 
+def _lines_with(word: str) -> list[str]:
+    """The command lines of this machine that hold it."""
+    lines = (" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
+    return [line for line in lines if word in line]
+
+
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_agents_outlive_the_command_and_end_with_the_task(hosts: Hosts, name: str) -> None:
     with system(name) as there:
         task_id = _detach(hosts, there, total=60, pause_s=0.05)
+        wait_for(lambda: hosts.noted(0), 240, "a first step")
+        assert not _lines_with((hosts.data_dir / "token").read_text().strip()), "`ps` shows the token"
         task = hosts.wait_task(task_id, timeout_s=240)
         assert task.status is TaskStatus.COMPLETED, task.reason
         assert len(set(task.course.placement)) == 2
@@ -101,3 +109,18 @@ def test_a_job_that_hits_its_time_limit_is_queued_again_and_loses_no_step(hosts:
             assert finished_steps(hosts.noted(rank)) == (task.attempt, [], [])
         wait_for(lambda: "COMPLETED" in _jobs(there.environment), 120, "the end of the job")
         assert len(_jobs(there.environment).splitlines()) == 1, "it was one job all the time"
+
+
+def test_instead_of_an_array_many_tasks_share_a_name(hosts: Hosts) -> None:
+    """As docs/deploying.md says it: one job after the other, and all of them end by one word."""
+    with system("slurm", "job-name=sweep", "dependency=singleton") as there:
+        first = _detach(hosts, there, total=10**9, pause_s=0.05)
+        others = [_detach(hosts, there, total=total, pause_s=0.05) for total in (5, 10**9)]
+        wait_for(lambda: hosts.task(first).status is TaskStatus.RUNNING, 240, "the first one")
+        waits = wait_for(lambda: _jobs(there.environment).count("PENDING Dependency") == 2, 60, "the reason to wait")
+        assert waits
+        hosts.tasks().stop(first)
+        assert hosts.wait_task(others[0], timeout_s=240).status is TaskStatus.COMPLETED
+        subprocess.run(["scancel", "--name=sweep"], env={**os.environ, **there.environment}, check=True)
+        wait_for(lambda: _jobs(there.environment).count("CANCELLED") >= 1, 120, "the end of the last one")
+        hosts.tasks().stop(others[1])

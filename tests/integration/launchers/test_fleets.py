@@ -20,6 +20,8 @@ from tests.support.ray_head import TOKEN, ray_head
 from tests.support.slurm import slurm
 from tests.support.sshd import sshd
 
+pytestmark = pytest.mark.timeout(1200)  # whole clusters, on a busy machine
+
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Nodes]:

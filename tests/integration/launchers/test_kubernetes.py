@@ -13,7 +13,7 @@ from tests.support.kube_api import kube_api
 from tests.support.launchers import need
 from tests.support.nodes import wait_for
 
-pytestmark = pytest.mark.launchers
+pytestmark = [pytest.mark.launchers, pytest.mark.timeout(1200)]  # whole clusters, on a busy machine
 
 
 def _run(hosts: Hosts, config: Path, *flags: str, pause_s: float = 0.05) -> tuple[int, str, str]:

@@ -15,7 +15,7 @@ import pytest
 from tests.support.launchers import system
 from tests.support.run_command import RunCommand, leftovers
 
-pytestmark = pytest.mark.launchers
+pytestmark = [pytest.mark.launchers, pytest.mark.timeout(1200)]  # whole clusters, on a busy machine
 
 _SCRIPT = Path(__file__).resolve().parents[3] / "examples" / "train_numpy.py"
 _LONG_S = 300.0  # on a machine that is busy with other things

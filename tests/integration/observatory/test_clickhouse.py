@@ -74,6 +74,10 @@ async def test_without_our_tables_and_without_the_right_to_make_them_the_public_
         assert store.ready
         assert store.limits.startswith("tables cannot be created: ClickHouse says: writer: Not enough privileges")
         assert await _count(store) == 1
+        assert (await store.ask("SELECT count() AS n FROM metric_points")).to_pylist() == [{"n": 1}]
+        for table in ("runs", "logs"):
+            with pytest.raises(InvalidArgument, match=f"this store has no table {table}, only metric_points: "):
+                await store.ask(f"SELECT count() FROM {table}")  # noqa: S608 - of two constants
 
 
 async def test_a_newer_schema_is_refused_in_one_sentence(port: int) -> None:

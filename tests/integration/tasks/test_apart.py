@@ -1,5 +1,5 @@
-"""Hosts that keep checkpoints in folders of their own: a task over both is refused before its first step, and one that
-has saved on one of them does not begin anew on the other.
+"""Hosts that keep checkpoints in folders of their own: a task over both is refused before its first rank starts, or at
+the latest before its first step, and one that has saved on one of them does not begin anew on the other.
 """
 
 from pathlib import Path
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from strata.types.tasks import TaskStatus
-from tests.support.hosts import Hosts
+from tests.support.cluster import strata
+from tests.support.hosts import STEPS, Hosts
 from tests.support.nodes import wait_for
 
 _SAVES = """
@@ -31,6 +32,38 @@ class Apart(Hosts):
 
     def _clean(self) -> dict[str, str]:
         return {**super()._clean(), "STRATA_CHECKPOINT_BUCKET": ""}
+
+
+@pytest.mark.slow
+def test_a_script_that_will_save_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    """When it is submitted, and where the hosts come later, when they are there."""
+    script = tmp_path / "steps.py"
+    script.write_text(STEPS)
+    with Apart(tmp_path) as hosts:
+        hosts.start("coordinator")
+        command = (
+            "run",
+            "--detach",
+            "--data-dir",
+            str(hosts.data_dir),
+            "-w",
+            "4",
+            str(script),
+            "1",
+            "0",
+            str(tmp_path),
+        )
+        task_id = strata(*command).stdout.strip()
+        for name in ("a", "b"):
+            hosts.start_host(name)
+        task = hosts.wait_task(task_id)
+        assert (task.status, task.attempt) == (TaskStatus.FAILED, 0)
+        assert "keep checkpoints in folders of their own: set STRATA_CHECKPOINT_BUCKET" in task.reason
+        refused = strata(*command)
+        assert refused.returncode == 1
+        assert "keep checkpoints in folders of their own: set STRATA_CHECKPOINT_BUCKET" in refused.stderr
+        assert len(hosts.tasks().list()) == 1
+        assert hosts.noted(0) == []
 
 
 @pytest.mark.slow
@@ -64,3 +97,11 @@ def test_a_task_that_has_saved_waits_for_a_host_that_sees_it(tmp_path: Path) -> 
         hosts.start_host("a", slots=2)
         starts = wait_for(lambda: (tmp_path / "starts").read_text().split()[1:], 60, "the next attempt")
         assert int(starts[0]) > 0, "it began anew"
+        hosts.tasks().stop(task_id)
+        assert hosts.wait_task(task_id).status is TaskStatus.STOPPED
+        hosts.kill_hosts("a")
+        hosts.tasks().resume(task_id)
+        wait_for(told, 60, "that it waits after a resume, too")
+        hosts.start_host("a", slots=2)
+        resumed = wait_for(lambda: (tmp_path / "starts").read_text().split()[2:], 60, "the attempt after that")
+        assert int(resumed[0]) > int(starts[0]), "it began anew"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.cli.fleet import Fleet, FleetRequest, _storage, open_fleet
+from strata.cli.fleet import Fleet, FleetRequest, _settings, _storage, open_fleet
 from strata.client.endpoints import Endpoints
 from strata.client.tasks import TaskView
 from strata.config import Settings
@@ -112,6 +112,16 @@ def test_agents_get_what_their_store_needs(
     found = _storage(Settings.model_validate(settings))
     found.pop("STRATA_STORAGE_BACKEND", None)
     assert found == passed
+
+
+def test_agents_get_the_settings_that_are_theirs_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("STRATA_")]:
+        monkeypatch.delenv(name)
+    theirs = {"STRATA_NOTICE_URL": "http://metadata/preempted", "STRATA_SCRUB_MB_S": "0", "RUST_LOG": "debug"}
+    ours = {"STRATA_HOST": "10.0.0.5", "STRATA_JOURNAL": "postgresql://u:p@h/d", "CH_PASSWORD": "p"}
+    for name, value in {**theirs, **ours}.items():
+        monkeypatch.setenv(name, value)
+    assert _settings() == theirs
 
 
 def test_local_needs_no_fleet(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
-"""`--workers`: one number or two, and whether the script saves what a change of size must not lose."""
-
-from pathlib import Path
+"""`--workers`: one number or two."""
 
 import pytest
 
-from strata.cli.sizes import Size, check_saves, parse_size
+from strata.cli.sizes import Size, parse_size
 from strata.errors import InvalidArgument
 
 
@@ -21,44 +19,3 @@ def test_a_size_is_one_number_or_two() -> None:
 def test_anything_else_is_refused_with_one_sentence(text: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^--workers "):
         parse_size(text)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import strata\nrun = strata.init()\nwith run.checkpoints() as saved: ...",
-        "from strata import CheckpointManager",
-        "import strata\nwith strata.training(w=w, total=9) as job: ...",
-        "from strata import training",
-        "import torch\ntorch.save({}, 'x')",
-        "import beside",
-        "from package.inner import thing",
-        "def broken(:",
-    ],
-)
-def test_a_script_that_saves_may_change_its_size(tmp_path: Path, source: str) -> None:
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "inner.py").write_text("import beside, package\n")
-    (tmp_path / "beside.py").write_text("def keep(run):\n    return run.checkpoints()\n")
-    script = tmp_path / "train.py"
-    script.write_text(source)
-    check_saves(str(script))
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "print('checkpoints')",
-        "import strata\nmodel.training = True",
-        "# save\nimport other, os.path",
-        "from . import x",
-        "",
-    ],
-)
-def test_one_that_saves_nothing_may_not(tmp_path: Path, source: str) -> None:
-    (tmp_path / "other.py").write_text("import train\nx = 1\n")
-    script = tmp_path / "train.py"
-    script.write_text(source)
-    with pytest.raises(InvalidArgument, match="saves no checkpoint") as refused:
-        check_saves(str(script))
-    assert "--workers 4" in refused.value.hint

@@ -72,6 +72,18 @@ def test_an_agent_per_index_that_is_replaced_when_its_node_goes(tmp_path: Path) 
     assert "suspend" not in spec
 
 
+def test_what_a_claim_holds_of_other_jobs_is_seen_under_its_path(tmp_path: Path) -> None:
+    """A task that is resumed asks for the folder of its first job."""
+
+    def mounted(options: PodOptions) -> str:
+        (container,) = job_objects(_spec(tmp_path / "run-1"), options)["spec"]["template"]["spec"]["containers"]
+        assert container["workingDir"] == container["volumeMounts"][0]["mountPath"]
+        return str(container["workingDir"])
+
+    assert mounted(PodOptions(image="i", claim="shared")) == str(tmp_path)
+    assert mounted(PodOptions(image="i")) == str(tmp_path / "run-1")
+
+
 def test_kueue_gets_its_labels_and_starts_the_job(tmp_path: Path) -> None:
     job = job_objects(_spec(tmp_path), PodOptions(image="i", queue="team-a", priority="high"))
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
