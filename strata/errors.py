@@ -60,7 +60,8 @@ __all__ = [
 
 
 class StrataError(Exception):
-    """The root: catch it to handle anything Strata may report. `message` says what happened, `hint` what to do next."""
+    """The root: catch it to handle anything Strata may report. `message` says what happened, `hint` what to do next,
+    `field` which part of a request is wrong, where it is one."""
 
     code = "error"
     http_status = HTTPStatus.INTERNAL_SERVER_ERROR
@@ -70,9 +71,10 @@ class StrataError(Exception):
     def __init_subclass__(cls) -> None:
         cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, field: str = "") -> None:
         super().__init__(message)
         self.message = message
+        self.field = field
         self.hint = self.default_hint if hint is None else hint
         if self.hint:
             self.add_note(self.hint)  # a traceback shows it below the message

@@ -25,6 +25,7 @@ from strata.observatory.alerts.deliveries import Deliveries
 from strata.observatory.alerts.rule_book import RuleBook
 from strata.observatory.alerts.rule_watcher import RuleWatcher
 from strata.observatory.alerts.rules import Target
+from strata.observatory.alerts.run_facts import RunFactReader
 from strata.observatory.alerts.watcher import AlertWatcher
 from strata.observatory.answers.status import SpoolDamage, Status
 from strata.observatory.answers.stream import LogNews
@@ -137,9 +138,8 @@ class Observatory:
         )
         self._poller = Poller(self._store, self._writer, self._history, self._live, polling)
         self._watcher = AlertWatcher(self._live, self._published, self._alerts, clock, settings.data_dir)
-        self._rule_watcher = RuleWatcher(
-            self._rules, self._deliveries, self._alerts, self._live, self._published, self._store, clock
-        )
+        facts = RunFactReader(self._live, self._published, self._store)
+        self._rule_watcher = RuleWatcher(self._rules, self._deliveries, self._alerts, facts, clock)
         self._queue = BatchQueue(self._intake.accept, self._aside)
         self._archive = CheckpointArchive(self._published, self._queue, self._store)
         self._pins = PinBook(self._published, clock)
@@ -240,6 +240,7 @@ class Observatory:
             commands=commands,
             alerts=self._alerts,
             rules=self._rules,
+            rule_watcher=self._rule_watcher,
             deliveries=self._deliveries,
             samples=self._samples,
             files=self._files,

@@ -8,6 +8,8 @@ export class ApiError extends Error {
     readonly code: string,
     message: string,
     readonly hint: string | null,
+    /** The part of the request that is wrong, where it is one. */
+    readonly field: string | null = null,
   ) {
     super(message);
     this.name = "ApiError";
@@ -67,7 +69,7 @@ async function toError(response: Response): Promise<ApiError> {
     const { error } = (await response.json()) as Partial<ErrorAnswer>;
     if (response.status === 405)
       return new ApiError(405, "unsupported", "This server cannot do that yet.", "A newer version may.");
-    if (error) return new ApiError(response.status, error.code, error.message, error.hint || null);
+    if (error) return new ApiError(response.status, error.code, error.message, error.hint || null, error.field);
   } catch {
     // Not JSON: the status line is all there is to say.
   }

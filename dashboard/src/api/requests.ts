@@ -9,6 +9,8 @@ import type {
   ForkTask,
   RegisterDataset,
   SaveDashboard,
+  SetRule,
+  SetTarget,
 } from "./wire";
 
 /** Carries one request; the path lies below /api. */
@@ -70,6 +72,8 @@ interface Details<R> {
   signal?: AbortSignal | undefined;
   /** The version that the request replaces; null: there is none yet. */
   version?: number | null;
+  /** Only if there is none of that name. */
+  isNew?: boolean;
 }
 
 /** More squares than this nobody can read; the page says how many there are. */
@@ -81,7 +85,10 @@ export function makeRequests(send: Send) {
   async function ask<R extends keyof Answers>(route: R, details: Details<R> = {}): Promise<Answers[R]> {
     const [method = "", template = ""] = route.split(" ");
     const path = template.replace(/\{\w+\}/, encodeURIComponent(details.id ?? ""));
-    const headers = typeof details.version === "number" ? { "If-Match": `"${details.version}"` } : undefined;
+    const headers = {
+      ...(typeof details.version === "number" && { "If-Match": `"${details.version}"` }),
+      ...(details.isNew && { "If-None-Match": "*" }),
+    };
     const address = path + toQuery(details.query ?? {});
     return (await send(method, address, details.body, details.signal, headers)) as Answers[R];
   }
@@ -105,6 +112,13 @@ export function makeRequests(send: Send) {
       ask("PUT /dashboards/{dashboard_id}", { id, body, version }),
     deleteDashboard: (id: string, version: number | null) => ask("DELETE /dashboards/{dashboard_id}", { id, version }),
     alerts: (signal?: AbortSignal) => ask("GET /alerts", { signal }),
+    alertRules: (signal?: AbortSignal) => ask("GET /alerts/rules", { signal }),
+    setRule: (id: string, body: SetRule, isNew: boolean) => ask("PUT /alerts/rules/{name}", { id, body, isNew }),
+    deleteRule: (id: string) => ask("DELETE /alerts/rules/{name}", { id }),
+    setTarget: (id: string, body: SetTarget, isNew: boolean) => ask("PUT /alerts/targets/{name}", { id, body, isNew }),
+    deleteTarget: (id: string) => ask("DELETE /alerts/targets/{name}", { id }),
+    /** Sends one alert there now. */
+    testTarget: (id: string) => ask("POST /alerts/targets/{name}/test", { id }),
     logs: (query: LogQuery, signal?: AbortSignal) => ask("GET /logs", { query, signal }),
     shards: (id: string, epoch: number | null, signal?: AbortSignal) =>
       ask("GET /datasets/{dataset_id}/shards", { id, query: { epoch, limit: SHOWN_SHARDS }, signal }),

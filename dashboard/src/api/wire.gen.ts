@@ -20,8 +20,9 @@ export interface AlertNews {
   alerts: Alert[];
 }
 
-/** All of them, by name. */
+/** All of them, in the order in which they were made. `may_change`: whoever asked may also set and delete them. */
 export interface AlertRules {
+  may_change: boolean;
   rules: RuleInfo[];
   targets: TargetInfo[];
 }
@@ -261,6 +262,14 @@ export interface DatasetRegistered {
   shard_size: number;
 }
 
+/** What became of one alert at one target, and when. `problem` says why it was not sent, or not yet. */
+export interface Delivery {
+  target: string;
+  state: "waiting" | "sent" | "failed" | "quieted" | "dropped";
+  at_ms: number | null;
+  problem: string | null;
+}
+
 /** New points: the number of a series, then columns of steps, times and values. */
 export interface Delta {
   new_series: NewSeries[];
@@ -278,11 +287,12 @@ export interface ErrorAnswer {
   error: ErrorBody;
 }
 
-/** `code` is stable and made for programs, `hint` says what to do. */
+/** `code` is stable and made for programs, `hint` says what to do; `field` is the part of the request that is wrong, where it is one. */
 export interface ErrorBody {
   code: string;
   message: string;
   hint: string;
+  field: string | null;
 }
 
 /** One thing that was seen. `source` is who saw it: agent, coordinator, metric or checkpoint. */
@@ -627,12 +637,12 @@ export interface Resync {
   reason: string;
 }
 
-/** A rule as it was set. */
+/** A rule as it was set, and how it stands: `waiting` holds for some run, but not yet for `for_s`; `firing` does for `num_firing` runs. `last_alert` is its newest since this observatory started, with what became of it. */
 export interface RuleInfo {
   name: string;
-  kind: string;
+  kind: "threshold" | "no_progress" | "bad_value" | "divergence" | "checkpoint_age";
   metric: string;
-  comparison: string;
+  comparison: "above" | "below";
   value: number | null;
   for_s: number;
   filter: string;
@@ -641,6 +651,10 @@ export interface RuleInfo {
   severity: "info" | "warning" | "critical";
   targets: string[];
   enabled: boolean;
+  state: "off" | "quiet" | "waiting" | "firing";
+  num_firing: number;
+  last_alert: Alert | null;
+  deliveries: Delivery[];
 }
 
 /** The checkpoints of a run, and what it logged about them, newest first. */
@@ -1003,11 +1017,13 @@ export interface TablePanel {
   key?: string;
 }
 
-/** A target, and what became of its alerts since this observatory started. `place` is the server that gets them; the rest of a URL is a secret. */
+/** A target, and what became of its alerts since this observatory started: the last one was sent at `last_at_ms` or, with a `problem`, given up then. `place` is the server that gets them; the rest of a URL is a secret. */
 export interface TargetInfo {
   name: string;
-  kind: string;
+  kind: "webhook" | "slack" | "email";
   place: string;
+  host: string;
+  port: number;
   tls: boolean;
   user: string;
   has_password: boolean;
@@ -1022,6 +1038,7 @@ export interface TargetInfo {
   dropped: number;
   quieted: number;
   problem: string | null;
+  last_at_ms: number | null;
 }
 
 /** A task; `progress` is in percent. It has `size` ranks now, of at least `min_workers` and at most `worker_count`; before its first attempt `size` is null. Each host should keep `spares` warm; `warm_spares` is null while none has any. `stuck_rank` is the rank that makes no step now, at `stuck_step`; `hang_timeout_s` says after how long such a rank is ended (0: never; null: learned from its steps). `slow_rank` is the straggler that is named now; `excluded_hosts` were left because of one, as `exclude_stragglers` asks. `fork` says where a forked one began. */

@@ -1,5 +1,6 @@
 /** Panels that any page may open: search, keyboard help, the incident trail, a fork, toasts. */
 import { create } from "zustand";
+import type { Alert } from "@/api/wire";
 
 /** A place in a run to explain: a spike that was clicked, an alert, a column of the heatmap. */
 export interface Incident {
@@ -58,6 +59,17 @@ let noticeTimer: ReturnType<typeof setTimeout> | undefined;
 
 export function openIncident(incident: Incident): void {
   useOverlay.setState({ incident });
+}
+
+export function openAlert(alert: Alert): void {
+  openIncident({
+    run_id: alert.run_id,
+    step: alert.step,
+    time: alert.timestamp_ms,
+    metric: null,
+    title: alert.message,
+    worker_id: alert.worker_id,
+  });
 }
 
 export function openFork(fork: ForkPlace): void {

@@ -22,6 +22,7 @@ class RuleBook:
 
     def __init__(self, path: Path, aside: SetAside) -> None:
         self._path = path
+        self.aside = aside
         self.rules: dict[str, Rule] = {}
         self.targets: dict[str, Target] = {}
         if not path.exists():
@@ -66,9 +67,8 @@ class RuleBook:
             return given
         place = ("host", "port", "user", "tls")
         if known.kind == "email" and known.password and any(getattr(known, one) != given[one] for one in place):
-            raise InvalidArgument(
-                "another server needs its own password", hint="Give it again; it is not sent to a place it is not for."
-            )
+            hint = "Give it again; it is not sent to a place it is not for."
+            raise InvalidArgument("another server needs its own password", hint=hint, field="password")
         return {**given, secret: getattr(known, secret)}
 
     def delete_target(self, name: str) -> None:

@@ -39,13 +39,13 @@ def check_rule(rule: Rule, run: RunInfo, facts: RunFacts, now: float) -> str:
             return f"its newest checkpoint is {age_s:.0f} s old" if age_s > rule.for_s else ""
 
 
-def finding_of(rule: Rule, run: RunInfo, what: str) -> Finding:
-    """It opens the run's incident trail at its newest step."""
+def finding_of(rule: Rule, run: RunInfo, what: str, watch: int) -> Finding:
+    """It opens the run's incident trail at its newest step. `watch` numbers the rule: a name may be used again."""
     return Finding(
         kind=f"rule_{rule.kind}",
         severity=rule.severity,
         message=f"{rule.name}: {what} (run {run.name or run.run_id})",
-        subject=f"{rule.name}/{run.run_id}",
+        subject=f"{rule.name}/{run.run_id}/{watch}",
         run_id=run.run_id,
         task_id=run.task_id,
         step=run.latest_step,

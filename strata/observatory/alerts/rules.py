@@ -2,22 +2,23 @@
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, time
-from typing import Literal, get_args
+from typing import get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from strata.errors import InvalidArgument
 from strata.observatory.answers.alerts import Severity
+from strata.observatory.answers.rules import Comparison, RuleKind, TargetKind
+from strata.observatory.search.query import parse
 from strata.types.names import check_name
 from strata.types.shown import check_text
 
-__all__ = ["Comparison", "Rule", "RuleKind", "Target", "TargetKind"]
+__all__ = ["Rule", "Target"]
 
-RuleKind = Literal["threshold", "no_progress", "bad_value", "divergence", "checkpoint_age"]
-TargetKind = Literal["webhook", "slack", "email"]
-Comparison = Literal["above", "below"]
 _NEEDS_METRIC = ("threshold", "bad_value", "divergence")
 _MAX_FOR_S = 30 * 86_400.0
 _MAX_LIST = 20
@@ -45,23 +46,34 @@ class Rule:
     enabled: bool = True
 
     def __post_init__(self) -> None:
-        check_name("rule", self.name)
+        with _about("name"):
+            check_name("rule", self.name)
         _check_one_of("kind", self.kind, get_args(RuleKind))
         _check_one_of("comparison", self.comparison, get_args(Comparison))
         _check_one_of("severity", self.severity, get_args(Severity))
-        check_text("metric", self.metric, 256)
-        check_text("filter", self.filter, 2_000)
-        check_text("baseline", self.baseline, 256)
+        for field, most in (("metric", 256), ("filter", 2_000), ("baseline", 256)):
+            with _about(field):
+                check_text(field, getattr(self, field), most)
+        with _about("filter"):
+            parse(self.filter)
         _check_between("for_s", self.for_s, 0.0, _MAX_FOR_S)
         _check_between("tolerance_percent", self.tolerance_percent, 0.0, 1e6)
+        with _about("targets"):
+            _check_names("targets", self.targets)
+        self._check_kind()
+
+    def _check_kind(self) -> None:
+        """What this kind needs beyond the others."""
         if self.kind in _NEEDS_METRIC and not self.metric:
-            raise InvalidArgument(f"rule {self.name!r} names no metric", hint=f"A rule of kind {self.kind} needs one.")
+            raise InvalidArgument(
+                "no metric is named", hint="Write it as the script logs it, such as train/loss.", field="metric"
+            )
         compares = self.kind == "threshold" or (self.kind == "divergence" and not self.baseline)
         if compares and (self.value is None or not math.isfinite(self.value)):
-            raise InvalidArgument(f"value of rule {self.name!r} is {self.value}, it must be a finite number")
+            either = ", or a baseline must be named" if self.kind == "divergence" else ""
+            raise InvalidArgument(f"value is {self.value}, it must be a finite number{either}", field="value")
         if self.kind in ("no_progress", "checkpoint_age") and self.for_s <= 0:
-            raise InvalidArgument(f"for_s of rule {self.name!r} is {self.for_s:g}, it must be more than 0 seconds")
-        _check_names("targets", self.targets)
+            raise InvalidArgument(f"for_s is {self.for_s:g}, it must be more than 0 seconds", field="for_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,36 +97,42 @@ class Target:
     timezone: str = "UTC"
 
     def __post_init__(self) -> None:
-        check_name("target", self.name)
+        with _about("name"):
+            check_name("target", self.name)
         _check_one_of("kind", self.kind, get_args(TargetKind))
         for field in ("url", "host", "user", "password", "sender"):
             _check_line(field, getattr(self, field))
         if self.kind == "email":
             self._check_email()
-        elif urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
-            raise InvalidArgument("url is no http(s) URL", hint="It is not repeated here: it may hold a secret.")
-        if bool(self.quiet_from) != bool(self.quiet_to):
-            raise InvalidArgument("quiet hours need both quiet_from and quiet_to, or neither")
+        else:
+            _check_url(self.url)
+        self._check_quiet_hours()
+
+    def _check_quiet_hours(self) -> None:
         for field in ("quiet_from", "quiet_to"):
             given = getattr(self, field)
+            if not given and (self.quiet_from or self.quiet_to):
+                raise InvalidArgument("quiet hours need both quiet_from and quiet_to, or neither", field=field)
             if given and not _CLOCK.fullmatch(given):
-                raise InvalidArgument(f"{field} is {given[:20]!r}, it must be a time of day such as 22:00")
+                told = f"{field} is {given[:20]!r}, it must be a time of day such as 22:00"
+                raise InvalidArgument(told, field=field)
         try:
             ZoneInfo(self.timezone)
         except (ValueError, OSError):
-            raise InvalidArgument(
-                f"timezone {self.timezone[:80]!r} is not known here", hint="Write UTC or Europe/Berlin."
-            ) from None
+            told = f"timezone {self.timezone[:80]!r} is not known here"
+            raise InvalidArgument(told, hint="Write UTC or Europe/Berlin.", field="timezone") from None
 
     def _check_email(self) -> None:
         if not self.host:
-            raise InvalidArgument("host is missing: the SMTP server that takes the mail")
+            raise InvalidArgument("host is missing: the SMTP server that takes the mail", field="host")
         _check_between("port", self.port, 1, 65_535)
         if not 1 <= len(self.recipients) <= _MAX_LIST:
-            raise InvalidArgument(f"{len(self.recipients)} recipients are given, it must be 1 to {_MAX_LIST}")
-        for address in (self.sender, *self.recipients):
-            if not _ADDRESS.fullmatch(address):
-                raise InvalidArgument(f"{address[:80]!r} is no address for mail")
+            told = f"{len(self.recipients)} recipients are given, it must be 1 to {_MAX_LIST}"
+            raise InvalidArgument(told, field="recipients")
+        for field, addresses in (("sender", (self.sender,)), ("recipients", self.recipients)):
+            for address in addresses:
+                if not _ADDRESS.fullmatch(address):
+                    raise InvalidArgument(f"{address[:80]!r} is no address for mail", field=field)
 
     def is_quiet(self, now: float) -> bool:
         """Whether this moment (Unix seconds) lies in its quiet hours, which may span midnight."""
@@ -125,14 +143,36 @@ class Target:
         return start <= at < end if start <= end else at >= start or at < end
 
 
+@contextmanager
+def _about(field: str) -> Iterator[None]:
+    """A refusal from within is about this field: a form shows it there."""
+    try:
+        yield
+    except InvalidArgument as error:
+        error.field = field
+        raise
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port of 99,999, half of an IPv6 address
+        is_web = False
+    if not is_web:
+        raise InvalidArgument(
+            "url is no http(s) URL", hint="It is not repeated here: it may hold a secret.", field="url"
+        )
+
+
 def _check_one_of(field: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise InvalidArgument(f"{field} is {str(value)[:80]!r}, it must be one of {', '.join(allowed)}")
+        raise InvalidArgument(f"{field} is {str(value)[:80]!r}, it must be one of {', '.join(allowed)}", field=field)
 
 
 def _check_between(field: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise InvalidArgument(f"{field} is {value}, it must be between {low:g} and {high:g}")
+        raise InvalidArgument(f"{field} is {value:g}, it must be between {low:g} and {high:g}", field=field)
 
 
 def _check_names(field: str, names: tuple[str, ...]) -> None:
@@ -144,4 +184,4 @@ def _check_names(field: str, names: tuple[str, ...]) -> None:
 
 def _check_line(field: str, value: str) -> None:
     if len(value) > 2_000 or not value.isprintable():
-        raise InvalidArgument(f"{field} must be one printable line of at most 2,000 characters")
+        raise InvalidArgument(f"{field} must be one printable line of at most 2,000 characters", field=field)

@@ -8,20 +8,22 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from strata.observatory.alerts.rules import Comparison, Rule, RuleKind, Target, TargetKind
+from strata.errors import Conflict, StrataError
+from strata.observatory.alerts.rules import Rule, Target
 from strata.observatory.answers.alerts import Alert, Severity
-from strata.observatory.answers.rules import AlertRules, RuleInfo, TargetInfo
+from strata.observatory.answers.rules import AlertRules, Comparison, RuleInfo, RuleKind, TargetInfo, TargetKind
 from strata.observatory.answers.status import Success
-from strata.observatory.http.asker import asker
+from strata.observatory.http.asker import asker, visitor
 from strata.observatory.http.body import Body, Int32
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
 from strata.observatory.records.fill import fill
-from strata.observatory.search.query import parse
+from strata.trust.table import admit
 
 __all__ = ["alert_rules_router"]
 
 _log = logging.getLogger(__name__)
+_SET_RULE = "PUT /api/alerts/rules/{name}"
 
 
 class SetRule(Body):
@@ -64,15 +66,21 @@ def alert_rules_router(parts: Parts) -> APIRouter:
     book, deliveries, writing = parts.rules, parts.deliveries, asyncio.Lock()
 
     @router.get("/api/alerts/rules")
-    async def rules() -> Answer[AlertRules]:
-        shown = [fill(RuleInfo, rule, targets=list(rule.targets)) for rule in book.rules.values()]
-        return answer(AlertRules(rules=shown, targets=[_shown(parts, one) for one in book.targets.values()]))
+    async def rules(request: Request) -> Answer[AlertRules]:
+        return answer(
+            AlertRules(
+                may_change=not isinstance(admit(_SET_RULE, visitor(request)), StrataError),
+                rules=[_shown_rule(parts, rule) for rule in book.rules.values()],
+                targets=[_shown(parts, target) for target in book.targets.values()],
+            )
+        )
 
     @router.put("/api/alerts/rules/{name}")
     async def set_rule(name: str, body: SetRule, request: Request) -> Answer[Success]:
+        """With `If-None-Match: *` only if there is none of that name; so are targets."""
         rule = Rule(**{**body.model_dump(), "name": name, "targets": tuple(body.targets)})
-        parse(rule.filter)
         async with writing:
+            _check_new(request, "rule", name in book.rules)
             await asyncio.to_thread(book.put_rule, rule)
         _log.info("%s set alert rule %s", asker(request), name)
         return answer(Success(success=True))
@@ -87,6 +95,7 @@ def alert_rules_router(parts: Parts) -> APIRouter:
     @router.put("/api/alerts/targets/{name}")
     async def set_target(name: str, body: SetTarget, request: Request) -> Answer[Success]:
         async with writing:
+            _check_new(request, "target", name in book.targets)
             given = book.keep_secrets(name, body.model_dump())
             target = Target(**{**given, "name": name, "recipients": tuple(body.recipients)})
             await asyncio.to_thread(book.put_target, target)
@@ -109,6 +118,26 @@ def alert_rules_router(parts: Parts) -> APIRouter:
     return router
 
 
+def _check_new(request: Request, what: str, exists: bool) -> None:
+    """A form that makes a new one never replaces another's."""
+    if exists and request.headers.get("if-none-match") == "*":
+        told = f"a {what} of this name exists"
+        raise Conflict(told, hint="Choose another name, or change the one that is there.", field="name")
+
+
+def _shown_rule(parts: Parts, rule: Rule) -> RuleInfo:
+    watch = parts.rule_watcher.watch_of(rule.name)
+    last = watch.last_alert
+    return fill(
+        RuleInfo,
+        rule,
+        watch,
+        targets=list(rule.targets),
+        state=watch.state_of(rule),
+        deliveries=parts.deliveries.of_alert(last.id) if last is not None else [],
+    )
+
+
 def _shown(parts: Parts, target: Target) -> TargetInfo:
     place = f"{target.host}:{target.port}" if target.kind == "email" else _place(target.url)
     return fill(
@@ -122,8 +151,9 @@ def _shown(parts: Parts, target: Target) -> TargetInfo:
 
 
 def _place(url: str) -> str:
+    """The server alone: a path, a query and what stands before an @ may be secrets."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def _test_alert(who: str) -> Alert:

@@ -5,10 +5,11 @@ from starlette.requests import Request
 
 from strata.trust.who import Visitor
 
-__all__ = ["ASKER", "asker", "describe"]
+__all__ = ["ASKER", "VISITOR", "asker", "describe", "visitor"]
 
 ASKER = "strata.asker"
-"""The key of the request's state."""
+VISITOR = "strata.visitor"
+"""Keys of the request's state."""
 
 _CLIENT = "x-strata-client"  # what a program says of itself; who it is says its token
 _MAX_CLIENT = 60
@@ -26,3 +27,9 @@ def describe(visitor: Visitor, headers: Headers) -> str:
 def asker(request: Request) -> str:
     """Of a request that the guard has let in."""
     return str(request.scope["state"][ASKER])
+
+
+def visitor(request: Request) -> Visitor:
+    """The same as the guard recognised it."""
+    found: Visitor = request.scope["state"][VISITOR]
+    return found

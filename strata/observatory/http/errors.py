@@ -26,9 +26,9 @@ def error_response(
     error: StrataError, *, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The one form of an error over HTTP."""
-    body = ErrorAnswer(error=ErrorBody(code=error.code, message=error.message, hint=error.hint))
+    told = ErrorBody(code=error.code, message=error.message, hint=error.hint, field=error.field or None)
     return Response(
-        encode(body),
+        encode(ErrorAnswer(error=told)),
         status_code=status or int(error.http_status),
         media_type="application/json",
         headers=dict(headers or {}),
@@ -44,7 +44,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid_request(_: Request, error: RequestValidationError) -> Response:
-        return error_response(InvalidArgument(_explain(error)), status=422)
+        return error_response(_explain(error), status=422)
 
     @app.exception_handler(HTTPException)
     async def on_http_error(request: Request, error: HTTPException) -> Response:
@@ -59,7 +59,8 @@ def install_error_handlers(app: FastAPI) -> None:
         return error_response(Internal(f"{type(error).__name__} while answering {request.url.path}"))
 
 
-def _explain(error: RequestValidationError) -> str:
+def _explain(error: RequestValidationError) -> InvalidArgument:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-    return f"{where or 'the request'}: {first['msg']}"
+    places = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
+    text = f"{'.'.join(places) or 'the request'}: {first['msg']}"
+    return InvalidArgument(text, field=places[0] if places else "")

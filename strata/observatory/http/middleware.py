@@ -7,7 +7,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strata.errors import StrataError
-from strata.observatory.http.asker import ASKER, describe
+from strata.observatory.http.asker import ASKER, VISITOR, describe
 from strata.observatory.http.auth import Guard
 from strata.observatory.http.errors import error_response
 from strata.observatory.http.listener import PEER
@@ -41,7 +41,7 @@ class GuardMiddleware:
         try:
             headers = Headers(scope=scope)
             visitor = self._guard.check(self._command(scope), scope["method"], headers, peer)
-            scope.setdefault("state", {})[ASKER] = describe(visitor, headers)
+            scope.setdefault("state", {}).update({ASKER: describe(visitor, headers), VISITOR: visitor})
         except StrataError as error:
             await error_response(error)(scope, receive, send)
             return

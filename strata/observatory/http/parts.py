@@ -6,6 +6,7 @@ from strata.clock import Clock
 from strata.observatory.alerts.book import AlertBook
 from strata.observatory.alerts.deliveries import Deliveries
 from strata.observatory.alerts.rule_book import RuleBook
+from strata.observatory.alerts.rule_watcher import RuleWatcher
 from strata.observatory.cluster.checkpoint_archive import CheckpointArchive
 from strata.observatory.cluster.commands import CoordinatorCommands
 from strata.observatory.cluster.pins import PinBook
@@ -46,6 +47,7 @@ class Parts:
     commands: CoordinatorCommands
     alerts: AlertBook
     rules: RuleBook
+    rule_watcher: RuleWatcher
     deliveries: Deliveries
     samples: SampleBook
     files: FileReaders

@@ -3,10 +3,7 @@ Slack's form and by mail, never twice; targets that refuse or hang hold up no ot
 """
 
 import json
-import socketserver
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,65 +11,7 @@ import httpx
 import pytest
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
-
-SECRET = "T0-very-secret"
-
-
-class Receiver:
-    """A web server that keeps what is posted to it: /ok answers 200, /broken 500, /moved a redirect to /ok."""
-
-    def __init__(self) -> None:
-        self.posts: list[tuple[str, dict[str, Any]]] = []
-        kept = self.posts
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                kept.append((self.path, json.loads(body)))
-                self.send_response({"/broken": 500, "/moved": 302}.get(self.path.partition("?")[0], 200))
-                self.send_header("Location", "/ok?moved")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}{path}?{SECRET}"
-
-    def told(self, path: str) -> list[dict[str, Any]]:
-        return [body for seen, body in self.posts if seen.startswith(path)]
-
-
-class Mailbox:
-    """An SMTP server that takes every mail."""
-
-    def __init__(self) -> None:
-        self.mails: list[str] = []
-        kept = self.mails
-
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                self._say("220 here")
-                while line := self.rfile.readline().decode().strip():
-                    if line.upper() == "DATA":
-                        self._say("354 go on")
-                        lines = iter(lambda: self.rfile.readline().decode(), ".\r\n")
-                        kept.append("".join(lines))
-                    self._say("221 bye" if line.upper() == "QUIT" else "250 ok")
-
-            def _say(self, text: str) -> None:
-                self.wfile.write(f"{text}\r\n".encode())
-
-        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def port(self) -> int:
-        return int(self.server.server_address[1])
+from tests.support.receivers import SECRET, Mailbox, Receiver
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +24,7 @@ def client(shared_observatory: ObservatoryProcess) -> Iterator[httpx.Client]:
 def receiver() -> Iterator[Receiver]:
     receiver = Receiver()
     yield receiver
-    receiver.server.shutdown()
-    receiver.server.server_close()
+    receiver.stop()
 
 
 def put(client: httpx.Client, path: str, **body: Any) -> httpx.Response:
@@ -130,6 +68,52 @@ def test_rules_find_what_was_sent_and_tell_it_once(client: httpx.Client, receive
     found = wait_until(lambda: [a for a in client.get("/api/alerts").json() if a["kind"] == "rule_threshold"], "it")
     assert len(found) == 1, "the same rule for the same run is one alert"
     assert len(mailbox.mails) == 1
+    shown = {one["name"]: one for one in client.get("/api/alerts/rules").json()["rules"]}
+    assert {name: shown[name]["state"] for name in ("high", "nan", "off", "low")} == {
+        "high": "firing",
+        "nan": "firing",
+        "off": "firing",
+        "low": "off",
+    }
+    assert (shown["high"]["num_firing"], shown["high"]["last_alert"]) == (1, found[0])
+    wait_until(lambda: delivered(client, "high") == dict.fromkeys(named, ("sent", None)), "what became of it")
+    assert shown["low"]["last_alert"] is None
+
+
+def delivered(client: httpx.Client, rule: str) -> dict[str, tuple[str, str | None]]:
+    rules = client.get("/api/alerts/rules").json()["rules"]
+    found = next(one for one in rules if one["name"] == rule)["deliveries"]
+    return {one["target"]: (one["state"], one["problem"]) for one in found}
+
+
+def test_a_rule_that_must_last_waits_and_is_quiet_again_when_it_is_over(client: httpx.Client) -> None:
+    put(client, "rules/lasting", kind="threshold", metric="lag", value=4, for_s=3600, filter="id:slow")
+
+    def state() -> str:
+        found = next(one for one in client.get("/api/alerts/rules").json()["rules"] if one["name"] == "lasting")
+        return str(found["state"])
+
+    log(client, "slow", 9.0, metric="lag")
+    wait_until(lambda: state() == "waiting", "it holds, but not for an hour")
+    log(client, "slow", 1.0, metric="lag", first=1)
+    wait_until(lambda: state() == "quiet", "it is over")
+    assert client.delete("/api/alerts/rules/lasting").status_code == 200
+
+
+def test_a_new_rule_with_the_name_of_a_deleted_one_is_told(client: httpx.Client) -> None:
+    body = {"kind": "threshold", "metric": "heat", "value": 4, "filter": "id:hot"}
+
+    def told(name: str) -> int:
+        return sum(one["message"].startswith(f"{name}: ") for one in client.get("/api/alerts").json())
+
+    log(client, "hot", 9.0, metric="heat")
+    put(client, "rules/again", **body)
+    wait_until(lambda: told("again") == 1, "its alert")
+    assert client.delete("/api/alerts/rules/again").status_code == 200
+    put(client, "rules/between", **body)
+    wait_until(lambda: told("between") == 1, "a look without the deleted one")
+    put(client, "rules/again", **body)
+    wait_until(lambda: told("again") == 2, "the alert of the new one")
 
 
 def test_a_target_that_refuses_or_moves_is_counted_and_holds_up_no_other(
@@ -150,6 +134,7 @@ def test_a_target_that_refuses_or_moves_is_counted_and_holds_up_no_other(
     assert targets["fine"]["sent"] == 1
     assert targets["broken"]["problem"] == "target broken answered 500"
     assert targets["moved"]["problem"] == "target moved answered 302"
+    assert delivered(client, "each")["broken"] == ("failed", "target broken answered 500")
     assert not receiver.told("/ok?moved"), "no redirect is followed"
     tested = client.post("/api/alerts/targets/broken/test")
     assert (tested.status_code, "answered 500" in tested.text) == (503, True)
@@ -171,21 +156,30 @@ def test_no_secret_comes_back_and_odd_rules_are_refused(
     assert (moved.status_code, "another server needs its own password" in moved.text) == (400, True)
     file = Path(shared_observatory.data_dir) / "alert-rules.json"
     assert file.stat().st_mode & 0o077 == 0
-    for path, body in (
-        ("rules/x", {"kind": "threshold", "metric": "loss"}),
-        ("rules/x", {"kind": "threshold", "value": 1}),
-        ("rules/x", {"kind": "no_progress"}),
-        ("rules/x", {"kind": "no_progress", "for_s": 2**70}),
-        ("rules/x", {"kind": "threshold", "metric": "loss", "value": 1, "filter": "lr >"}),
-        ("rules/x", {"kind": "threshold", "metric": "loss", "value": 1, "targets": ["nobody"]}),
-        ("rules/a b", {"kind": "no_progress", "for_s": 9}),
-        ("targets/x", {"kind": "webhook", "url": "file:///etc/passwd"}),
-        ("targets/x", {"kind": "webhook", "url": "http://x/\r\nHost: y"}),
-        ("targets/x", {"kind": "email", "host": "h", "sender": "s@h", "recipients": ["a@b\r\nBcc: c@d"]}),
-        ("targets/x", {"kind": "webhook", "url": "http://x/", "quiet_from": "25:00", "quiet_to": "07:00"}),
-        ("targets/x", {"kind": "webhook", "url": "http://x/", "timezone": "../../etc/passwd"}),
+    hook = {"kind": "webhook", "url": "http://x/"}
+    post = {"kind": "email", "host": "h", "sender": "s@h"}
+    for field, path, body in (
+        ("value", "rules/x", {"kind": "threshold", "metric": "loss"}),
+        ("value", "rules/x", {"kind": "threshold", "metric": "loss", "value": "high"}),
+        ("metric", "rules/x", {"kind": "threshold", "value": 1}),
+        ("for_s", "rules/x", {"kind": "no_progress"}),
+        ("for_s", "rules/x", {"kind": "no_progress", "for_s": 2**70}),
+        ("filter", "rules/x", {"kind": "threshold", "metric": "loss", "value": 1, "filter": "lr >"}),
+        (None, "rules/x", {"kind": "threshold", "metric": "loss", "value": 1, "targets": ["nobody"]}),
+        ("name", "rules/a b", {"kind": "no_progress", "for_s": 9}),
+        ("url", "targets/x", {"kind": "webhook", "url": "file:///etc/passwd"}),
+        ("url", "targets/x", {"kind": "webhook", "url": "http://x/\r\nHost: y"}),
+        ("url", "targets/x", {"kind": "webhook", "url": "http://x:99999/"}),
+        ("url", "targets/x", {"kind": "webhook", "url": "http://[::1"}),
+        ("recipients", "targets/x", {**post, "recipients": ["a@b\r\nBcc: c@d"]}),
+        ("quiet_from", "targets/x", {**hook, "quiet_from": "25:00", "quiet_to": "07:00"}),
+        ("quiet_to", "targets/x", {**hook, "quiet_from": "22:00"}),
+        ("timezone", "targets/x", {**hook, "timezone": "../../etc/passwd"}),
     ):
         answer = client.put(f"/api/alerts/{path}", json=body)
         assert answer.status_code in (400, 404, 422), (body, answer.text)
+        assert answer.json()["error"]["field"] == field, (body, answer.text)
+    second = client.put("/api/alerts/targets/hidden", json=hook, headers={"If-None-Match": "*"})
+    assert (second.status_code, second.json()["error"]["field"]) == (409, "name"), "a new one replaces no other"
     assert client.delete("/api/alerts/targets/hidden").status_code == 200
     assert client.delete("/api/alerts/rules/none").status_code == 404

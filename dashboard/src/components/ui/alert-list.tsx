@@ -2,7 +2,7 @@ import type { Alert } from "@/api/wire";
 import { useNow } from "@/hooks/now";
 import { cx } from "@/lib/cx";
 import { formatAge } from "@/lib/format";
-import { openIncident } from "@/stores/overlay";
+import { openAlert } from "@/stores/overlay";
 import { toneOf } from "./status";
 
 const DOTS = {
@@ -24,16 +24,7 @@ export function AlertList({ alerts }: { alerts: readonly Alert[] }) {
             type="button"
             data-alert={alert.kind}
             className="flex w-full gap-2.5 px-3 py-2 text-left text-xs leading-5 hover:bg-hover/60"
-            onClick={() =>
-              openIncident({
-                run_id: alert.run_id,
-                step: alert.step,
-                time: alert.timestamp_ms,
-                metric: null,
-                title: alert.message,
-                worker_id: alert.worker_id,
-              })
-            }
+            onClick={() => openAlert(alert)}
           >
             <span aria-hidden="true" className={cx("mt-1.5 size-[7px] shrink-0", DOTS[toneOf(alert.severity)])} />
             <span className="min-w-0 flex-1">

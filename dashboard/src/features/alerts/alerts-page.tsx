@@ -1,67 +1,31 @@
-import { useEffect, useState } from "react";
-import type { Severity } from "@/api/wire";
-import { AlertList } from "@/components/ui/alert-list";
-import { Empty, Skeleton } from "@/components/ui/empty";
-import { Select } from "@/components/ui/input";
+import { useLocation } from "wouter";
 import { Page } from "@/components/ui/page";
-import { Panel } from "@/components/ui/panel";
-import { Segmented } from "@/components/ui/segmented";
-import { SetAsidePanel } from "@/components/ui/set-aside";
-import { markSeen, useAlerts } from "@/stores/alerts";
+import { Tabs } from "@/components/ui/tabs";
+import { pathOf } from "@/lib/routes";
+import { addressOf } from "@/stores/view";
+import { EventsTab } from "./events-tab";
+import { RulesTab } from "./rules-tab";
 
-const ROWS = 300;
-const LEVELS: readonly { value: Severity | "all"; label: string }[] = [
-  { value: "all", label: "All" },
-  { value: "critical", label: "Critical" },
-  { value: "warning", label: "Warning" },
-  { value: "info", label: "Info" },
-];
+const TABS = [
+  { value: "events", label: "Events" },
+  { value: "rules", label: "Rules" },
+] as const;
 
-export default function AlertsPage() {
-  const { alerts, loaded } = useAlerts();
-  const [severity, setSeverity] = useState<Severity | "all">("all");
-  const [kind, setKind] = useState("");
-  const newest = alerts[0]?.id;
-  // Being on this page is reading it, also for what arrives meanwhile.
-  useEffect(() => {
-    if (newest) markSeen();
-  }, [newest]);
-  const kinds = [...new Set(alerts.map((alert) => alert.kind))].sort();
-  const rows = alerts.filter(
-    (alert) => (severity === "all" || alert.severity === severity) && (!kind || alert.kind === kind),
-  );
+/** What was found, and what people want to be told of: /ui/alerts and /ui/alerts/rules. */
+export default function AlertsPage({ id }: { id: string | null }) {
+  const [, navigate] = useLocation();
+  const tab = id === "rules" ? "rules" : "events";
   return (
-    <Page
-      title="Alerts"
-      note={alerts.length === 1 ? "1 event" : `${alerts.length} events`}
-      actions={
-        <>
-          <Segmented<Severity | "all"> label="Severity" value={severity} options={LEVELS} onChange={setSeverity} />
-          <Select aria-label="Kind" value={kind} onChange={(event) => setKind(event.target.value)}>
-            <option value="">all kinds</option>
-            {kinds.map((one) => (
-              <option key={one} value={one}>
-                {one.replaceAll("_", " ")}
-              </option>
-            ))}
-          </Select>
-        </>
-      }
-    >
-      <SetAsidePanel />
-      <Panel flush>
-        {!loaded ? (
-          <Skeleton rows={6} />
-        ) : rows.length > 0 ? (
-          <AlertList alerts={rows.slice(0, ROWS)} />
-        ) : (
-          <Empty title={alerts.length > 0 ? "No event of this kind" : "Nothing to report"}>
-            {alerts.length > 0
-              ? "Loosen the filters to see the others."
-              : "The server watches for NaN and Inf, exploding loss, stalls, stragglers, late heartbeats and lost workers, with no set-up and no browser open."}
-          </Empty>
-        )}
-      </Panel>
+    <Page title="Alerts">
+      <Tabs
+        label="Alert views"
+        value={tab}
+        tabs={TABS}
+        onChange={(value) => navigate(addressOf(value === "rules" ? pathOf("alerts", "rules") : pathOf("alerts")))}
+      />
+      <div role="tabpanel" aria-label={tab} className="flex flex-col gap-3">
+        {tab === "rules" ? <RulesTab /> : <EventsTab />}
+      </div>
     </Page>
   );
 }
