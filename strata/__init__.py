@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from strata.integrations.training import training
     from strata.sharding import ShardManager
     from strata.worker.log_handler import LogHandler
-    from strata.worker.media import File, Histogram, Html, Image, Table, Text
+    from strata.worker.media.document import Html, Text
+    from strata.worker.media.file import File
+    from strata.worker.media.histogram import Histogram
+    from strata.worker.media.image import Image
+    from strata.worker.media.table import Table
     from strata.worker.orchestrator import TrainingOrchestrator
     from strata.worker.registry import DatasetRegistry
     from strata.worker.run import Run, barrier, finish, init, log, section, should_stop
@@ -62,7 +66,11 @@ _HOMES = {
     "TrainingOrchestrator": "strata.worker.orchestrator",
     "sync": "strata.worker.sync",
     "training": "strata.integrations.training",
-    **dict.fromkeys(("File", "Histogram", "Html", "Image", "Table", "Text"), "strata.worker.media"),
+    "File": "strata.worker.media.file",
+    "Histogram": "strata.worker.media.histogram",
+    "Image": "strata.worker.media.image",
+    "Table": "strata.worker.media.table",
+    **dict.fromkeys(("Html", "Text"), "strata.worker.media.document"),
     **dict.fromkeys(("Run", "barrier", "finish", "init", "log", "section", "should_stop"), "strata.worker.run"),
 }
 

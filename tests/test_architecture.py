@@ -31,7 +31,7 @@ LAYERS = (
     ("storage", "sharding", "protocol", "grpcserver"),
     ("trust",),
     ("config", "datadir", "error_codes", "lockfile", "log_budget", "logs", "network"),
-    ("types", "errors", "clock"),
+    ("types", "errors", "clock", "ambient"),
 )
 WITHIN_A_ROW = {("types", "errors")}
 # The SDK's face re-exports; a training script must never load these through it.
@@ -39,7 +39,7 @@ NOT_IN_THE_FACE = {"cli", "coordinator", "observatory", "agent"}
 
 PURE = ("strata.types", "strata.sharding", "strata.cluster", "strata.coordinator.state")
 IMPURE_MODULES = {"asyncio", "concurrent", "multiprocessing", "queue", "selectors", "socket", "subprocess", "threading"}
-STANDARD_LIBRARY_ONLY = ("strata.types", "strata.errors", "strata.clock")
+STANDARD_LIBRARY_ONLY = ("strata.types", "strata.errors", "strata.clock", "strata.ambient")
 
 # A library and the only places that may import it, lazily or not.
 WIRE = (

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
+from strata.ambient import ambient
 from strata.checkpoint.commit import CommitCoordinator
 from strata.checkpoint.fork import Forking
 from strata.checkpoint.options import CheckpointOptions
@@ -68,20 +69,17 @@ def owned(owner: Owner | None, options: CheckpointOptions, *, given: bool) -> Ch
     return {**added, **options}
 
 
-_source: Callable[[], Owner] | None = None
-
-
 def set_owner_source(source: Callable[[], Owner] | None) -> None:
-    """Makes managers of this process ask `source` whose they are. For the worker runtime."""
-    global _source  # one process belongs to one job
-    _source = source
+    """Makes managers of this process ask `source` whose they are."""
+    ambient.owner = source
 
 
 def find_owner(*, is_alone: bool) -> Owner | None:
     """The rank of this process, or None outside of a job. `is_alone` means that the manager was given its ranks by
     hand, or that it needs no others."""
-    if _source is not None:
-        return _source()
+    if ambient.owner is not None:
+        owner: Owner = ambient.owner()
+        return owner
     task = os.environ.get("STRATA_TASK_ID")
     if task and not is_alone and os.environ.get("STRATA_WORLD_SIZE", "1") != "1":
         raise InvalidConfig(

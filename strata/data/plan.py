@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from strata.ambient import ambient
 from strata.data.manifest import Manifest
 from strata.errors import InvalidArgument
 from strata.sharding.order import default_lanes
@@ -94,17 +95,13 @@ class StaticPlan:
         return 0
 
 
-_ambient: PlanSource | None = None
-
-
 def set_plan_source(source: PlanSource | None) -> None:
-    """Makes loaders of this process ask `source` when they are given no ranks. For the worker runtime, at its start."""
-    global _ambient  # one process belongs to one job
-    _ambient = source
+    """Makes loaders of this process ask `source` when they are given no ranks."""
+    ambient.plan = None if source is None else lambda: source
 
 
 def plan_source() -> PlanSource | None:
-    return _ambient
+    return None if ambient.plan is None else ambient.plan()
 
 
 def choose_lanes(manifest: Manifest, global_batch: int, worker_count: int, memory_bytes: int) -> int:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from strata.ambient import ambient
 from strata.data.manifest import Manifest
 from strata.errors import Refused
 from strata.sharding.queue import QueueOrder, ShardQueue
@@ -115,14 +116,10 @@ def _no_steps() -> Refused:
     )
 
 
-_ambient: QueueSource | None = None
-
-
 def set_queue_source(source: QueueSource | None) -> None:
-    """Makes queue loaders of this process ask `source`. For the worker runtime, at its start."""
-    global _ambient  # one process belongs to one job
-    _ambient = source
+    """Makes queue loaders of this process ask `source`."""
+    ambient.queue = None if source is None else lambda: source
 
 
 def queue_source() -> QueueSource | None:
-    return _ambient
+    return None if ambient.queue is None else ambient.queue()

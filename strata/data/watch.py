@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from strata.ambient import ambient
 from strata.data.preview import Preview
 from strata.sharding.lanes import LaneLayout
 
@@ -22,14 +23,10 @@ class ReadWatcher(Protocol):
         ...
 
 
-_ambient: ReadWatcher | None = None
-
-
 def set_read_watcher(watcher: ReadWatcher | None) -> None:
-    """Makes loaders of this process tell `watcher`. For the worker runtime, at its start."""
-    global _ambient  # one process belongs to one job
-    _ambient = watcher
+    """Makes loaders of this process tell `watcher`."""
+    ambient.watcher = None if watcher is None else lambda: watcher
 
 
 def read_watcher() -> ReadWatcher | None:
-    return _ambient
+    return None if ambient.watcher is None else ambient.watcher()

@@ -10,7 +10,11 @@ from strata.wandb.notes import note
 from strata.wandb.session import current, init, needed
 from strata.wandb.surface import refusal
 from strata.wandb.wandb_run import Run
-from strata.worker.media import File, Histogram, Html, Image, Table
+from strata.worker.media.document import Html
+from strata.worker.media.file import File
+from strata.worker.media.histogram import Histogram
+from strata.worker.media.image import Image
+from strata.worker.media.table import Table
 
 __all__ = [
     "Artifact",

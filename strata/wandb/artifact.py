@@ -6,7 +6,7 @@ from typing import Any
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 from strata.wandb.files import RunFiles
-from strata.worker.media import Media
+from strata.worker.media.base import Media
 from strata.worker.points import Unfit
 
 __all__ = ["Artifact", "as_artifact"]

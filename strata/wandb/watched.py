@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from strata.worker.media import Histogram
+from strata.worker.media.histogram import Histogram
 
 __all__ = ["Watch"]
 

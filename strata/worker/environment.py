@@ -15,7 +15,6 @@ from typing import Any
 from strata.client.leaders import split_addresses
 from strata.config import Settings, load_settings
 from strata.errors import InvalidConfig
-from strata.storage.home import checkpoint_home, told_apart
 from strata.trust.access import find_access
 from strata.trust.proofs import SECRET_VARIABLE
 from strata.types.forks import TaskFork
@@ -139,6 +138,8 @@ def _number(env: Mapping[str, str], name: str, default: int = 0) -> int:
 def checkpoint_path(place: Place) -> str:
     """The default home of a task's checkpoints: a bucket when one is configured, else the data folder. Raises
     InvalidConfig where the hosts of the task do not share it: a part of each checkpoint would be on each of them."""
+    from strata.storage.home import checkpoint_home, told_apart  # only for those who save
+
     if place.apart:
         raise InvalidConfig(told_apart(place.apart))
     return f"{checkpoint_home(place.settings)}/{place.task_id or place.run_id}"

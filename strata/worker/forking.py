@@ -1,21 +1,25 @@
 """A rank of a forked task: with which checkpoint it begins, and which batches its loaders leave out."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from strata.checkpoint.fork import Forking
-from strata.data.fork import ForkedData, set_forked_data
 from strata.worker.environment import Place
+
+if TYPE_CHECKING:
+    from strata.checkpoint.fork import Forking
 
 __all__ = ["changes_of", "forking_of"]
 
 
-def forking_of(place: Place) -> Forking | None:
+def forking_of(place: Place) -> "Forking | None":
     """Tells the loaders of this process, too. The n-th step after the checkpoint has trained on the n-th batch after
     its cursor."""
     fork = place.fork
     if fork is None:
         return None
+    from strata.checkpoint.fork import Forking  # both only where there is a fork
+    from strata.data.fork import ForkedData, set_forked_data
+
     skip = tuple((first - fork.step - 1, last - fork.step - 1) for first, last in fork.skip)
     set_forked_data(ForkedData(name=place.task_id, skip=skip))
     return Forking(place.task_id, fork)

@@ -1,13 +1,9 @@
 """Going on with a run that was there before: whether it is known, and after which step it goes on."""
 
-import http.client
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.error import URLError
-from urllib.parse import urlencode
-from urllib.request import Request, urlopen
 
 from strata.client.endpoints import Endpoints
 from strata.errors import Conflict, InvalidArgument, NotFound, ObservatoryUnavailable
@@ -51,6 +47,11 @@ def find_earlier(run_id: str, resume: Resume, observatory: Endpoints | None, off
 
 
 def _asked(run_id: str, observatory: Endpoints) -> Earlier | None:
+    import http.client  # all of them only for those who ask
+    from urllib.error import URLError
+    from urllib.parse import urlencode
+    from urllib.request import Request, urlopen
+
     query = urlencode({"filter": f'id = "{run_id}" and (archived:yes or archived:no)', "limit": 1})
     tls = client_context(observatory.access.roots) if observatory.http.startswith("https://") else None
     request = Request(f"{observatory.http}/api/runs?{query}")  # noqa: S310  the scheme is ours

@@ -13,41 +13,37 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self
 
-from strata.checkpoint.manager import CheckpointManager
-from strata.checkpoint.options import CheckpointOptions
-from strata.checkpoint.owner import set_owner_source
-from strata.checkpoint.spreading import Exchange
 from strata.client.endpoints import find_observatory
-from strata.client.queues import QueuesClient
 from strata.client.spill import offline_folder
-from strata.data.plan import set_plan_source
-from strata.data.queue import set_queue_source
-from strata.data.watch import set_read_watcher
 from strata.errors import InvalidArgument
 from strata.logs import set_up_rank_logging
 from strata.types.barriers import BarrierPolicy, BarrierResult
 from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 from strata.types.tasks import MAX_HANG_S, MIN_HANG_S
-from strata.worker.collective.gang import Gang
+from strata.worker import belonging
 from strata.worker.description import Description, check_arguments, config_of, tags_of
 from strata.worker.ending import Ending
 from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret, leave_note
-from strata.worker.excepthook import watch_for_dead_peers
 from strata.worker.forking import changes_of, forking_of
 from strata.worker.greeting import greet, how_to_send, whisper
 from strata.worker.joining import join
-from strata.worker.owner import RunOwner
-from strata.worker.plan import WorkerPlan
 from strata.worker.points import Unfit, shown, whole_step
 from strata.worker.reporter import Reporter
 from strata.worker.resume import Earlier, Resume, check_resume, find_earlier
-from strata.worker.session import Session
 from strata.worker.stacks import print_stacks_on_signal
 from strata.worker.summary import Summary
-from strata.worker.watcher import Watcher
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from strata.checkpoint.manager import CheckpointManager
+    from strata.checkpoint.options import CheckpointOptions
+    from strata.checkpoint.spreading import Exchange
+    from strata.worker.collective.gang import Gang
+    from strata.worker.session import Session
 
 __all__ = ["Run", "active_run", "barrier", "current_run", "finish", "init", "log", "section", "should_stop"]
 
@@ -63,7 +59,7 @@ _of_parents: list[Reporter] = []  # in a forked child: never closed here, becaus
 class Run:
     """One run as one process sees it. `log` never blocks and never raises; everything else says what is wrong."""
 
-    def __init__(self, place: Place, session: Session | None, about: Description, earlier: Earlier | None) -> None:
+    def __init__(self, place: Place, session: "Session | None", about: Description, earlier: Earlier | None) -> None:
         self.place = place
         self.id = place.run_id
         self.about = about
@@ -206,13 +202,17 @@ class Run:
         if self.session is not None:
             self.session.note_wait(seconds)
 
-    def checkpoints(self, path: str | None = None, **options: Unpack[CheckpointOptions]) -> CheckpointManager:
+    def checkpoints(self, path: str | None = None, **options: "Unpack[CheckpointOptions]") -> "CheckpointManager":
         """CheckpointManager(path), by default in the task's own folder or bucket."""
+        from strata.checkpoint.manager import CheckpointManager  # here and below: only for those who ask
+
         return CheckpointManager(path or checkpoint_path(self.place), **options)
 
     @cached_property
-    def gang(self) -> Gang:
+    def gang(self) -> "Gang":
         """Sums over all ranks, for scripts without a framework of their own. Collective: all ranks ask for it."""
+        from strata.worker.collective.gang import Gang
+
         secret = gang_secret(self.place, self.place.world_number)
         return Gang(self.rank, self.world_size, gang_address(self.world_size), secret, note_wait=self.note_wait)
 
@@ -304,15 +304,14 @@ def init(
         first = _current is None
         _current = Run(place, session, about, earlier)
         own_checkpoints()
-        set_plan_source(WorkerPlan(place))
-        gang = bool(place.task_id)
-        set_queue_source(QueuesClient(session.channel, session.member, gang=gang) if session else None)
-        set_read_watcher(Watcher(session, _current.reporter) if session else None)
+        belonging.own_loaders(place, session, _current.reporter)
         atexit.register(_finish_at_exit, _current)
         if first:
             os.register_at_fork(after_in_child=_after_fork)
             _ending.watch()
         if place.task_id:
+            from strata.worker.excepthook import watch_for_dead_peers
+
             watch_for_dead_peers(partial(_finish_at_exit, _current))
         else:
             greet(place, _current.reporter.observatory)
@@ -322,7 +321,7 @@ def init(
 def own_checkpoints() -> None:
     """From now on a CheckpointManager of this process belongs to its run, which is started with the first of them: in a
     task a process is a rank whether it says strata.init or not."""
-    set_owner_source(lambda: RunOwner(current_run()))
+    belonging.own_checkpoints(current_run)
 
 
 def _after_fork() -> None:

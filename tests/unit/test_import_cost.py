@@ -3,8 +3,10 @@
 How long the import takes is measured by `benchmarks/importtime.py`.
 """
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,24 @@ def test_using_every_public_name_loads_nothing_heavy_either() -> None:
     loaded = loaded_by("strata", "[getattr(strata, name) for name in strata.__all__]")
     assert "numpy" in loaded, "the names were not really used"
     assert loaded & set(HEAVY) == set()
+
+
+def test_a_script_that_only_logs_loads_no_checkpoints_and_no_data(tmp_path: Path) -> None:
+    """Its first point is on its way within a second of its start: benchmarks/start.py."""
+    logs = "run = strata.init(); run.log({'loss': 1.0}); run.finish(); seen = sys.modules"
+    code = f"import strata, sys; {logs}; print(*[name for name in seen if name.startswith('strata.')], 'numpy' in seen)"
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "STRATA_DATA_DIR": str(tmp_path)},
+    )
+    *modules, numpy = shown.stdout.split()
+    assert numpy == "False"
+    assert "strata.worker.reporter" in modules, "the script did not log"
+    heavy = ("strata.checkpoint", "strata.data", "strata.storage", "strata.sharding", "strata.worker.session")
+    assert [name for name in modules if name.startswith(heavy) and name != "strata.datadir"] == []
 
 
 @pytest.mark.parametrize("part", ["up", "nodes", "lists"])

@@ -15,8 +15,7 @@ import strata
 from strata.errors import InvalidArgument
 from strata.protocol.generated import telemetry_pb2 as tm
 from strata.types.media import MAX_ENTRY_BYTES, MAX_ROWS, file_name
-from strata.worker.media import Media
-from strata.worker.media.base import Entry, Files
+from strata.worker.media.base import Entry, Files, Media
 from strata.worker.media.queue import MAX_WAITING_BYTES
 from strata.worker.media.unfit import Unfit
 from strata.worker.run import Run
