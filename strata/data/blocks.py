@@ -5,7 +5,7 @@ Blocks that lie across a lane's end are read for two windows, so the last few of
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,12 +34,12 @@ class WindowRows:
     columns: Columns
     kept: NDArray[np.int64] | None = None
 
-    def span(self, low: int, high: int) -> slice:
-        """The rows of lane positions low…high-1."""
+    def pick(self, low: int, high: int) -> tuple[Columns, slice]:
+        """The rows of lane positions low…high-1, as part of columns."""
         if self.kept is None:
-            return slice(low - self.start, high - self.start)
+            return self.columns, slice(low - self.start, high - self.start)
         first, last = np.searchsorted(self.kept, [low - self.start, high - self.start])
-        return slice(int(first), int(last))
+        return self.columns, slice(int(first), int(last))
 
 
 class BlockSource:
@@ -90,9 +90,17 @@ class BlockSource:
 
     def window(self, window: Window) -> "WindowRows":
         """The rows of a window in this epoch's order, without those that were skipped."""
+        return self.arrange(window, (self.piece(window, number) for number in range(len(window.shards))))
+
+    def piece(self, window: Window, number: int) -> Block:
+        """The block in which a piece of a window lies."""
+        shard = int(window.shards[number])
+        return self.shared(shard) if window.length[number] < self.manifest.sizes[shard] else self.read(shard)
+
+    def arrange(self, window: Window, blocks: Iterable[Block]) -> "WindowRows":
+        """As `window`, of blocks that were read already: those of all its pieces, in order."""
         parts, whole = [], True
-        for shard, first, length in _pieces(window):
-            block = self.shared(shard) if length < self.manifest.sizes[shard] else self.read(shard)
+        for block, (_, first, length) in zip(blocks, _pieces(window), strict=True):
             part, complete = _cut(block, first, length)
             whole &= complete
             if num_rows(part):

@@ -37,6 +37,19 @@ class Prefetcher(Generic[Key, Result]):
         self._ahead: deque[tuple[Key, int, Future[Result]]] = deque()
         self.ahead_bytes = 0
 
+    @property
+    def threaded(self) -> bool:
+        return self._pool is not None
+
+    def soon(self, action: Callable[[], object]) -> None:
+        """Runs it in one of the threads, before what is read ahead from now on. It must not raise."""
+        assert self._pool is not None, "there are no threads"
+        self._pool.submit(action)
+
+    def start(self) -> None:
+        """Begins to read ahead, as the first `get` does."""
+        self._fill()
+
     def get(self, key: Key) -> Result:
         """The next item of the schedule; blocks until it is read."""
         self._fill()

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strata.data.blocks import INDEX, BlockSource, WindowRows
+from strata.data.opening import OpeningWindow
 from strata.data.prefetch import Prefetcher
 from strata.data.table.columns import Columns, join
 from strata.sharding.lanes import Lane
@@ -49,8 +50,10 @@ class BatchStream:
         self._lanes = [order.lane(number, span.epoch) for number in sorted(span.lanes)]
         row_bytes = blocks.manifest.block_bytes * blocks.manifest.num_blocks // max(blocks.manifest.num_samples, 1)
         self._row_bytes = max(row_bytes, 1)
+        # Of each lane the window that the first step reads, if it has one: it is opened row by row, not read ahead.
+        self._first = [self._need(place, 0) for place in range(len(self._lanes))]
         self._windows = Prefetcher(self._schedule(), self._load, num_threads, prefetch_bytes)
-        self._open: list[WindowRows | None] = [None] * len(self._lanes)
+        self._open: list[OpeningWindow | WindowRows | None] = [None] * len(self._lanes)
         self._template: Columns = {name: np.empty(0) for name in (*blocks.names, INDEX)}
 
     @property
@@ -62,14 +65,33 @@ class BatchStream:
 
     def __iter__(self) -> Iterator[Columns]:
         for step in range(self._span.first, self._num_steps, self._span.stride):
-            yield self._batch(self._span.offset + step * self._order.per_lane)
+            offset = self._span.offset + step * self._order.per_lane
+            if step == self._span.first:
+                self._open_windows(offset)
+            yield self._batch(offset)
+
+    def _open_windows(self, offset: int) -> None:
+        """The threads read what the first batch needs, then the rest of these windows, then ahead."""
+        opened: list[OpeningWindow] = []
+        for place, first in enumerate(self._first):
+            if first is not None:
+                opening = OpeningWindow(self._blocks, self._lanes[place].window(first[1]))
+                self._open[place] = opening
+                opened.append(opening)
+        if self._windows.threaded:
+            for opening in opened:
+                for read in opening.reads(offset, offset + self._order.per_lane):
+                    self._windows.soon(read)
+            for opening in opened:
+                self._windows.soon(opening.complete)
+            self._windows.start()
 
     def _schedule(self) -> Iterator[tuple[tuple[int, int], int]]:
         """((place in lanes, window), bytes) in exactly the order in which `_batch` asks for them: by step, then lane.
 
         Works window by window, not step by step: a window may last for thousands of steps.
         """
-        needs = [(place, self._need(place, 0)) for place in range(len(self._lanes))]
+        needs = [(place, self._need(place, first[1] + 1)) for place, first in enumerate(self._first) if first]
         heap = [(need[0], place, need[1]) for place, need in needs if need]
         heapq.heapify(heap)
         while heap:
@@ -119,7 +141,7 @@ class BatchStream:
             if window is None or offset >= window.stop:
                 window = self._open[place] = self._windows.get((place, lane.window_at(offset)))
             high = min(upto, window.stop)
-            pieces.append((window.columns, window.span(offset, high)))
+            pieces.append(window.pick(offset, high))
             offset = high
 
 
