@@ -118,6 +118,14 @@ def _dcp(mode: str, work: Path) -> Script:
     return Script(SCRIPTS / "dcp_checkpoint.py", requires=TORCH, args=(mode, str(work), str(LOCAL_MIB)))
 
 
+def compute(seconds: float) -> None:
+    """What a step does between two writes, on one core: products of matrices that leave Python's lock alone."""
+    matrix = np.ones((256, 256), dtype=np.float32)
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        matrix @ matrix
+
+
 def stall(stack: ExitStack) -> tuple[Variant, ...]:
     work = folder(stack)
     manager = stack.enter_context(CheckpointManager(work / "ours", keep_count=None))
@@ -136,6 +144,19 @@ def stall(stack: ExitStack) -> tuple[Variant, ...]:
         manager.remove(step)
         return watch.values(until_durable_s=until_durable_s, bytes_per_s=size(LOCAL_MIB) / watch.wall_s)
 
+    def sliced(step_s: float) -> dict[str, float]:
+        """The call, and the wait before the next write: after a step of so many seconds that only reads the state."""
+        step = next(steps)
+        with stopwatch() as call:
+            handle = manager.save_async(state(LOCAL_MIB), step=step, until="stage")
+        with stopwatch() as between:
+            compute(step_s)
+        with stopwatch() as before_write:
+            handle.stage()
+        handle.result()
+        manager.remove(step)
+        return {"wall_s": call.wall_s + before_write.wall_s, "call_s": call.wall_s, "step_s": between.wall_s}
+
     def memcpy() -> dict[str, float]:
         at = 0
         with stopwatch() as watch:
@@ -146,6 +167,9 @@ def stall(stack: ExitStack) -> tuple[Variant, ...]:
 
     return (
         ours(save_async),
+        ours(lambda: sliced(0.2), name="sliced", label="Strata, sliced: the next write after a step of 0.2 s"),
+        ours(lambda: sliced(0.05), name="short", label="Strata, sliced: the next write after a step of 0.05 s"),
+        ours(lambda: sliced(0.0), name="at once", label="Strata, sliced: the next write comes at once"),
         floor("memcpy into touched memory", memcpy),
         peer("dcp.async_save", _dcp("async", work), label="dcp.async_save (peer; its second save of one process)"),
     )
@@ -319,6 +343,8 @@ BENCHMARK = Benchmark(
             Target(metric="wall_s", versus="floor", at_most=1.25),
             Target(metric="wall_s", versus="dcp.async_save", at_most=0.35),
             Target(metric="until_durable_s", versus="dcp.async_save", at_most=0.75),
+            Target(metric="wall_s", of="sliced", versus=None, at_most=0.010),
+            Target(metric="wall_s", of="at once", versus="floor", at_most=1.25),
         ),
         _case(
             f"verified load of {LOCAL_MIB} MiB from the page cache",

@@ -34,6 +34,7 @@
     ├─ CheckpointError            a checkpoint cannot be saved, or read back
     │   ├─ CorruptCheckpoint      bytes do not match their hash; names rank, tensor and chunk
     │   ├─ CheckpointAborted      a save was given up; names the ranks that did not vote
+    │   ├─ CheckpointTorn         a state changed while it was copied, and so is not saved; names the array
     │   └─ UnsupportedState       a value that cannot be stored safely; names its key
     ├─ DataError                  a data file cannot be read; names file and row
     ├─ TaskFailed                 a task ended badly; carries its reason
@@ -50,12 +51,12 @@ from http import HTTPStatus
 
 __all__ = [
     "BarrierBroken", "BarrierExpired", "BarrierFailed", "Busy", "CheckpointAborted", "CheckpointError",
-    "CheckpointNotFound", "Conflict", "CoordinatorUnavailable", "CorruptCheckpoint", "DataDirInUse", "DataError",
-    "DeadlineExceeded", "Fenced", "Internal", "InvalidArgument", "InvalidConfig", "MissingExtra", "NotFound",
-    "NotLeader", "ObservatoryUnavailable", "Outdated", "PeerLost", "PermissionDenied", "ProcessFailed", "Refused",
-    "StorageAccessDenied", "StorageConflict", "StorageError", "StorageFull", "StorageNotFound", "StoreUnavailable",
-    "StrataError", "TaskFailed", "Unauthenticated", "Unavailable", "UnknownDataset", "UnknownTask", "UnknownWorker",
-    "UnsupportedState",
+    "CheckpointNotFound", "CheckpointTorn", "Conflict", "CoordinatorUnavailable", "CorruptCheckpoint", "DataDirInUse",
+    "DataError", "DeadlineExceeded", "Fenced", "Internal", "InvalidArgument", "InvalidConfig", "MissingExtra",
+    "NotFound", "NotLeader", "ObservatoryUnavailable", "Outdated", "PeerLost", "PermissionDenied", "ProcessFailed",
+    "Refused", "StorageAccessDenied", "StorageConflict", "StorageError", "StorageFull", "StorageNotFound",
+    "StoreUnavailable", "StrataError", "TaskFailed", "Unauthenticated", "Unavailable", "UnknownDataset",
+    "UnknownTask", "UnknownWorker", "UnsupportedState",
 ]  # fmt: skip
 
 
@@ -304,6 +305,13 @@ class CheckpointAborted(CheckpointError):
     def __init__(self, message: str, *, missing: tuple[int, ...] = (), hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.missing = missing
+
+
+class CheckpointTorn(CheckpointError):
+    """An array was written to while a sliced save was copying it: nothing of that save is kept. Names the array."""
+
+    http_status = HTTPStatus.CONFLICT
+    grpc_status = "ABORTED"
 
 
 class UnsupportedState(CheckpointError):

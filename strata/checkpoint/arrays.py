@@ -92,6 +92,18 @@ class ArraySource:
     def nbytes(self) -> int:
         return math.prod(self.shape) * itemsize(self.token)
 
+    @property
+    def version(self) -> int:
+        """Counts the writes that the array's library knows of; 0 where it counts none."""
+        return tensors.version(self.value) if self.kind == "torch" else 0
+
+    @property
+    def sliceable(self) -> bool:
+        """Whether any range of its bytes can be copied later, and by another thread."""
+        if self.kind == "torch":
+            return tensors.fillable(self.value) and not self.value.is_inference()
+        return self.kind == "numpy" and bool(self.value.flags.c_contiguous)
+
     def view(self) -> memoryview:
         """The array's bytes in C order; the array must stay unchanged while they are in use."""
         return _as_bytes(self.kind, self.value).data

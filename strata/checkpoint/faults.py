@@ -17,6 +17,7 @@ __all__ = ["POINTS", "Fault", "parse_fault", "reach"]
 POINTS: Final = (
     "begun",  # the attempt has its id, nothing is written
     "staged",  # the state is copied, the trainer goes on
+    "copying",  # a slice of the state is about to be copied, the trainer has gone on (sliced saves only)
     "data_part",  # a chunk of the rank's object is about to be written
     "data_sent",  # every byte is handed over, none is durable for sure
     "data_durable",  # the rank's object is complete, its manifest is not written

@@ -12,7 +12,8 @@ __all__ = ["SaveHandle"]
 
 
 class SaveHandle:
-    """`staged` says that the arrays may change, `done` that the save has ended, `result` waits for its outcome."""
+    """`staged` says that the arrays may change and `stage` makes it so, `done` says that the save has ended, `result`
+    waits for its outcome."""
 
     def __init__(self, job: SaveJob, future: Future[CheckpointInfo | None]) -> None:
         self._job = job
@@ -33,8 +34,13 @@ class SaveHandle:
 
     @property
     def staged(self) -> bool:
-        """True from the moment save_async returns: the state was copied before it did."""
-        return True
+        """The state is copied: from the moment save_async returns, unless it was given `until`."""
+        return self._job.copy is None or self._job.copy.done
+
+    def stage(self) -> None:
+        """Returns when the arrays may change: what is not copied yet is copied now. Costs nothing afterwards."""
+        if self._job.copy is not None:
+            self._job.copy.release()
 
     @property
     def done(self) -> bool:

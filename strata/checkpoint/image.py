@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from strata.checkpoint.arrays import ArraySource, itemsize
@@ -36,11 +36,11 @@ class Image:
         for name in self.tensors:
             yield self.sources[name].view()
 
-    def copy_into(self, target: memoryview) -> None:
-        """The one copy of an asynchronous save."""
+    def copy_into(self, target: memoryview, without: Collection[str] = ()) -> None:
+        """The one copy of an asynchronous save; those of `without` are left for later."""
         target[: len(self.header)] = self.header
         for name, record in self.tensors.items():
-            if record.nbytes:
+            if record.nbytes and name not in without:
                 self.sources[name].copy_into(target[record.offset : record.offset + record.nbytes])
 
 

@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, Unpack, cast, overload
 
@@ -25,10 +25,11 @@ from strata.checkpoint.options import CheckpointOptions, CheckpointSettings
 from strata.checkpoint.owner import find_owner, owned
 from strata.checkpoint.pipeline import SavePipeline
 from strata.checkpoint.reader import BlockOf, CheckpointReader, LoadRequest, Progress
-from strata.checkpoint.restorer import Agree, Restorer
+from strata.checkpoint.restorer import Agree, Recovery, Restorer
 from strata.checkpoint.retention import RetentionPolicy, best_step
 from strata.checkpoint.saver import SaveJob, info_of
 from strata.checkpoint.spreading import Exchange, exchanged, spread
+from strata.checkpoint.writers import Until, Writers, later_in
 from strata.errors import (
     CheckpointError,
     CheckpointNotFound,
@@ -40,25 +41,13 @@ from strata.storage.base import ObjectStore
 from strata.storage.uri import open_store
 from strata.types.checkpoints import CheckpointInfo
 
-__all__ = ["CheckpointManager", "Recovery"]
+__all__ = ["CheckpointManager"]
 
 _log = logging.getLogger(__name__)
 
 Where = str | os.PathLike[str] | ObjectStore
 # What `save` gives back: the committed checkpoint, or with async_save=True the handle of a save that goes on.
 Saved = TypeVar("Saved", bound=CheckpointInfo | SaveHandle, default=CheckpointInfo)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
-    """Where a restarted worker goes on: the checkpoint, the state in it, and the position in the data when it was
-    saved. `world_size` ranks saved it. Where another number is there now, rank r has the state of rank r modulo that;
-    what each rank had of its own is read with `load(step, rank=…, world_size=…)`."""
-
-    info: CheckpointInfo
-    state: Any
-    data_state: Any
-    world_size: int = 1
 
 
 class CheckpointManager(Generic[Saved]):
@@ -135,6 +124,7 @@ class CheckpointManager(Generic[Saved]):
         self._base = open_base(self._store, forking, settings.clock, settings.storage)
         self._restorer = Restorer(self._store, self._catalog, self._base)
         self._pipeline = SavePipeline(self._store, self._catalog, decider, settings, self._policy)
+        self._writers = Writers(self._pipeline.stage)
 
     @property
     def path(self) -> str:
@@ -182,12 +172,21 @@ class CheckpointManager(Generic[Saved]):
         data_state: Any = None,
         overwrite: bool = False,
         share: bool = False,
+        until: Until = None,
     ) -> SaveHandle:
         """Copies the state and returns; the rest happens behind the training loop. The arrays may change at once.
-        Bytes cannot change, so they are not even copied."""
+        Bytes cannot change, so they are not even copied.
+
+        With `until=optimizer` (of torch; a list of several) you say that until its next step nothing writes to its
+        parameters: what lies in this host's memory of them, and of what it keeps, is copied behind the loop, and what
+        is left of that before the step. With `until="stage"` you say it of all arrays until `handle.stage()`, which you
+        call before you change one.
+        """
         job = self._job(state, step, epoch, metadata=metadata, data_state=data_state, overwrite=overwrite, share=share)
         with self._section("checkpoint"):
-            return self._pipeline.submit_staged(job)
+            later = later_in(job.image, until)
+            self._writers.watch(until)
+            return self._pipeline.submit_staged(job, later)
 
     def wait(self, timeout: float | None = None) -> None:
         """Returns when every save so far has ended and old ones are removed; raises the first failure not yet seen."""
@@ -283,6 +282,7 @@ class CheckpointManager(Generic[Saved]):
         """Gives back what was saved: of `step`, or of the newest checkpoint whose bytes are good (older ones are
         tried when not). `names` loads only some arrays, rank and world_size cut Sharded arrays anew. `into` is filled
         in place: a model or an optimizer, a dict of such by name, or a dict of arrays by their names."""
+        self._pipeline.stage()  # what is loaded may be written into arrays that a save still copies
         rank = self._settings.rank if rank is None else rank
         world_size = self._settings.world_size if world_size is None else world_size
         objects = objects_in(into)
@@ -333,6 +333,7 @@ class CheckpointManager(Generic[Saved]):
         one step. Ranks that were given by hand pass `agree` for that: it gets the step that this rank could load (-1:
         none) and returns every rank's, as an all-gather does.
         """
+        self._pipeline.stage()  # as in load
         rank, world_size = self._settings.rank, self._settings.world_size
         exchange = self._exchange if share else None
         request = LoadRequest(

@@ -2,11 +2,13 @@
 
 import json
 import logging
+from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from strata.checkpoint import faults
 from strata.checkpoint.catalog import Catalog
 from strata.checkpoint.commit import CommitCoordinator
+from strata.checkpoint.copying import SlicedCopy
 from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.layout import FORMAT_KEY
 from strata.checkpoint.manifest import FORMAT
@@ -44,6 +46,7 @@ class SavePipeline:
         self._scrubber = Scrubber(self._read_back, settings.scrub_mb_s)
         self._pool = StagingPool(settings.staging_buffers, settings.memory_budget_bytes)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-save")
+        self._copier = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-copy")  # its thread comes when needed
         self._pending: list[SaveHandle] = []
         self._tidying: Future[None] | None = None
         self._sweep_at: float | None = 0.0  # due with the first commit: what a dead process left behind
@@ -55,14 +58,15 @@ class SavePipeline:
         job.buffers = job.image.views()
         return self._enqueue(job, None)
 
-    def submit_staged(self, job: SaveJob) -> SaveHandle:
-        """Copies first, so that the arrays may change on return; `on_busy` says what happens when the staging memory
-        is full. Immutable bytes are not copied: they take a place, so that saves do not pile up, but no memory."""
+    def submit_staged(self, job: SaveJob, later: Collection[str] = ()) -> SaveHandle:
+        """Copies first, so that the arrays may change on return, but those of `later`, which may when they are staged;
+        `on_busy` says what happens when the staging memory is full. Immutable bytes are not copied: they take a place,
+        so that saves do not pile up, but no memory."""
         if self._closed:
             raise InvalidArgument("this CheckpointManager is closed")
         try:
             size = 0 if job.image.immutable else job.image.size
-            buffer = self._pool.take(size, wait=self._settings.on_busy == "block")
+            buffer = self._pool.take(size, wait=self._settings.on_busy == "block", touch=not later)
         except Busy:
             if self._settings.on_busy == "skip":
                 _log.warning("step %d is not saved: earlier saves are still being written", job.step)
@@ -72,13 +76,21 @@ class SavePipeline:
             if job.image.immutable:
                 job.buffers = job.image.views()
             else:
-                job.image.copy_into(buffer)
+                job.copy = SlicedCopy(job.image, buffer, later)
                 job.buffers = (buffer,)
         except BaseException:
             self._pool.give(buffer)
             raise
-        faults.reach("staged")
+        if job.copy is None or job.copy.done:
+            faults.reach("staged")
+        else:
+            self._copier.submit(job.copy.run)
         return self._enqueue(job, buffer)
+
+    def stage(self) -> None:
+        """Returns when the arrays of all saves so far may change."""
+        for handle in self._pending:
+            handle.stage()
 
     def wait(self, timeout: float | None) -> None:
         for handle in self._pending[:]:
@@ -99,6 +111,7 @@ class SavePipeline:
 
     def close(self) -> None:
         self._closed = True
+        self._copier.shutdown(wait=True)
         self._worker.shutdown(wait=True)
         self._scrubber.close()
         self._saver.close()
@@ -130,6 +143,8 @@ class SavePipeline:
             raise
         finally:
             job.buffers = ()
+            if job.copy is not None:
+                job.copy.end()
             if buffer is not None:
                 self._pool.give(buffer)
         self._observe(info)

@@ -14,8 +14,9 @@ from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.reader import CheckpointReader, LoadRequest
 from strata.errors import CheckpointError, CorruptCheckpoint
 from strata.storage.base import ObjectStore
+from strata.types.checkpoints import CheckpointInfo
 
-__all__ = ["Agree", "Loaded", "Restorer"]
+__all__ = ["Agree", "Loaded", "Recovery", "Restorer"]
 
 _log = logging.getLogger(__name__)
 _NOTHING = -1
@@ -29,6 +30,18 @@ class Loaded:
 
     commit: CommitManifest
     state: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """Where a restarted worker goes on: the checkpoint, the state in it, and the position in the data when it was
+    saved. `world_size` ranks saved it. Where another number is there now, rank r has the state of rank r modulo that;
+    what each rank had of its own is read with `load(step, rank=…, world_size=…)`."""
+
+    info: CheckpointInfo
+    state: Any
+    data_state: Any
+    world_size: int = 1
 
 
 class Restorer:

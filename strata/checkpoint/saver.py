@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from strata.checkpoint import faults
 from strata.checkpoint.commit import CommitCoordinator, SaveAttempt, Vote, raise_if_given_up
+from strata.checkpoint.copying import SlicedCopy
 from strata.checkpoint.image import Image
 from strata.checkpoint.layout import commit_key, data_key, manifest_key, step_path
 from strata.checkpoint.manifest import CommitManifest, RankEntry, RankManifest, digest_of
@@ -43,7 +44,8 @@ class SaveProgress(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class SaveJob:
-    """One save to be done. `buffers` are the image's bytes: the arrays' own memory, or a staging buffer."""
+    """One save to be done. `buffers` are the image's bytes: the arrays' own memory, or a staging buffer, which `copy`
+    may still be filling."""
 
     step: int
     epoch: int
@@ -54,6 +56,7 @@ class SaveJob:
     data_state: Any
     overwrite: bool
     started_at: float
+    copy: SlicedCopy | None = None
     phase: str = "queued"
     attempt: SaveAttempt | None = None
     stream: HashedStream | None = field(default=None, repr=False)
@@ -129,8 +132,12 @@ class Saver:
     def _write(self, job: SaveJob, attempt: SaveAttempt) -> Vote:
         rank = self._settings.rank
         key = data_key(job.step, attempt.attempt, rank)
+        if job.copy is not None:
+            job.copy.join()
         job.stream = HashedStream(job.buffers, self._hasher)
         self._store.put_stream(key, job.stream)
+        if job.copy is not None:
+            job.copy.check()  # a write that was under way when the copy ended is known by now
         faults.reach("data_durable")
         manifest = RankManifest(
             step=job.step,

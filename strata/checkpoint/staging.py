@@ -25,13 +25,14 @@ class _Slot:
     def capacity(self) -> int:
         return len(self._view)
 
-    def view(self, size: int) -> memoryview:
+    def view(self, size: int, *, touch: bool) -> memoryview:
         if size > self.capacity:
             self.release()  # before the larger one is made: both together could pass the budget
             memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             with contextlib.suppress(OSError):  # a kernel without transparent huge pages
                 memory.madvise(mmap.MADV_HUGEPAGE)
-            np.frombuffer(memory, dtype=np.uint8)[:: mmap.PAGESIZE] = 0
+            if touch:
+                np.frombuffer(memory, dtype=np.uint8)[:: mmap.PAGESIZE] = 0
             self._view = memoryview(memory)
         return self._view[:size]
 
@@ -57,8 +58,9 @@ class StagingPool:
         with self._changed:
             return sum(slot.capacity for slot in [*self._free, *self._taken.values()])
 
-    def take(self, size: int, *, wait: bool) -> memoryview:
-        """A writable buffer of `size` bytes, to be given back with `give`."""
+    def take(self, size: int, *, wait: bool, touch: bool = True) -> memoryview:
+        """A writable buffer of `size` bytes, to be given back with `give`. Without `touch` the pages of a new one come
+        with the first write to each."""
         if self._max_bytes is not None and size > self._max_bytes:
             raise Busy(
                 f"the state has {size} bytes, the staging memory may hold {self._max_bytes}",
@@ -74,7 +76,7 @@ class StagingPool:
                 for idle in self._free:
                     if idle is not slot:
                         idle.release()
-            view = slot.view(size)
+            view = slot.view(size, touch=touch)
             self._free.remove(slot)
             self._taken[id(view)] = slot
             return view

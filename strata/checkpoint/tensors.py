@@ -23,6 +23,8 @@ __all__ = [
     "placed_like",
     "plan_part",
     "restore",
+    "version",
+    "written_by",
 ]
 
 
@@ -127,6 +129,18 @@ def copy_into(tensor: Any, target: memoryview) -> None:
         return
     torch = sys.modules["torch"]
     torch.frombuffer(target, dtype=torch.uint8).copy_(tensor.contiguous().reshape(-1).view(torch.uint8))
+
+
+def version(tensor: Any) -> int:
+    """Goes up with every write in place that torch sees: not with one through `.data` or a NumPy view."""
+    return int(tensor._version)
+
+
+def written_by(optimizer: Any) -> set[int]:
+    """The addresses of the tensors that an optimizer's step writes to: its parameters, and what it keeps of each."""
+    found = [each for group in optimizer.param_groups for each in group["params"]]
+    found += [each for kept in optimizer.state.values() for each in kept.values() if is_tensor(each)]
+    return {part_of("", each)[0].data_ptr() for each in found}
 
 
 def fillable(tensor: Any) -> bool:

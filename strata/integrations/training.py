@@ -40,6 +40,7 @@ def training(
     path: str | Path | None = None,
     keep_count: int | None = 5,
     keep_best: tuple[str, str] | None = None,
+    sliced: bool = False,
     **parts: Any,
 ) -> Job:
     """`with strata.training(model=model, optimizer=optimizer, loader=loader, total=1000) as job:` and in it
@@ -49,11 +50,15 @@ def training(
     `total` or for `epochs` of the loader, saves `every` so many steps behind the training, stops when it is asked to,
     and saves the last step. With `seed` each rank begins with random numbers of its own. Checkpoints lie at `path`, by
     default in the task's own place, else under `name` or the script's name; `keep_count` and `keep_best` are those of
-    CheckpointManager. Inside a function with `@strata.elastic` it goes on in place when another rank was replaced.
+    CheckpointManager. With `sliced` you say that nothing but the optimizers among the parts writes to what they train
+    (no `p.data.clamp_()` at the head of a step): a save is then copied while the next step computes, and training
+    waits for what is left of that before the optimizer's step. Inside a function with `@strata.elastic` it goes on in
+    place when another rank was replaced.
     """
     _check(parts, loader, total=total, epochs=epochs, seed=seed)
     known: dict[str, Stateful] = {part: _part_of(part, given) for part, given in parts.items()}
-    plan = SavePlan(every=every, path=str(path or _home(name)), keep_count=keep_count, keep_best=keep_best)
+    home = str(path or _home(name))
+    plan = SavePlan(every=every, path=home, keep_count=keep_count, keep_best=keep_best, sliced=sliced)
     elastic, before = world_here(), active_run()
     world: JobWorld
     if elastic is not None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from strata.checkpoint.manager import CheckpointManager, Recovery
+from strata.checkpoint.manager import CheckpointManager
+from strata.checkpoint.restorer import Recovery
 from strata.data.blocks import INDEX
 from strata.data.loader import Loader
 from strata.data.plan import StaticPlan

@@ -7,6 +7,7 @@ Parameters are not copied: between two commits only an optimizer changes them, a
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from strata.checkpoint.objects import ObjectPart
 from strata.checkpoint.slices import Block
 from strata.worker.elastic.keepers import Keeper, Placed, RandomState
 
@@ -76,6 +77,13 @@ class Memory:
             if array.startswith(prefix) and isinstance(keeper.part, Placed):
                 return keeper.part.block_of(array.removeprefix(prefix), shape)
         return None
+
+    @property
+    def optimizers(self) -> list[Any]:
+        """The parts that say so before they write to their parameters, as torch's optimizers do."""
+        parts = [keeper.part for keeper in self._keepers.values()]
+        targets = [part.target if isinstance(part, ObjectPart) else part for part in parts]
+        return [target for target in targets if hasattr(target, "register_step_pre_hook")]
 
     @property
     def random(self) -> dict[str, Any]:

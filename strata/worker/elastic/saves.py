@@ -6,14 +6,14 @@ import contextlib
 import logging
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from strata.checkpoint.manager import CheckpointManager
-from strata.errors import CheckpointAborted, Fenced, InvalidArgument
+from strata.errors import CheckpointAborted, CheckpointTorn, Fenced, InvalidArgument
 from strata.worker.elastic.memory import Memory
 from strata.worker.environment import checkpoint_path
 from strata.worker.points import Unfit, number_of
@@ -27,12 +27,14 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavePlan:
     """A save `every` so many steps (0: never) to `path` (empty: the task's own place); the newest `keep_count` stay,
-    and the best by a metric if `keep_best` names one."""
+    and the best by a metric if `keep_best` names one. `sliced`: nobody but the optimizers writes to what they train,
+    so that it is copied while the next step computes."""
 
     every: int = 0
     path: str = ""
     keep_count: int | None = 5
     keep_best: tuple[str, str] | None = None
+    sliced: bool = False
 
     def __post_init__(self) -> None:
         if type(self.every) is not int or self.every < 0:
@@ -82,7 +84,7 @@ class Saves:
     def save_if_due(self) -> None:
         step = self._memory.step
         if self.plan.every and step % self.plan.every == 0:
-            self._whatever_was_given_up(lambda: self._save(self._checkpoints.save_async))
+            self._whatever_was_given_up(self._save_behind)
 
     def finish(self) -> None:
         """The last step is saved, too. Collective."""
@@ -104,12 +106,19 @@ class Saves:
         metadata = {"metrics": self._metrics, "run": self._run.id}
         save(self._state(), self._memory.step, metadata=metadata, share=True)
 
+    def _save_behind(self) -> None:
+        optimizers = self._memory.optimizers if self.plan.sliced else []
+        self._save(partial(self._checkpoints.save_async, until=optimizers or None))
+
     def _whatever_was_given_up(self, action: Callable[[], object]) -> None:
         """Acts, even if an earlier save ended because a rank died: the next due step is saved instead."""
         while True:
             try:
                 action()
                 return
+            except CheckpointTorn as error:
+                _log.warning("%s; from now on every save copies at once", error)
+                self.plan = replace(self.plan, sliced=False)
             except (CheckpointAborted, Fenced) as error:
                 _log.warning("%s; the next save is tried when it is due", error)
 

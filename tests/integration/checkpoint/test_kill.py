@@ -59,11 +59,14 @@ def _assert_complete(folder: Path, world: int, allowed: set[int]) -> int:
     return latest.step
 
 
-@pytest.mark.parametrize("point", _points(POINTS, "data_part", "manifest_durable", "before_commit", "committed"))
+@pytest.mark.parametrize(
+    "point", _points(POINTS, "copying", "data_part", "manifest_durable", "before_commit", "committed")
+)
 def test_one_process(tmp_path: Path, point: str) -> None:
     folder = tmp_path / "ckpt"
     keep = 1 if point == "retired" else 3
-    code, reports = _launch(folder, "--keep", keep, "--fault", _fault(point))
+    sliced = ("--sliced",) if point == "copying" else ()
+    code, reports = _launch(folder, "--keep", keep, "--fault", _fault(point), *sliced)
     assert (code, reports) == (9, [])
     latest = _assert_complete(folder, 1, {2} if point in _AFTER_COMMIT else {1})
     code, reports = _launch(folder, "--keep", keep)
@@ -79,7 +82,8 @@ def test_four_ranks(tmp_path: Path, point: str) -> None:
     keep = 1 if point == "retired" else 3
     victim = 0 if point in _COMMITTERS else 2
     ranks = ("--world", 4, "--keep", keep)
-    code, _ = _launch(folder, *ranks, "--fault", _fault(point), "--fault-rank", victim)
+    sliced = ("--sliced",) if point == "copying" else ()
+    code, _ = _launch(folder, *ranks, "--fault", _fault(point), "--fault-rank", victim, *sliced)
     assert code == 9
     # A manifest is a rank's vote: once the last one is there, any rank may commit for the others.
     allowed = {2} if point in _AFTER_COMMIT else {1, 2} if point in ("manifest_durable", "voted") else {1}

@@ -52,7 +52,9 @@ def train(rank: int, options: argparse.Namespace) -> dict[str, Any]:
             for step in range(begin + 1, options.steps + 1):
                 live = weights(step, rank)
                 state = {"w": live, "step": step}
-                handle = manager.save_async(state, step=step, data_state={"cursor": step * 10})
+                until = "stage" if options.sliced else None
+                handle = manager.save_async(state, step=step, data_state={"cursor": step * 10}, until=until)
+                handle.stage()
                 live.fill(np.nan)  # a trainer that goes on at once
                 handle.result()
                 report["ended"] = step
@@ -112,6 +114,7 @@ def main() -> int:
     parser.add_argument("--deadline", type=float, default=30.0)
     parser.add_argument("--coordinator", default="", help="its address; without it the ranks meet in the store")
     parser.add_argument("--alone", action="store_true", help="no agent ends the siblings of a dead rank")
+    parser.add_argument("--sliced", action="store_true", help="save_async copies behind the trainer")
     parser.add_argument("--fault", default="")
     parser.add_argument("--fault-rank", type=int, default=0)
     options = parser.parse_args()
