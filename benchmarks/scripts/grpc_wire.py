@@ -55,6 +55,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, on_message: Callable[["Connection", bytes], None]) -> None:
         self._on_message = on_message
         self._buffer = b""
+        self._begun = b""  # a message of which more is to come
         self._next_stream = 1
         self.stream = 0
         self.number = 0
@@ -94,8 +95,7 @@ class Connection(asyncio.Protocol):
                 break
             kind, flags = buffer[at + 3], buffer[at + 4]
             if kind == _DATA:
-                if length > 5:
-                    self._on_message(self, buffer[at + 14 : end])
+                self._on_data(buffer[at + 9 : end])
             elif kind == _HEADERS:
                 if flags & _END_STREAM and self.ended is not None:
                     self.ended()
@@ -105,6 +105,15 @@ class Connection(asyncio.Protocol):
                 raise ConnectionError(f"the server ended it: {buffer[at:end]!r}")
             at = end
         self._buffer = buffer[at:]
+
+    def _on_data(self, data: bytes) -> None:
+        """A frame is a message, but for one that is longer than a frame may be."""
+        data = self._begun + data if self._begun else data
+        while len(data) >= 5 and (end := 5 + int.from_bytes(data[1:5], "big")) <= len(data):
+            if end > 5:
+                self._on_message(self, data[5:end])
+            data = data[end:]
+        self._begun = data
 
 
 async def connect_all(address: str, number: int, on_message: Callable[[Connection, bytes], None]) -> list[Connection]:

@@ -48,6 +48,7 @@ from strata.observatory.cluster.verdicts import Verdicts
 from strata.observatory.history.attempts import AttemptHistory
 from strata.observatory.history.dashboards import DashboardBook
 from strata.observatory.history.edits import RunEditor
+from strata.observatory.history.heats import HeatBook
 from strata.observatory.history.loader import History
 from strata.observatory.history.logbook import LogBook
 from strata.observatory.history.poller import Poller, PollerConfig
@@ -234,6 +235,7 @@ class Observatory:
             live=self._live,
             broadcaster=self._broadcaster,
             curves=CurveReader(self._live, self._history, self._store, self._writer.flushed),
+            heats=HeatBook(self._live, self._store, self._clock),
             questions=Questions(self._store, self._writer.flushed, self._clock),
             logs=self._logs,
             published=self._published,

@@ -46,6 +46,25 @@ export interface SeriesQuery {
   inherited?: boolean;
 }
 
+export interface FleetQuery {
+  task_id?: string;
+  worker_id?: string;
+  rank?: number;
+  status?: string;
+  q?: string;
+  offset?: number;
+  limit?: number;
+}
+
+export interface HeatQuery {
+  metric?: string;
+  rows: number;
+  first_rank?: number;
+  last_rank?: number;
+  picture?: string;
+  version?: number;
+}
+
 export interface RunTableQuery {
   /** In the server's query language: docs/runs.md. */
   filter: string;
@@ -95,7 +114,11 @@ export function makeRequests(send: Send) {
 
   return {
     status: (signal?: AbortSignal) => ask("GET /status", { signal }),
-    dashboard: (signal?: AbortSignal) => ask("GET /dashboard", { signal }),
+    dashboard: (signal?: AbortSignal) => ask("GET /dashboard", { query: { sparse: true }, signal }),
+    /** Workers of a folded fleet, a page of them. */
+    fleetWorkers: (query: FleetQuery, signal?: AbortSignal) => ask("GET /fleet/workers", { query, signal }),
+    /** One metric over ranks and steps; what changed since the last answer when that is named. */
+    heat: (id: string, query: HeatQuery, signal?: AbortSignal) => ask("GET /runs/{run_id}/heat", { id, query, signal }),
     runs: (signal?: AbortSignal) => ask("GET /runs", { signal }),
     runTable: (query: RunTableQuery, signal?: AbortSignal) => ask("GET /runs/table", { query, signal }),
     runSummary: (id: string, signal?: AbortSignal) => ask("GET /runs/{run_id}/summary", { id, signal }),

@@ -159,9 +159,10 @@ export interface CheckpointRow {
 /** Where a checkpoint stands. Only COMPLETED ones can be loaded; FAILED and REMOVED ones say why in `reason`. */
 export type CheckpointStatus = "in_progress" | "completed" | "failed" | "removed";
 
-/** Collections that changed, each whole; what is left out is as it was. */
+/** Collections that changed, each whole; what is left out is as it was. While the fleet is `folded` there are no `workers`, and tasks have no `worker_ids`. */
 export interface ClusterState {
   workers?: Worker[];
+  fleet?: Fleet;
   tasks?: Task[];
   datasets?: Dataset[];
   checkpoints?: Checkpoint[];
@@ -194,6 +195,7 @@ export interface CreateTask {
 export interface Dashboard {
   coordinator: Status;
   workers: Worker[];
+  fleet: Fleet;
   datasets: Dataset[];
   checkpoints: Checkpoint[];
   barriers: Barrier[];
@@ -306,6 +308,33 @@ export interface Evidence {
 /** What was seen. The last five are no end of a rank. */
 export type FaultKind = "exception" | "exit" | "crash" | "killed" | "out_of_memory" | "hang" | "suspended" | "unstarted" | "hindered" | "host_lost" | "told" | "followed" | "unseen" | "drained" | "asked" | "straggler" | "grown";
 
+/** `folded`: there are so many workers that the stream names none of them; GET /api/fleet/workers does. */
+export interface Fleet {
+  total: number;
+  folded: boolean;
+  groups: FleetGroup[];
+}
+
+/** The workers of one task in order of rank; `task_id` is null for those of no task. `states` has one letter for each: the first of its status, or s when it is suspect. `ranks` is null where they are 0, 1, 2 and so on. `host_sizes` says how many neighbours share a host, host by host. */
+export interface FleetGroup {
+  task_id: string | null;
+  counts: Record<string, number>;
+  suspect: number;
+  states: string;
+  ranks: number[] | null;
+  host_sizes: number[];
+  step: Spread | null;
+  step_time_s: Spread | null;
+  slowest: SlowRank[];
+}
+
+/** Some of the workers that were asked for, from place `offset` of `total`. */
+export interface FleetPage {
+  total: number;
+  offset: number;
+  workers: Worker[];
+}
+
 /** Where a task began: with a checkpoint of another one. Of `skip`, steps of that one, first and last, it leaves out the batches; `changes` are the config values that it was given anew. */
 export interface Fork {
   task_id: string;
@@ -338,6 +367,35 @@ export interface GpuMetrics {
 /** The server answers. */
 export interface Health {
   status: string;
+}
+
+/** `steps` are those of the whole picture, `columns` the ones that changed since `version`, or all. Row i stands for the ranks from `first_ranks[i]` to `last_ranks[i]`. `picture` changes when it begins anew. */
+export interface Heat {
+  run_id: string;
+  metric: string | null;
+  metrics: HeatMetric[];
+  picture: string;
+  version: number;
+  num_ranks: number;
+  first_ranks: number[];
+  last_ranks: number[];
+  steps: number[];
+  columns: HeatColumn[];
+}
+
+/** One step. `ratios` has for each row the ratio to the median of all ranks, in hundredths: of the row's rank that is farthest from it. `top_rank` has the highest value of all; null is where nobody logged a number. */
+export interface HeatColumn {
+  step: number;
+  median: number | null;
+  top_rank: number | null;
+  top_ratio: number | null;
+  ratios: (number | null)[];
+}
+
+/** A metric that several ranks have logged, and how many. */
+export interface HeatMetric {
+  metric: string;
+  num_ranks: number;
 }
 
 /** Histograms that runs logged under a key, over their steps. */
@@ -671,7 +729,7 @@ export interface RunDeleted {
   rows_removed: boolean;
 }
 
-/** A run; what nobody said is null. `attempts` are those after its first one; `superseded_points` are of steps that a later attempt did again, and not among its `num_points`. `state` is decided by the observatory, `reason` says why, and `status` is the last word of the run's owner. Tags, group and notes are what people wrote, else what its script said; runs that are `archived` are kept and left out of lists. */
+/** A run; what nobody said is null. `attempts` are those after its first one; `superseded_points` are of steps that a later attempt did again, and not among its `num_points`. `state` is decided by the observatory, `reason` says why, and `status` is the last word of the run's owner. Tags, group and notes are what people wrote, else what its script said; runs that are `archived` are kept and left out of lists. `wide_metrics` have more series than a sparse stream carries, with their number: it carries the first few. */
 export interface RunInfo {
   run_id: string;
   start_time: number | null;
@@ -682,6 +740,7 @@ export interface RunInfo {
   is_active: boolean;
   num_series: number;
   num_points: number;
+  wide_metrics: Record<string, number>;
   superseded_points: number;
   attempts: AttemptBegan[];
   task_id: string | null;
@@ -894,6 +953,14 @@ export interface SignIn {
   token: string;
 }
 
+/** A rank whose steps take longest; `ratio` is to the median of its task. */
+export interface SlowRank {
+  rank: number;
+  worker_id: string;
+  step_time_s: number;
+  ratio: number;
+}
+
 /** All that is cached. `reduced`: some series have fewer points than they could. Where there are many, `outline` stands in place of `series`, and `omitted_runs` names ended runs that are not even in it. */
 export interface Snapshot {
   epoch: string;
@@ -930,6 +997,13 @@ export interface SnapshotSeries {
 export interface SpoolDamage {
   places: number;
   num_bytes: number;
+}
+
+/** What the ranks of a task have of something: the least, the median and the most. */
+export interface Spread {
+  least: number;
+  median: number;
+  most: number;
 }
 
 /** Rows in the question's order, each with a value per column. `truncated`: there are more. */
@@ -1208,6 +1282,7 @@ export interface Answers {
   "GET /runs/{run_id}/media": RunMedia;
   "GET /runs/{run_id}/media/steps": MediaSteps;
   "GET /runs/{run_id}/media/entries": MediaEntries;
+  "GET /runs/{run_id}/heat": Heat;
   "GET /series": PointsAnswer;
   "GET /outline": OutlineAnswer;
   "GET /logs": LogEntry[];
@@ -1219,6 +1294,8 @@ export interface Answers {
   "DELETE /alerts/targets/{name}": Success;
   "POST /alerts/targets/{name}/test": Success;
   "GET /workers": Worker[];
+  "GET /fleet": Fleet;
+  "GET /fleet/workers": FleetPage;
   "GET /checkpoints": Checkpoint[];
   "GET /barriers": Barrier[];
   "GET /metrics": SystemMetrics;

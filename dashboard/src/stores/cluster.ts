@@ -1,11 +1,23 @@
 /** The coordinator's state as last told: whole collections, replaced when they change. */
 import { create } from "zustand";
-import type { Barrier, Checkpoint, ClusterState, Dataset, Status, SystemMetrics, Task, Worker } from "@/api/wire";
+import type {
+  Barrier,
+  Checkpoint,
+  ClusterState,
+  Dataset,
+  Fleet,
+  Status,
+  SystemMetrics,
+  Task,
+  Worker,
+} from "@/api/wire";
 
 export interface Cluster {
   /** False until the first answer. */
   loaded: boolean;
+  /** Empty while the fleet is folded: then nobody has named them. */
   workers: Worker[];
+  fleet: Fleet;
   tasks: Task[];
   datasets: Dataset[];
   checkpoints: Checkpoint[];
@@ -17,6 +29,7 @@ export interface Cluster {
 export const EMPTY_CLUSTER: Cluster = {
   loaded: false,
   workers: [],
+  fleet: { total: 0, folded: false, groups: [] },
   tasks: [],
   datasets: [],
   checkpoints: [],
@@ -27,7 +40,7 @@ export const EMPTY_CLUSTER: Cluster = {
 
 export const useCluster = create<Cluster>(() => EMPTY_CLUSTER);
 
-const KEYS = ["workers", "tasks", "datasets", "checkpoints", "barriers", "metrics", "coordinator"] as const;
+const KEYS = ["workers", "fleet", "tasks", "datasets", "checkpoints", "barriers", "metrics", "coordinator"] as const;
 
 /** Only the named collections change; `except` holds those that a newer event has written meanwhile. */
 export function applyState(state: ClusterState, except: ReadonlySet<string> = new Set()): void {

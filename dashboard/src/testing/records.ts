@@ -11,6 +11,7 @@ export const RUN: RunInfo = {
   is_active: true,
   num_series: 0,
   num_points: 0,
+  wide_metrics: {},
   superseded_points: 0,
   attempts: [],
   task_id: null,

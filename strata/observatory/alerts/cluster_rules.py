@@ -1,6 +1,7 @@
 """Watches the cluster: what its events say, and what its vitals and the silence of runs mean. Time is an argument."""
 
 from collections.abc import Mapping
+from itertools import groupby
 
 from strata.cluster import events as e
 from strata.cluster.barriers import barrier_key
@@ -13,11 +14,18 @@ __all__ = ["find_late", "find_stalled", "from_event"]
 
 _MIN_SILENCE_S = 60.0
 _MAX_SILENCE_S = 3600.0
+# More workers than this share one alert: a fleet that is cut off must not bury what else is wrong.
+_ONE_BY_ONE = 16
 
 
 def from_event(event: e.Event) -> list[Finding]:
     """Events that people want to be told of."""
     match event:
+        case e.MembersLost() if not event.left and len(event.worker_ids) > _ONE_BY_ONE:
+            first, about = event.worker_ids[0], f"{event.task_id}/{event.generation}"
+            text = f"{len(event.worker_ids):,} workers are lost, the first of them {first}: {event.reasons[0]}"
+            lost = {"kind": "worker_lost", "severity": "critical", "subject": about, "worker_id": first}
+            return [Finding.of_task(event.task_id, message=text, **lost)]
         case e.MembersLost() if not event.left:
             return [
                 Finding.of_task(
@@ -58,6 +66,23 @@ def from_event(event: e.Event) -> list[Finding]:
 
 def find_late(workers: list[Worker]) -> list[Finding]:
     """Workers that should have been heard of, from the list as REST shows it."""
+    by_task = groupby(sorted(workers, key=_task_of), key=_task_of)
+    return [finding for task_id, late in by_task for finding in _late(task_id, list(late))]
+
+
+def _task_of(worker: Worker) -> str:
+    return worker.current_task or ""
+
+
+def _late(task_id: str, workers: list[Worker]) -> list[Finding]:
+    if len(workers) > _ONE_BY_ONE:
+        first = min(workers, key=lambda worker: worker.rank)
+        text = (
+            f"{len(workers):,} workers have not been heard of lately, the first of them {first.id} (rank {first.rank})"
+        )
+        about = f"{task_id}/{first.generation}/many"
+        told = {"kind": "late_heartbeat", "severity": "warning", "subject": about, "worker_id": first.id}
+        return [Finding.of_task(task_id, message=text, **told)]
     return [
         Finding.of_task(
             worker.current_task,

@@ -45,7 +45,7 @@ class AlertWatcher(Part):
         now_ms = round(self._clock.wall() * 1000)
         found = find_stalled(self._live.runs.all(), tasks, now_ms)
         if self._published.connected:
-            workers = views.workers(self._published.followed)
+            workers = views.suspects(self._published.followed)
             over = {task_id for task_id, status in tasks.items() if status.final}
             found += find_late([one for one in workers if one.current_task not in over])
         return found + self._check_disk()

@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 
 from strata.observatory.answers.checkpoints import Checkpoint
 from strata.observatory.answers.datasets import Dataset
+from strata.observatory.answers.fleet import Fleet
 from strata.observatory.answers.logs import LogEntry
 from strata.observatory.answers.status import Status
 from strata.observatory.answers.tasks import Task
@@ -14,7 +15,7 @@ from strata.observatory.answers.workers import Worker
 
 __all__ = ["COLLECTIONS", "Barrier", "ClusterState", "Collection", "Dashboard", "SystemMetrics"]
 
-Collection = Literal["workers", "tasks", "datasets", "checkpoints", "barriers", "metrics", "coordinator"]
+Collection = Literal["workers", "fleet", "tasks", "datasets", "checkpoints", "barriers", "metrics", "coordinator"]
 COLLECTIONS: tuple[Collection, ...] = get_args(Collection)
 
 
@@ -54,9 +55,11 @@ class SystemMetrics:
 
 
 class ClusterState(TypedDict, total=False):
-    """Collections that changed, each whole; what is left out is as it was."""
+    """Collections that changed, each whole; what is left out is as it was. While the fleet is `folded` there are no
+    `workers`, and tasks have no `worker_ids`."""
 
     workers: list[Worker]
+    fleet: Fleet
     tasks: list[Task]
     datasets: list[Dataset]
     checkpoints: list[Checkpoint]
@@ -71,6 +74,7 @@ class Dashboard:
 
     coordinator: Status
     workers: list[Worker]
+    fleet: Fleet
     datasets: list[Dataset]
     checkpoints: list[Checkpoint]
     barriers: list[Barrier]

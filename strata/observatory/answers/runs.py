@@ -44,7 +44,8 @@ class RunInfo:
     """A run; what nobody said is null. `attempts` are those after its first one; `superseded_points` are of steps that
     a later attempt did again, and not among its `num_points`. `state` is decided by the observatory, `reason` says why,
     and `status` is the last word of the run's owner. Tags, group and notes are what people wrote, else what
-    its script said; runs that are `archived` are kept and left out of lists."""
+    its script said; runs that are `archived` are kept and left out of lists. `wide_metrics` have more series than a
+    sparse stream carries, with their number: it carries the first few."""
 
     run_id: str
     start_time: int | None
@@ -55,6 +56,7 @@ class RunInfo:
     is_active: bool
     num_series: int
     num_points: int
+    wide_metrics: dict[str, int]
     superseded_points: int
     attempts: list[AttemptBegan]
     task_id: str | None

@@ -7,6 +7,7 @@ from typing import Any
 
 from strata.checkpoint.layout import parse_step
 from strata.cluster import events as e
+from strata.cluster.members import Worker
 from strata.cluster.model import Cluster
 from strata.cluster.snapshot import Guard, load_cluster
 from strata.observatory.answers.cluster import COLLECTIONS
@@ -14,6 +15,7 @@ from strata.observatory.cluster.vitals import UNHEARD, WorkerVitals
 from strata.protocol.generated import control_pb2 as ct
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
 from strata.types.shown import to_shown
+from strata.types.workers import MemberState
 
 __all__ = ["CHANGES", "FollowedCluster", "root_of"]
 
@@ -72,6 +74,7 @@ class FollowedCluster:
         self.dirty: set[str] = set(COLLECTIONS)
         self.unshown: dict[str, str] = {}  # records that no view could be made of, and why
         self._configs: dict[str, Any] = {}
+        self._present: list[Worker] | None = None
 
     def load(self, seq: int, dumped: Mapping[str, Any], guard: Guard) -> None:
         """All records at one moment; nothing of the old ones stays."""
@@ -79,11 +82,14 @@ class FollowedCluster:
         load_cluster(records, dumped, guard)
         self.seq, self.records = seq, records
         self._configs.clear()
+        self._present = None
         self.dirty |= set(COLLECTIONS)
 
     def apply(self, event: e.Event) -> None:
         self.records.evolve(event)
         self.dirty |= CHANGES[type(event)]
+        if isinstance(event, e.WorkerJoined | e.MembersLost):
+            self._present = None
         if isinstance(event, e.WorkerJoined):
             self.vitals.pop(event.worker_id, None)  # of the process before
         elif isinstance(event, e.MembersLost):
@@ -117,6 +123,13 @@ class FollowedCluster:
         if root not in self.pins or (self.pins[root], self.missing.get(root)) != (pins, missing):
             self.pins[root], self.missing[root] = pins, missing
             self.dirty.add("checkpoints")
+
+    def present(self) -> list[Worker]:
+        """Everybody who is alive or died, by task and rank; those who left in peace are gone."""
+        if self._present is None:
+            here = [worker for worker in self.records.workers.values() if worker.state is not MemberState.LEFT]
+            self._present = sorted(here, key=lambda worker: (worker.task_id, worker.rank))
+        return self._present
 
     def vitals_of(self, worker_id: str) -> WorkerVitals:
         return self.vitals.get(worker_id, UNHEARD)

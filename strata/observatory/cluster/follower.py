@@ -26,6 +26,7 @@ __all__ = ["CoordinatorFeed"]
 _log = logging.getLogger(__name__)
 _BACKOFF_S = (0.2, 0.5, 1.0, 2.0)
 _BACKOFF_OF_SEVERAL_S = (0.1, 0.2)
+_AT_ONCE = 500  # vitals that are read before others may have the loop
 _MAX_MESSAGE = 256 << 20
 # Vitals come twice a second; this long without any, and the connection is dead even if TCP has not noticed.
 _SILENCE_S = 10.0
@@ -74,9 +75,9 @@ class CoordinatorFeed(Part):
                 self._lost(CoordinatorUnavailable(f"the coordinator at {self._address} ended the stream").message)
                 return came
             came = True
-            self._take(update)
+            await self._take(update)
 
-    def _take(self, update: ct.StateUpdate) -> None:
+    async def _take(self, update: ct.StateUpdate) -> None:
         match update.WhichOneof("update"):
             case "snapshot":
                 with self._published.aside.guard("cluster events", f"the state as of event {update.snapshot.seq}"):
@@ -86,7 +87,11 @@ class CoordinatorFeed(Part):
                     self._published.apply(event.seq, event.kind, event.body_json)
             case "vitals":
                 vitals = update.vitals
-                workers = {worker.worker_id: to_vitals(worker) for worker in vitals.workers}
+                workers = {}
+                for place, worker in enumerate(vitals.workers, 1):
+                    workers[worker.worker_id] = to_vitals(worker)
+                    if place % _AT_ONCE == 0:
+                        await asyncio.sleep(0)
                 self._published.set_vitals(
                     workers, list(vitals.barriers), to_figures(vitals.figures), list(vitals.spares)
                 )

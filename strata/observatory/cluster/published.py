@@ -11,6 +11,7 @@ from strata.observatory.answers.cluster import COLLECTIONS, ClusterState, Collec
 from strata.observatory.answers.status import Status
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster import views
+from strata.observatory.cluster.fleet import fleet, is_folded
 from strata.observatory.cluster.followed import FollowedCluster
 from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.records.encoding import encode, encoded
@@ -25,6 +26,7 @@ _SHOWN_WITHIN_S = 5.0
 
 _VIEWS: dict[Collection, Callable[[FollowedCluster], Any]] = {
     "workers": views.workers,
+    "fleet": fleet,
     "tasks": views.tasks,
     "datasets": views.datasets,
     "checkpoints": views.checkpoints,
@@ -48,6 +50,8 @@ class PublishedCluster:
         self._status = status
         self._bodies: dict[Collection, bytes] = {}
         self._stale: set[str] = set(COLLECTIONS)
+        self._untold: set[str] = set(COLLECTIONS)  # changed since the stream told of it
+        self._sent: dict[Collection, bytes] = {}
         self._told: object = None
         self._awaited: list[tuple[int, asyncio.Future[None]]] = []
 
@@ -153,26 +157,38 @@ class PublishedCluster:
         )
 
     def publish(self) -> None:
-        """On each tick: collections that changed, each whole, in one event."""
+        """On each tick: collections that changed, each whole, in one event; of a folded fleet without the rows."""
         status = self._status()
         news = (status.metric_store_problem, status.set_aside)
         if news != self._told:  # of the observatory's own making: no event of the coordinator announces it
             self._told = news
             self.followed.dirty.add("coordinator")
-        changed = self.followed.dirty & set(COLLECTIONS)
         self._collect()
+        changed, self._untold = self._untold, set()
         state = ClusterState()
         for name in COLLECTIONS:
             if name in changed:
-                before = self._bodies.get(name)
-                body = self.body(name)
-                if body != before or name == "coordinator":
+                body = self._streamed(name)
+                if body != self._sent.get(name) or name == "coordinator":
                     state[name] = encoded(body)
+                self._sent[name] = body
         if state:
             self._stream.publish("state", state, topic="state")
 
+    def sparse(self) -> dict[Collection, bytes]:
+        """All collections as the stream tells them."""
+        self._collect()
+        return {name: self._streamed(name) for name in COLLECTIONS}
+
+    def _streamed(self, name: Collection) -> bytes:
+        if name in ("workers", "tasks") and is_folded(self.followed):
+            return b"[]" if name == "workers" else encode(views.tasks(self.followed, named=False))
+        return self.body(name)
+
     def _collect(self) -> None:
-        self._stale |= self.followed.dirty
+        changed = self.followed.dirty | ({"fleet"} if "workers" in self.followed.dirty else set())
+        self._stale |= changed
+        self._untold |= changed
         self.followed.dirty.clear()
 
     def _view(self, name: Collection) -> Any:

@@ -1,6 +1,6 @@
 """The cluster's records in the shapes of the REST contract. Pure; what nobody measured is null, never 0."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from strata.cluster import datasets as registered
@@ -15,14 +15,13 @@ from strata.observatory.answers.tasks import Budget, Fork, Task, WarmSpares
 from strata.observatory.answers.workers import Worker, WorkerStatus
 from strata.observatory.cluster.followed import FollowedCluster, root_of
 from strata.observatory.cluster.queues import queue_views
-from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.records.fill import fill
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
 from strata.types.datasets import DatasetSpec
 from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskStatus, loss_budget
 from strata.types.workers import MemberState
 
-__all__ = ["barriers", "checkpoints", "datasets", "hosts", "metrics", "tasks", "workers"]
+__all__ = ["barriers", "checkpoints", "datasets", "hosts", "metrics", "status_of", "suspects", "tasks", "workers"]
 
 _STATUS: dict[str, WorkerStatus] = {
     "training": "active",
@@ -35,11 +34,18 @@ Record = TypeVar("Record")
 View = TypeVar("View")
 
 
-def workers(cluster: FollowedCluster) -> list[Worker]:
-    """Everybody who is alive or died; those who left in peace are gone."""
-    present = [worker for worker in cluster.records.workers.values() if worker.state is not MemberState.LEFT]
-    ordered = sorted(present, key=lambda worker: (worker.task_id, worker.rank))
-    return _each(cluster, ordered, lambda worker: f"worker {worker.worker_id}", _worker)
+def workers(cluster: FollowedCluster, chosen: Sequence[members.Worker] | None = None) -> list[Worker]:
+    """Everybody who is alive or died, or some of them."""
+    shown = cluster.present() if chosen is None else chosen
+    return _each(cluster, shown, lambda worker: f"worker {worker.worker_id}", _worker)
+
+
+def suspects(cluster: FollowedCluster) -> list[Worker]:
+    """Those that should have been heard of."""
+    late = [
+        one for one in cluster.present() if one.alive and cluster.vitals_of(one.worker_id).member_state == "suspect"
+    ]
+    return workers(cluster, late)
 
 
 def hosts(cluster: FollowedCluster) -> list[Host]:
@@ -67,7 +73,7 @@ def _worker(cluster: FollowedCluster, worker: members.Worker) -> Worker:
         vitals,
         id=worker.worker_id,
         ip=worker.metadata.get("ip") or worker.hostname,
-        status="failed" if lost else _status(cluster, worker, vitals),
+        status=status_of(cluster, worker),
         state="lost" if lost else vitals.state or "unknown",
         member_state=worker.state if lost else vitals.member_state or worker.state,
         last_heartbeat=vitals.last_heartbeat or worker.joined_at,
@@ -77,17 +83,19 @@ def _worker(cluster: FollowedCluster, worker: members.Worker) -> Worker:
     )
 
 
-def _status(cluster: FollowedCluster, worker: members.Worker, vitals: WorkerVitals) -> WorkerStatus:
+def status_of(cluster: FollowedCluster, worker: members.Worker) -> WorkerStatus:
     """A worker of a later attempt is recovering until it trains: its task is being repaired, not idle."""
-    state = vitals.state or "unknown"
+    if worker.state is MemberState.LOST:
+        return "failed"
+    state = cluster.vitals_of(worker.worker_id).state or "unknown"
     task = cluster.records.tasks.get(worker.task_id)
     if task is not None and task.attempt > 1 and state in ("unknown", "initializing"):
         return "recovering"
     return _STATUS.get(state, "idle")
 
 
-def tasks(cluster: FollowedCluster) -> list[Task]:
-    """Newest first."""
+def tasks(cluster: FollowedCluster, *, named: bool = True) -> list[Task]:
+    """Newest first; without the names of their workers where those are too many."""
     workers: dict[str, list[members.Worker]] = {}
     for worker in cluster.records.workers.values():
         task = cluster.records.tasks.get(worker.task_id)
@@ -98,7 +106,7 @@ def tasks(cluster: FollowedCluster) -> list[Task]:
         cluster,
         ordered,
         lambda task: f"task {task.task_id}",
-        lambda cluster, task: _task(cluster, task, workers.get(task.task_id, [])),
+        lambda cluster, task: _task(cluster, task, workers.get(task.task_id, []), named=named),
     )
 
 
@@ -118,7 +126,7 @@ def _each(
     return shown
 
 
-def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Worker]) -> Task:
+def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Worker], *, named: bool) -> Task:
     known = [cluster.vitals_of(worker.worker_id).progress for worker in workers]
     measured = [progress for progress in known if progress is not None]
     return fill(
@@ -127,7 +135,7 @@ def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Wo
         task.spec,
         task.course,
         id=task.task_id,
-        worker_ids=[worker.worker_id for worker in sorted(workers, key=lambda worker: worker.rank)],
+        worker_ids=[worker.worker_id for worker in sorted(workers, key=lambda worker: worker.rank)] if named else [],
         progress=100.0 if task.status is TaskStatus.COMPLETED else max(measured, default=None),
         config=cluster.config_of(task.task_id),
         budget=_budget(task),
@@ -258,7 +266,7 @@ def barriers(cluster: FollowedCluster) -> list[Barrier]:
 def metrics(cluster: FollowedCluster) -> SystemMetrics:
     """Measured by the coordinator over its sliding window; counts are of the workers that are alive."""
     alive = [worker for worker in cluster.records.workers.values() if worker.alive]
-    doing = [_status(cluster, worker, cluster.vitals_of(worker.worker_id)) for worker in alive]
+    doing = [status_of(cluster, worker) for worker in alive]
     figures = cluster.figures
     return SystemMetrics(
         checkpoint_throughput=figures.get("checkpoint_mb_per_s"),

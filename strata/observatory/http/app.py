@@ -12,6 +12,7 @@ from strata.observatory.http.dashboards import dashboards_router
 from strata.observatory.http.datasets import datasets_router
 from strata.observatory.http.errors import ERROR_ANSWERS, install_error_handlers
 from strata.observatory.http.export import export_router
+from strata.observatory.http.heat import heat_router
 from strata.observatory.http.hosts import hosts_router
 from strata.observatory.http.logs import logs_router
 from strata.observatory.http.media import media_router
@@ -34,6 +35,7 @@ _ROUTERS = (
     stream_router,
     runs_router,
     media_router,
+    heat_router,
     series_router,
     logs_router,
     alert_rules_router,

@@ -15,6 +15,7 @@ from strata.observatory.cluster.timelines import Timelines
 from strata.observatory.cluster.verdicts import Verdicts
 from strata.observatory.history.dashboards import DashboardBook
 from strata.observatory.history.edits import RunEditor
+from strata.observatory.history.heats import HeatBook
 from strata.observatory.history.logbook import LogBook
 from strata.observatory.history.questions import Questions
 from strata.observatory.history.series_reader import CurveReader
@@ -41,6 +42,7 @@ class Parts:
     live: LiveView
     broadcaster: Broadcaster
     curves: CurveReader
+    heats: HeatBook
     questions: Questions
     logs: LogBook
     published: PublishedCluster

@@ -36,6 +36,7 @@ class RunBook:
         self.task_of: Callable[[str], tuple[str, str] | None] = _no_task
         self.origin_of: Callable[[str], tuple[str, int] | None] = lambda _: None  # the task and step of a task's fork
         self.attempts_of: Callable[[str], list[AttemptBegan]] = lambda _: []
+        self.wide_of: Callable[[str], dict[str, int]] = lambda _: {}
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._entries
@@ -184,6 +185,7 @@ class RunBook:
             num_points=entry.points,
             superseded_points=entry.hidden or 0,
             attempts=self.attempts_of(run_id),
+            wide_metrics=self.wide_of(run_id),
             task_id=entry.details.get("task_id"),
             name=entry.label("name"),
             project=entry.label("project"),

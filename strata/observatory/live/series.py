@@ -3,7 +3,7 @@
 Numbers are never reused, so a browser may keep them for as long as its stream lasts.
 """
 
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,12 @@ __all__ = ["SeriesTable", "Track", "track_of"]
 Track = tuple[str, str, int, int]
 
 _MAX_REMEMBERED = 256
-# Rows in the store, those that are superseded (there or on their way), the place of its run among all, and whether it
-# samples a host.
-_ROW = np.dtype([("stored", "i8"), ("hidden", "i8"), ("run", "i8"), ("of_host", "?")])
+# Rows in the store, those that are superseded (there or on their way), the place of its run among all, its rank, the
+# place of its run and metric among all, its own place in that group, and whether it samples a host.
+_ROW = np.dtype([*((name, "i8") for name in ("stored", "hidden", "run", "rank", "group", "place")), ("of_host", "?")])
+# Nobody reads a chart of more lines: of a wider group a page is sent the first few, and asks for the picture of all.
+WIDE = 128
+SHOWN_OF_WIDE = 16
 
 
 class SeriesTable:
@@ -33,6 +36,10 @@ class SeriesTable:
         self._by_track: dict[Track, list[int]] = defaultdict(list)
         self._by_metric: dict[str, list[int]] = defaultdict(list)
         self._run_ids: list[str] = []
+        self._groups: dict[tuple[str, str], int] = {}
+        self._num_ranks: dict[str, tuple[int, dict[str, int]]] = {}  # with how many series they were counted
+        self._wide: dict[str, dict[str, int]] = {}
+        self._widths: npt.NDArray[np.int64] = np.zeros(256, np.int64)  # by group
         self._rows: npt.NDArray[np.void] = np.zeros(1024, _ROW)
         # By identity: the same tuple comes with every batch of a sender, and holding it keeps its id its own.
         self._remembered: OrderedDict[int, tuple[tuple[SeriesHead, ...], npt.NDArray[np.int64]]] = OrderedDict()
@@ -57,7 +64,8 @@ class SeriesTable:
         if not siblings:
             self._run_ids.append(key.run_id)
         run = self._rows["run"][siblings[0]] if siblings else len(self._run_ids) - 1
-        self._rows[number] = (0, 0, run, key.metric.startswith("sys."))
+        group, place = self._enter(key)
+        self._rows[number] = (0, 0, run, key.rank, group, place, key.metric.startswith("sys."))
         siblings.append(number)
         self._by_track[track_of(key)].append(number)
         self._by_metric[key.metric].append(number)
@@ -73,6 +81,47 @@ class SeriesTable:
         if len(self._remembered) > _MAX_REMEMBERED:
             self._remembered.popitem(last=False)
         return numbers
+
+    def _enter(self, key: SeriesKey) -> tuple[int, int]:
+        """The group of a new series, and its place there. The first rank has the first place, whenever it comes."""
+        group = self._groups.setdefault((key.run_id, key.metric), len(self._groups))
+        if group >= len(self._widths):
+            self._widths = np.concatenate([self._widths, np.zeros_like(self._widths)])
+        place = int(self._widths[group])
+        self._widths[group] += 1
+        if place >= WIDE:
+            self._wide.setdefault(key.run_id, {})[key.metric] = place + 1
+        return group, 0 if key.rank == 0 and not key.metric.startswith("sys.") else place
+
+    def group(self, run_id: str, metric: str) -> int:
+        """The number under which the series of this run and metric are grouped; -1: there are none."""
+        return self._groups.get((run_id, metric), -1)
+
+    def groups(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return self._rows["group"][numbers]
+
+    def ranks(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return self._rows["rank"][numbers]
+
+    def num_ranks(self, run_id: str) -> dict[str, int]:
+        """How many ranks have logged each metric of a run."""
+        size, found = self._num_ranks.get(run_id, (0, {}))
+        numbers = self.of_run(run_id)
+        if size != len(numbers):
+            tracks = {(key.metric, key.rank) for key in map(self._keys.__getitem__, numbers)}
+            found = dict(Counter(metric for metric, _ in tracks))
+            self._num_ranks[run_id] = (len(numbers), found)
+        return found
+
+    def wide_of(self, run_id: str) -> dict[str, int]:
+        """The metrics of a run that have more series than a page is sent, and how many."""
+        return self._wide.get(run_id, {})
+
+    def is_thinned(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of them a page is not sent: those of a wide group, but for its first few."""
+        rows = self._rows[numbers]
+        wide: npt.NDArray[np.bool_] = self._widths[rows["group"]] > WIDE
+        return wide & (rows["place"] >= SHOWN_OF_WIDE)
 
     def run_numbers(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Of which run each series is, as places of `run_id`."""

@@ -75,9 +75,10 @@ class SnapshotBuilder:
         )
 
     def outline(self, run_ids: list[str]) -> Outline:
-        """Who the series of these runs are, and the newest point of each."""
-        numbers = [number for run_id in run_ids for number in self._series.of_run(run_id)]
-        return outline_of(numbers, self._series, self._cache.tally)
+        """Who the series of these runs are, and the newest point of each; of wide metrics the first few."""
+        numbers = np.array([number for run_id in run_ids for number in self._series.of_run(run_id)], np.int64)
+        shown = numbers[~self._series.is_thinned(numbers)].tolist()
+        return outline_of(shown, self._series, self._cache.tally)
 
     def _outlined(self, runs: list[RunInfo], epoch: str) -> bytes:
         """Running ones whole, whatever their size: deltas speak of their series. Of the others the newest that fit."""
@@ -118,6 +119,8 @@ class SnapshotBuilder:
     def _is_much(self, runs: list[RunInfo]) -> bool:
         """More points than a page takes at once, or some that only the store has."""
         numbers = np.array([number for info in runs for number in self._series.of_run(info.run_id)], np.int64)
+        if self._series.is_thinned(numbers).any():
+            return True
         points = int(np.minimum(self._cache.tally.totals(numbers), MAX_POINTS).sum())
         return points > _SPARSE_POINTS or not all(self._cache.has(number) for number in numbers.tolist())
 

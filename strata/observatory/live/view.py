@@ -66,6 +66,8 @@ class LiveView:
         self._pending: list[NewPoints] = []
         self._pending_end = 0
         self._announced: set[int] = set()
+        self._wide: set[int] = set()
+        self._widened: set[bool] = set()  # by this tick: whether pages had been told of some of their series
         # False until what earlier processes accepted is loaded: before, any run here may be the end of a longer one.
         self.is_whole = False
         self.applied_offset = 0
@@ -74,12 +76,14 @@ class LiveView:
         self.attempts = AttemptBook(series)
         self.summaries = RunSummaries(series, cache.tally)
         runs.attempts_of = self.attempts.of_run
+        runs.wide_of = series.wide_of
         self.starts_end = (
             0  # the place in the spool of the last attempt that began: before it the store knows too little
         )
         # Series with superseded points that are still counted: the store knows what is left of them.
         self.outdated: set[int] = set()
         self.on_outdated: Callable[[], None] = lambda: None
+        self.on_superseded: list[Callable[[Sequence[Begun]], None]] = []
 
     def take(self, columns: Columns, end: int) -> None:
         """An accepted batch; `end` is its place in the spool."""
@@ -119,6 +123,8 @@ class LiveView:
 
     def supersede(self, begun: Sequence[Begun]) -> None:
         """Series that have points at these steps leave the cache: what is left of them is read from the store."""
+        for tell in self.on_superseded:
+            tell(begun)
         outdated: set[int] = set()
         for one in begun:
             numbers = np.array(one.numbers, np.int64)
@@ -157,6 +163,7 @@ class LiveView:
         self.make_room(self.cache.count_new(points.numbers))
         self.unshown_points += self.cache.apply(points.numbers, points.steps, points.times, points.values)
         self.stream.publish_delta(self._parts(points))
+        self._tell_wide()
         for observe in self.observers:
             observe(points)
         return len(points)
@@ -229,7 +236,23 @@ class LiveView:
             self.runs.set_series(run_id, len(self.series.of_run(run_id)))
         before = spans.totals_before(chosen[fresh], self.cache)
         heads = [self._head(numbers[place], total) for place, total in zip(fresh, before, strict=True)]
-        return RunPart(encode(heads)[1:-1], encode(spans.items(chosen))[1:-1])
+        thinned = self.series.is_thinned(spans.numbers[chosen])
+        thin = None
+        if thinned.any():
+            new = set(self.series.groups(spans.numbers[chosen[thinned]]).tolist()) - self._wide
+            self._wide |= new
+            self._widened |= {len(fresh) < len(numbers)} if new else set()
+            kept = [head for head, place in zip(heads, fresh, strict=True) if not thinned[place]]
+            thin = RunPart(encode(kept)[1:-1], encode(spans.items(chosen[~thinned]))[1:-1])
+        return RunPart(encode(heads)[1:-1], encode(spans.items(chosen))[1:-1], thin)
+
+    def _tell_wide(self) -> None:
+        """Pages hear of metrics that have become wide. Those that were told of their series must not wait for more."""
+        widened, self._widened = self._widened, set()
+        if any(widened):
+            self.stream.resync("a metric has so many ranks now that a page is sent a few of them")
+        elif widened:
+            self.publish_runs()
 
     def _head(self, number: int, total_points: int) -> NewSeries:
         key, unit = self.series.key(number), self.series.unit(number)

@@ -20,6 +20,7 @@ __all__ = [
     "media_keys",
     "media_steps",
     "newest_series",
+    "newest_steps",
     "raw_points",
     "series_of",
     "text_rows",
@@ -87,6 +88,16 @@ SELECT {_KEY}, anyLast(toString(p.unit)) AS unit, count() AS points, countIf(NOT
 FROM {point_rows(clause, "newest")} GROUP BY {_KEY} ORDER BY {_KEY}
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
+
+
+def newest_steps(run_id: str, metric: str, steps: int, which: Which = "all") -> tuple[str, dict[str, Any]]:
+    """What every rank logged at the last steps of a metric, in order of arrival."""
+    of = "run_id = {run:String} AND metric = {metric:String}"
+    last = f"SELECT DISTINCT step FROM {{db}}.metric_points WHERE {of} ORDER BY step DESC LIMIT {steps:d}"  # noqa: S608 - constants
+    sql = f"""
+SELECT rank, {_STEP} AS step, value FROM {point_rows(f"{of} AND step IN ({last})", which)} ORDER BY event_time
+"""  # noqa: S608 - made of constants, values are parameters
+    return sql, {"run": run_id, "metric": metric}
 
 
 def curves(where: Mapping[str, Any], buckets: int, which: Which = "all") -> tuple[str, dict[str, Any]]:

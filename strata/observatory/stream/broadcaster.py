@@ -111,7 +111,7 @@ class Broadcaster:
                         await self._released.wait()
             seq = self._parse(cursor) if cursor is not None else None
             greeting = _OPENING
-            if seq is None or self._why_resync(seq) is not None:
+            if seq is None or self._why_resync(wanted, seq) is not None:
                 moved = "the stream has moved on since this cursor" if cursor is not None else None
                 seq, told, snapshot = self._fresh(wanted, moved)
                 for piece in _pieces(_OPENING + told, snapshot):
@@ -121,7 +121,7 @@ class Broadcaster:
             while not self._closed:
                 if seq == self._ring.last_seq and not greeting:
                     await self._news.wait()
-                if (why := self._why_resync(seq)) is not None:
+                if (why := self._why_resync(wanted, seq)) is not None:
                     seq, told, snapshot = self._fresh(wanted, why)
                     for piece in _pieces(told, snapshot):
                         yield piece
@@ -138,10 +138,12 @@ class Broadcaster:
         finally:
             self.num_clients -= 1
 
-    def _why_resync(self, seq: int) -> str | None:
+    def _why_resync(self, wanted: Filter, seq: int) -> str | None:
         """None when the ring holds all that this client still needs, and not too much of it."""
         events = self._ring.since(seq)
-        if events is None or (len(events) > 1 and sum(event.size for event in events) > _MAX_LAG_BYTES):
+        if events is None:
+            return "this client reads too slowly"
+        if len(events) > 1 and sum(event.size_for(sparse=wanted.sparse) for event in events) > _MAX_LAG_BYTES:
             return "this client reads too slowly"
         return "history was loaded" if any(event.name == "resync" for event in events) else None
 

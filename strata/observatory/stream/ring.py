@@ -49,17 +49,26 @@ class Event:
     by_run: Mapping[str, "RunPart"] | None = None
 
     @property
+    def has_thin(self) -> bool:
+        return self.by_run is not None and any(part.thin is not None for part in self.by_run.values())
+
+    @property
     def size(self) -> int:
+        return self.size_for(sparse=False)
+
+    def size_for(self, *, sparse: bool) -> int:
         if self.by_run is None:
             return len(self.body)
-        return sum(len(part.points) + len(part.new_series) for part in self.by_run.values())
+        parts = [part.thin or part if sparse else part for part in self.by_run.values()]
+        return sum(len(part.points) + len(part.new_series) for part in parts)
 
-    def frame(self, runs: frozenset[str] | None) -> bytes:
-        """The bytes for who wants these runs, empty when nothing in it is of them."""
+    def frame(self, runs: frozenset[str] | None, *, sparse: bool = False) -> bytes:
+        """The bytes for who wants these runs, empty when nothing in it is of them; `sparse`: of wide metrics a few."""
         if self.by_run is None:
             return frame(self.name, self.event_id, self.body)
         parts = [part for run, part in self.by_run.items() if runs is None or run in runs]
-        if not parts:
+        parts = [part.thin or part for part in parts] if sparse else parts
+        if not any(part.new_series or part.points for part in parts):
             return b""
         heads = [encoded(part.new_series) for part in parts if part.new_series]
         points = [encoded(part.points) for part in parts if part.points]
@@ -71,7 +80,7 @@ class Frames:
     a thousand clients need is made again instead of kept."""
 
     def __init__(self, max_bytes: int = _MAX_FRAMES_BYTES) -> None:
-        self._made: OrderedDict[tuple[int, frozenset[str] | None], bytes] = OrderedDict()
+        self._made: OrderedDict[tuple[int, frozenset[str] | None, bool], bytes] = OrderedDict()
         self._max_bytes = max_bytes
         self.num_bytes = 0
 
@@ -79,10 +88,11 @@ class Frames:
         """The bytes for a client, empty when nothing in it concerns it."""
         if not wanted.wants(event.topic):
             return b""
-        key = (event.seq, wanted.runs if event.by_run is not None else None)
+        thin = wanted.sparse and event.has_thin
+        key = (event.seq, wanted.runs if event.by_run is not None else None, thin)
         known = self._made.get(key)
         if known is None:
-            known = self._made[key] = event.frame(key[1])
+            known = self._made[key] = event.frame(key[1], sparse=thin)
             self.num_bytes += len(known)
             while self.num_bytes > self._max_bytes or len(self._made) > _MAX_EVENTS:
                 self.num_bytes -= len(self._made.popitem(last=False)[1])
@@ -91,10 +101,12 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class RunPart:
-    """One run's share of a delta: JSON array items, ready to be joined."""
+    """One run's share of a delta: JSON array items, ready to be joined. `thin` is what a sparse client gets of it,
+    where that is less."""
 
     new_series: bytes
     points: bytes
+    thin: "RunPart | None" = None
 
 
 class Ring:

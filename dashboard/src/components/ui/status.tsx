@@ -37,6 +37,7 @@ const STATUS_TONES: Record<string, Tone> = {
   quiet: "ok",
   sent: "ok",
   recovering: "warn",
+  suspect: "warn",
   stopping: "warn",
   warning: "warn",
   firing: "bad",

@@ -18,7 +18,7 @@ const BODIES: Record<ClusterTab, () => React.ReactNode> = {
 
 export default function ClusterPage({ id }: { id: string | null }) {
   const tab = useView((view) => view.clusterTab);
-  const workers = useCluster((state) => state.workers.length);
+  const workers = useCluster((state) => Math.max(state.workers.length, state.fleet.total));
   const waiting = useCluster((state) => state.barriers.filter((one) => one.status === "waiting").length);
   if (id !== null) return <WorkerPage id={id} />;
   const Body = BODIES[tab];

@@ -1,4 +1,5 @@
 import { useMemo, useState } from "react";
+import type { RunInfo } from "@/api/wire";
 import { Empty } from "@/components/ui/empty";
 import { Select } from "@/components/ui/input";
 import { PageLink } from "@/components/ui/page-link";
@@ -10,16 +11,26 @@ import { useNow } from "@/hooks/now";
 import { useLeadRun } from "@/hooks/runs";
 import { displayName } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
-import { useTheme } from "@/stores/theme";
 import { HEAT_ROW, HeatCanvas } from "./heat-canvas";
-import { buildHeat, describeHeat, heatColor } from "./heatmap";
+import { HeatLegend } from "./heat-legend";
+import { buildHeat, describeHeat } from "./heatmap";
+import { WideHeatmap } from "./wide-heatmap";
 
 const WINDOW = 600;
 const HEAT_POINTS = 2000;
 
 export function HeatmapTab() {
-  useNow(1000);
   const run = useLeadRun();
+  return run && Object.keys(run.wide_metrics ?? {}).length > 0 ? (
+    <WideHeatmap key={run.run_id} run={run} />
+  ) : (
+    <NarrowHeatmap run={run} />
+  );
+}
+
+/** Few enough ranks that the stream brings all of them. */
+function NarrowHeatmap({ run }: { run: RunInfo | null }) {
+  useNow(1000);
   const id = run?.run_id;
   const names = useMetricNames(useMemo(() => (id === undefined ? [] : [id]), [id]));
   const [picked, setPicked] = useState("");
@@ -73,25 +84,7 @@ export function HeatmapTab() {
         <HeatCanvas heat={heat} metric={metric} run={run.run_id} />
       </div>
       <p className="mt-3 text-xs">{describeHeat(heat)}</p>
-      <Legend time={/time|latency|_ms$|_s$/.test(metric)} />
+      <HeatLegend metric={metric} click="Click a cell for what happened at that step." />
     </Panel>
-  );
-}
-
-function Legend({ time }: { time: boolean }) {
-  const dark = useTheme((state) => state.theme) === "dark";
-  return (
-    <p className="mt-2 flex items-center gap-1.5 text-2xs text-muted">
-      0.5× {time ? "faster" : "lower"}
-      {[0.5, 0.7, 0.85, 1, 1.2, 1.5, 2].map((ratio) => (
-        <span
-          key={ratio}
-          aria-hidden="true"
-          className="h-2.5 w-5 rounded-[2px]"
-          style={{ background: heatColor(ratio, dark) }}
-        />
-      ))}
-      2× {time ? "slower" : "higher"}. Click a cell for what happened at that step.
-    </p>
   );
 }

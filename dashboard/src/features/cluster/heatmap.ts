@@ -98,11 +98,14 @@ export function median(values: readonly (number | null)[]): number | null {
 
 /** Blue = faster, surface = as the median, orange = slower; clipped at half and double. */
 export function heatColor(ratio: number | null, dark: boolean): string {
-  if (ratio === null) return "transparent";
-  const t = Math.max(-1, Math.min(1, Math.log2(ratio)));
+  return ratio === null ? "transparent" : `rgb(${heatRgb(ratio, dark).join(" ")})`;
+}
+
+export function heatRgb(ratio: number, dark: boolean): [number, number, number] {
+  const t = Math.max(-1, Math.min(1, Math.log2(Math.max(ratio, 1e-9))));
   const strength = Math.abs(t) ** 0.7;
   const [r, g, b] = t > 0 ? (dark ? [240, 140, 60] : [205, 90, 15]) : dark ? [90, 150, 245] : [40, 100, 210];
   const [br, bg, bb] = dark ? [32, 37, 44] : [233, 236, 240];
   const mix = (from = 0, to = 0) => Math.round(from + (to - from) * strength);
-  return `rgb(${mix(br, r)} ${mix(bg, g)} ${mix(bb, b)})`;
+  return [mix(br, r), mix(bg, g), mix(bb, b)];
 }

@@ -40,8 +40,14 @@ function Metrics({ worker }: { worker: Worker }) {
 
 export function WorkerPage({ id }: { id: string }) {
   const now = useNow(1000);
-  const worker = useCluster((state) => state.workers.find((one) => one.id === id));
-  const loaded = useCluster((state) => state.loaded);
+  const listed = useCluster((state) => state.workers.find((one) => one.id === id));
+  const folded = useCluster((state) => state.fleet.folded);
+  const asked = useResource(["worker", id], (it, signal) => it.fleetWorkers({ worker_id: id, limit: 1 }, signal), {
+    everyMs: 1000,
+    enabled: folded,
+  });
+  const worker = listed ?? asked.data?.workers[0];
+  const loaded = useCluster((state) => state.loaded) && !(folded && asked.isPending);
   const logs = useResource(["worker-logs", id], (it, signal) => it.logs({ worker_id: id, limit: 40 }, signal), {
     everyMs: 2000,
   });

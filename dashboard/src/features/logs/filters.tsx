@@ -25,6 +25,7 @@ export function Filters({ view, paused, onPause }: { view: LogView; paused: bool
   const { level, task, worker, logSearch, set } = useView();
   const tasks = useCluster((state) => state.tasks);
   const workers = useCluster((state) => state.workers);
+  const folded = useCluster((state) => state.fleet.folded);
   const { problem } = matcher(logSearch);
   return (
     <div className="flex flex-wrap items-center gap-2">
@@ -54,18 +55,29 @@ export function Filters({ view, paused, onPause }: { view: LogView; paused: bool
           </option>
         ))}
       </Select>
-      <Select
-        aria-label="Worker"
-        value={worker}
-        onChange={(event) => set({ worker: event.target.value })}
-        className="max-w-44"
-      >
-        <option value="">all workers</option>
-        {worker && !workers.some((one) => one.id === worker) && <option>{worker}</option>}
-        {workers.map((one) => (
-          <option key={one.id}>{one.id}</option>
-        ))}
-      </Select>
+      {folded && (
+        <Input
+          aria-label="Worker"
+          placeholder="Worker id"
+          value={worker}
+          onChange={(event) => set({ worker: event.target.value.trim() })}
+          className="w-44"
+        />
+      )}
+      {!folded && (
+        <Select
+          aria-label="Worker"
+          value={worker}
+          onChange={(event) => set({ worker: event.target.value })}
+          className="max-w-44"
+        >
+          <option value="">all workers</option>
+          {worker && !workers.some((one) => one.id === worker) && <option>{worker}</option>}
+          {workers.map((one) => (
+            <option key={one.id}>{one.id}</option>
+          ))}
+        </Select>
+      )}
       <div className="flex gap-2 md:ml-auto">
         <Button aria-pressed={paused} onClick={onPause} title="Space">
           {paused ? <Play size={13} /> : <Pause size={13} />} {paused ? "Resume" : "Pause"}

@@ -1,6 +1,7 @@
 import { useMemo } from "react";
 import { MetricCard } from "@/components/metric/metric-card";
 import { Empty, Skeleton } from "@/components/ui/empty";
+import { FleetMap } from "@/components/ui/fleet-map";
 import { NoRuns } from "@/components/ui/no-runs";
 import { Page } from "@/components/ui/page";
 import { Panel } from "@/components/ui/panel";
@@ -8,6 +9,7 @@ import { WorkerGrid } from "@/components/ui/worker-grid";
 import { useMetricNames } from "@/hooks/metric-names";
 import { useNow } from "@/hooks/now";
 import { useLeadRun } from "@/hooks/runs";
+import { fleetText } from "@/lib/fleet";
 import { formatDuration } from "@/lib/format";
 import { headlines } from "@/lib/metric-tabs";
 import { countText } from "@/lib/workers";
@@ -35,10 +37,13 @@ function Charts({ lead }: { lead: string }) {
 function Workers() {
   const workers = useCluster((state) => state.workers);
   const loaded = useCluster((state) => state.loaded);
-  const note = workers.length > 0 ? countText(workers) : undefined;
+  const fleet = useCluster((state) => state.fleet);
+  const note = fleet.folded ? fleetText(fleet.groups) : workers.length > 0 ? countText(workers) : undefined;
   return (
     <Panel title="Workers" note={note}>
-      {workers.length > 0 ? (
+      {fleet.folded ? (
+        <FleetMap groups={fleet.groups} />
+      ) : workers.length > 0 ? (
         <WorkerGrid workers={workers} />
       ) : loaded ? (
         <Empty title="No worker is in the cluster" className="py-6">

@@ -2,12 +2,14 @@ import { useState } from "react";
 import { Button } from "@/components/ui/button";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { Facts } from "@/components/ui/facts";
+import { FleetMap } from "@/components/ui/fleet-map";
 import { LogLines } from "@/components/ui/log-lines";
 import { Page } from "@/components/ui/page";
 import { PageLink } from "@/components/ui/page-link";
 import { Panel } from "@/components/ui/panel";
 import { ProgressBar } from "@/components/ui/progress";
 import { StatusLabel } from "@/components/ui/status";
+import { Stragglers } from "@/components/ui/stragglers";
 import { VerdictText } from "@/components/ui/verdict";
 import { WorkerGrid } from "@/components/ui/worker-grid";
 import { useNow } from "@/hooks/now";
@@ -38,7 +40,7 @@ const LINK = "text-xs font-medium text-accent hover:underline";
 
 export function TaskPage({ id }: { id: string }) {
   const now = useNow(1000);
-  const { tasks, workers, loaded } = useCluster();
+  const { tasks, workers, fleet, loaded } = useCluster();
   const run = useCatalog((state) => state.runs.find((one) => one.task_id === id || one.run_id === id));
   const logs = useResource(["task-logs", id], (it, signal) => it.logs({ task_id: id, limit: 60 }, signal), {
     everyMs: 2000,
@@ -58,7 +60,9 @@ export function TaskPage({ id }: { id: string }) {
       </Page>
     );
   }
-  const mine = workers.filter((worker) => task.worker_ids.includes(worker.id));
+  const names = new Set(task.worker_ids);
+  const mine = workers.filter((worker) => names.has(worker.id));
+  const groups = fleet.folded ? fleet.groups.filter((group) => group.task_id === id) : [];
   return (
     <Page
       title={task.name}
@@ -156,7 +160,12 @@ export function TaskPage({ id }: { id: string }) {
       )}
       <CoursePanel task={task} now={now} />
       <Panel title="Workers" note={`${task.worker_ids.length || (task.worker_count ?? 0)} in this task`}>
-        {mine.length > 0 ? (
+        {groups.length > 0 ? (
+          <>
+            <FleetMap groups={groups} />
+            <Stragglers groups={groups} />
+          </>
+        ) : mine.length > 0 ? (
           <WorkerGrid workers={mine} />
         ) : (
           <p className="text-xs text-muted">None of its workers is in the cluster now.</p>

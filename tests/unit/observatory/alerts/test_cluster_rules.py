@@ -66,3 +66,14 @@ def test_a_rank_that_holds_up_the_others_is_a_straggler() -> None:
     assert from_event(replace(changed, status="recovering")) == []
     (other,) = from_event(replace(changed, slow_rank=3))
     assert other.subject != finding.subject
+
+
+def test_a_fleet_that_is_cut_off_is_one_alert() -> None:
+    late = [partly(Worker, id=f"w{rank}", rank=rank, member_state="suspect", current_task="t") for rank in range(500)]
+    (told,) = find_late(late)
+    assert (told.kind, told.task_id, told.worker_id) == ("late_heartbeat", "t", "w0")
+    assert "500 workers" in told.message
+    names = tuple(f"w{rank}" for rank in range(500))
+    gone = e.MembersLost(task_id="t", generation=3, worker_ids=names, reasons=("gone",) * 500, left=False, at=1.0)
+    (lost,) = from_event(gone)
+    assert (lost.kind, lost.subject) == ("worker_lost", "t/3")
