@@ -128,8 +128,7 @@ class Scheduler:
             self._lose_gone()
             self._follow(task, report, hostname, agent_id)
         elif not end.well and self._joined(task, report.rank):
-            asked = task.status is not TaskStatus.RUNNING
-            why = f"stopped, since the task is {task.status}" if asked else str(end)
+            asked, why = d.parting_of(task, end)
             self._gone.setdefault(asked, {})[worker_id_of(task.task_id, report.rank)] = why
 
     def _follow(self, task: Task, report: ag.ProcessReport, hostname: str, agent_id: str) -> None:

@@ -17,7 +17,17 @@ from strata.coordinator.state.placement import Host, Lacking, plan_gang
 from strata.types.faults import MAX_FAULTS, Fault, FaultKind, is_of_peer
 from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskCourse, TaskStatus, loss_budget
 
-__all__ = ["RankEnd", "is_going", "plan_change", "plan_end", "plan_leave", "plan_restart", "plan_start", "plan_stopped"]
+__all__ = [
+    "RankEnd",
+    "is_going",
+    "parting_of",
+    "plan_change",
+    "plan_end",
+    "plan_leave",
+    "plan_restart",
+    "plan_start",
+    "plan_stopped",
+]
 
 _FOLLOWED_EXIT = 75  # of a rank whose place was taken, or that lost a peer
 _SHELL_SIGNAL = 128  # a shell exits with this and the number of the signal that killed its program
@@ -129,6 +139,15 @@ def plan_change(task: Task, status: TaskStatus, reason: str, course: TaskCourse 
 def is_going(task: Task) -> bool:
     """Whether the task's ranks are to save and go at one agreed step."""
     return task.status is TaskStatus.STOPPING or (task.status is TaskStatus.RUNNING and bool(task.course.leaving))
+
+
+def parting_of(task: Task, end: RankEnd) -> tuple[bool, str]:
+    """Whether a rank whose process ended did as it was asked, so that it is not lost; and what is said about it."""
+    if task.status is not TaskStatus.RUNNING:
+        return True, f"stopped, since the task is {task.status}"
+    if end.exit_code == 0 and (end.left or task.course.leaving):
+        return True, task.course.leaving or "it was asked to go"
+    return False, str(end)
 
 
 def plan_leave(task: Task, why: str, fault: Fault) -> ChangeTask:

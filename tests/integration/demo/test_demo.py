@@ -1,5 +1,6 @@
 """The demo's training, killed and left alone: the same curves and the same stories, bit for bit."""
 
+import signal
 import threading
 from functools import partial
 from pathlib import Path
@@ -7,10 +8,15 @@ from typing import Any
 
 import pytest
 
+from strata.client.channel import Channel
+from strata.client.records import RecordsClient
 from strata.config import Settings
 from strata.demo.job import kill_now_and_then, submit_stories
 from strata.types.tasks import TaskStatus
+from strata.types.workers import MemberState
+from tests.support.cluster import Cluster
 from tests.support.nodes import Nodes, wait_for
+from tests.support.waiting import eventually
 
 _STEPS = 100
 _PATIENCE_S = 240.0
@@ -59,3 +65,23 @@ def test_it_learns_and_a_kill_changes_no_bit_of_it(tmp_path: Path) -> None:
     assert newest is not None
     assert newest.step == _STEPS
     assert newest.size_bytes > 2_000_000
+
+
+@pytest.mark.slow
+def test_after_ctrl_c_its_ranks_have_left_and_none_is_lost(tmp_path: Path) -> None:
+    with Cluster(tmp_path, "--slots", "2") as cluster:
+        grpc = cluster.endpoints["grpc"]
+        task_id = submit_stories(Settings(data_dir=tmp_path), grpc, num_workers=2).task_id
+        eventually("a step of every rank", lambda: _steps(cluster) == 2, within_s=_PATIENCE_S)
+        cluster.stop(signal.SIGINT)
+    with Cluster(tmp_path, "--no-agent") as cluster:
+        with Channel(cluster.endpoints["grpc"]) as channel:
+            left = {worker.rank: worker.state for worker in RecordsClient(channel).workers(task_id)}
+        assert left == {0: MemberState.LEFT, 1: MemberState.LEFT}
+        eventually("the task on the page", lambda: cluster.get("/api/tasks"), within_s=60)
+        assert cluster.get("/api/workers") == []
+
+
+def _steps(cluster: Cluster) -> int:
+    """How many ranks have made a step."""
+    return sum((worker["current_step"] or 0) > 0 for worker in cluster.get("/api/workers"))

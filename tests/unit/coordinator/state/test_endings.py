@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strata.cluster.tasks import Task
 from strata.coordinator.state.commands import ChangeTask
-from strata.coordinator.state.endings import RankEnd, plan_end, plan_leave, plan_restart, plan_stopped
+from strata.coordinator.state.endings import RankEnd, parting_of, plan_end, plan_leave, plan_restart, plan_stopped
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host
 from strata.types.faults import Fault, FaultKind
@@ -49,6 +49,20 @@ def _row(task: Task, end: RankEnd, count: int, every_s: float = 60.0) -> list[Ch
 
 
 # --- whose doing
+
+
+@pytest.mark.parametrize(
+    ("task", "end", "asked", "why"),
+    [
+        (_running(leaving="host h goes away"), RankEnd(rank=0, exit_code=0, preempted=True), True, "host h goes away"),
+        (_running(), RankEnd(rank=0, exit_code=0, preempted=True, left=True), True, "it was asked to go"),
+        (replace(_running(), status=TaskStatus.STOPPING), _KILLED, True, "stopped, since the task is stopping"),
+        (_running(leaving="host h goes away"), _KILLED, False, str(_KILLED)),
+        (_running(), RankEnd(rank=0, exit_code=0, preempted=True), False, "rank 0 exited with code 0"),
+    ],
+)
+def test_a_rank_that_did_as_it_was_asked_is_not_lost(task: Task, end: RankEnd, asked: bool, why: str) -> None:
+    assert parting_of(task, end) == (asked, why)
 
 
 @pytest.mark.parametrize(
