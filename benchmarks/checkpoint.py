@@ -248,8 +248,8 @@ class _Marked(LocalStore):
         super().__init__(root)
         self.last_byte_at = 0.0
 
-    def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
-        super().put_stream(key, chunks)
+    def put_stream(self, key: str, chunks: Iterable[memoryview], *, size: int | None = None) -> None:
+        super().put_stream(key, chunks, size=size)
         self.last_byte_at = time.perf_counter()
 
 

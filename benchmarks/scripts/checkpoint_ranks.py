@@ -33,8 +33,8 @@ def save_all(rank: int, address: str, folder: str, world: int, steps: int) -> Ti
     class Marked(LocalStore):
         durable_at = 0.0
 
-        def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
-            super().put_stream(key, chunks)
+        def put_stream(self, key: str, chunks: Iterable[memoryview], *, size: int | None = None) -> None:
+            super().put_stream(key, chunks, size=size)
             self.durable_at = time.perf_counter()
 
     times = []

@@ -56,7 +56,7 @@ def export_folder(
     for file, names in zip(files, shards, strict=True):
         arrays = {name.removeprefix(prefix): array for name, array in reader.whole(names).items()}
         image = plan_image(arrays, {"format": "pt"})
-        target.put_stream(file, image.views())
+        target.put_stream(file, image.views(), size=image.size)
         weight_map |= dict.fromkeys(sorted(arrays), file)
     if len(files) > 1:
         index = {"metadata": {"total_size": sum(chosen.values())}, "weight_map": weight_map}

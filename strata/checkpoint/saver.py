@@ -135,7 +135,7 @@ class Saver:
         if job.copy is not None:
             job.copy.join()
         job.stream = HashedStream(job.buffers, self._hasher)
-        self._store.put_stream(key, job.stream)
+        self._store.put_stream(key, job.stream, size=job.image.size)
         if job.copy is not None:
             job.copy.check()  # a write that was under way when the copy ended is known by now
         faults.reach("data_durable")

@@ -55,6 +55,7 @@ _saves: Counter[tuple[str, int]] = Counter()
 _stagers: deque[Any] = deque(maxlen=2)  # idle; their memory is used again by the next asynchronous save
 _clock = SystemClock()
 _DEADLINE_S = 600.0
+_creating: dict[str, bool] = {}  # of each store: whether it refuses to create a key twice; asked once per process
 
 
 class StrataWriter(StorageWriter, AsyncStager):  # type: ignore[misc]  # torch is not installed where types are checked
@@ -179,7 +180,7 @@ class StrataWriter(StorageWriter, AsyncStager):  # type: ignore[misc]  # torch i
         try:
             if {name for name, _ in said} != {attempt.attempt}:
                 raise CheckpointAborted(f"step {job.step}: ranks saved in different attempts {sorted(dict(said))}")
-            saver.create_once = honours_create(self._store, FORMAT_KEY, b'{"format": "%s"}' % FORMAT.encode())
+            saver.create_once = _creates_once(self._store)
             saver.commit(job, attempt, votes)
         finally:
             saver.close()
@@ -300,6 +301,12 @@ class _Planned(SoloCommit):
 
     def begin(self, rank: int, step: int, epoch: int) -> SaveAttempt:
         return self._attempt
+
+
+def _creates_once(store: ObjectStore) -> bool:
+    if store.uri not in _creating:
+        _creating[store.uri] = honours_create(store, FORMAT_KEY, b'{"format": "%s"}' % FORMAT.encode())
+    return _creating[store.uri]
 
 
 def _decider(owner: Owner | None, store: ObjectStore, attempt: SaveAttempt) -> CommitCoordinator:

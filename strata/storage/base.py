@@ -46,8 +46,9 @@ class ObjectStore(Protocol):
         number of racing callers succeeds (see `honours_create` for stores that break this)."""
         ...
 
-    def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
+    def put_stream(self, key: str, chunks: Iterable[memoryview], *, size: int | None = None) -> None:
         """Writes one object of any size from chunks pulled one at a time, each used up before the call returns.
+        `size` is that of the object in bytes, for a bucket gets parts that suit it; None when nobody knows.
         An exception out of `chunks` abandons the write and is raised again; nothing is left under the key."""
         ...
 

@@ -164,16 +164,19 @@ class CloudStore:
                 "put", key, lambda: self._client.put(self._store, key, data, mode=mode, use_multipart=False)
             )
 
-    def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
-        options = self._options
+    def put_stream(self, key: str, chunks: Iterable[memoryview], *, size: int | None = None) -> None:
+        parts = self._options.parts_of(size)
+        if size is not None and size <= parts.size:  # one request instead of three
+            self.put(key, b"".join(chunks))
+            return
         with self._translated(check_key(key)), self._retries.watch(key, self._probe) as pulled:
             self._client.put(
                 self._streams,
                 key,
                 pulled(chunks),
                 use_multipart=True,
-                chunk_size=options.part_size,
-                max_concurrency=options.max_inflight,
+                chunk_size=parts.size,
+                max_concurrency=parts.inflight,
             )
 
     def get(self, key: str) -> bytes:

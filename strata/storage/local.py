@@ -46,7 +46,8 @@ class LocalStore:
                 temporary.unlink(missing_ok=True)
             _sync_folder(target.parent)
 
-    def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
+    def put_stream(self, key: str, chunks: Iterable[memoryview], *, size: int | None = None) -> None:
+        del size  # every size is written alike
         with _translated(self.uri, key):
             target = self._prepare(key)
             temporary = self._write_aside(target, iter(chunks))

@@ -49,11 +49,11 @@ class _Slow(LocalStore):
         self.gate = threading.Event()
         self.fail = False
 
-    def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
+    def put_stream(self, key: str, chunks: Iterable[memoryview], *, size: int | None = None) -> None:
         self.gate.wait(60)
         if self.fail:
             raise StorageFull("no space left for tests")
-        super().put_stream(key, chunks)
+        super().put_stream(key, chunks, size=size)
 
 
 def _slow_manager(tmp_path: Path, **options: Any) -> tuple[CheckpointManager, _Slow]:

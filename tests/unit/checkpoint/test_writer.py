@@ -20,7 +20,7 @@ class _Gated(MemoryStore):
         self.gate = threading.Event()
         self.fail = fail
 
-    def put_stream(self, key: str, chunks: Iterable[memoryview]) -> None:
+    def put_stream(self, key: str, chunks: Iterable[memoryview], *, size: int | None = None) -> None:
         def passed() -> Iterable[memoryview]:
             for chunk in chunks:
                 self.gate.wait(60)
@@ -28,7 +28,7 @@ class _Gated(MemoryStore):
                     raise StorageFull("no space left")
                 yield chunk
 
-        super().put_stream(key, passed())
+        super().put_stream(key, passed(), size=size)
 
 
 def test_pieces_of_any_size_become_one_hashed_object() -> None:

@@ -53,6 +53,25 @@ def test_options_come_from_the_environment_and_the_prefixed_twin_wins() -> None:
 
 
 @pytest.mark.parametrize(
+    ("part_size", "size", "parts"),
+    [
+        (None, 100, (8 << 20, 16)),
+        (None, 70 << 30, (8 << 20, 16)),
+        (None, 840 << 30, (100_215_904, 16)),
+        (None, None, (32 << 20, 4)),
+        (64 << 20, 100, (64 << 20, 16)),
+        (5 << 20, 70 << 30, (8_351_326, 16)),
+    ],
+)
+def test_parts_suit_the_object_and_are_never_too_many(
+    part_size: int | None, size: int | None, parts: tuple[int, int]
+) -> None:
+    found = StorageOptions(part_size=part_size).parts_of(size)
+    assert found == parts
+    assert size is None or -(-size // found.size) <= 10_000
+
+
+@pytest.mark.parametrize(
     ("settings", "shown"),
     [
         ({"part_size": 1024}, "1024"),
