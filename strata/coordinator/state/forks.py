@@ -9,7 +9,7 @@ from strata.cluster.tasks import Task
 from strata.errors import CheckpointNotFound, InvalidArgument
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus
 from strata.types.forks import ForkRequest, TaskFork, check_skip
-from strata.types.tasks import TaskSpec, TaskStatus
+from strata.types.tasks import TaskSpec
 
 __all__ = ["forked_spec", "held_steps"]
 
@@ -42,11 +42,12 @@ def forked_spec(cluster: Cluster, parent: Task, asked: ForkRequest) -> TaskSpec:
 
 
 def held_steps(cluster: Cluster, task_id: str) -> tuple[int, ...]:
-    """Steps of this task's checkpoints that forks begin with which have none of their own yet."""
+    """Steps of this task's checkpoints that forks begin with which have none of their own yet. A fork that has ended
+    holds nothing, for nobody says when it is forgotten; resumed too late, it says that its checkpoint is gone."""
     steps = {
         task.task_id: fork.step
         for task in cluster.tasks.values()
-        if (fork := task.spec.fork) and fork.task_id == task_id and task.status is not TaskStatus.COMPLETED
+        if (fork := task.spec.fork) and fork.task_id == task_id and not task.status.final
     }
     saved = cluster.checkpoints.latest_by_task() if steps else {}
     return tuple(sorted({step for name, step in steps.items() if name not in saved}))

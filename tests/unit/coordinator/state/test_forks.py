@@ -86,13 +86,13 @@ def test_changes_reach_config_and_command() -> None:
         )
 
 
-def test_a_checkpoint_is_held_until_the_fork_has_its_own() -> None:
+def test_a_checkpoint_is_held_until_the_fork_has_its_own_or_has_ended() -> None:
     found = cluster(*GOOD)
     child = Task(task_id="child-1", spec=forked_spec(found, PARENT, ForkRequest(step=10)), submitted_at=2.0)
     found.tasks[child.task_id] = child
     for status in TaskStatus:
         found.tasks[child.task_id] = replace(child, status=status)
-        assert held_steps(found, "parent-1") == (() if status is TaskStatus.COMPLETED else (10,))
+        assert held_steps(found, "parent-1") == (() if status.final else (10,))
     assert held_steps(found, "child-1") == ()
     found.tasks[child.task_id] = child
     found.checkpoints.keep(replace(saved(12, task_id="child-1"), id="step-12.own"))
