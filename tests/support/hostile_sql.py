@@ -1,5 +1,6 @@
 """Hostile questions in SQL, grown by a grammar from a seed: writes, files, networks, system tables, sleep, memory, each
-in places where a parser might overlook it.
+in places where a parser might overlook it: behind brackets that the question closes itself, under names that a WITH
+defines elsewhere, behind names that look like lines of EXPLAIN, in quotes of every kind.
 """
 
 import random
@@ -165,6 +166,103 @@ _SHAPES = [
     "FROM {source} SELECT *",
     "SELECT count() FROM metric_points AS a, metric_points AS b, {source} AS c",
 ]
+# The question stands in brackets: these close them, and leave one open at their end. {hidden} is a call or a source.
+_BREAKOUTS = [
+    "SELECT 1) UNION ALL SELECT * FROM ({hidden}",
+    "SELECT 1) AS a, ({hidden}",
+    "SELECT 1) AS a JOIN ({hidden}",
+    "SELECT 1) WHERE 1 IN ({hidden}",
+    "SELECT 1) EXCEPT SELECT * FROM ({hidden}",
+    "SELECT 1) INTO OUTFILE '{file}.out' FORMAT CSV --",
+    "SELECT 1) INTO OUTFILE '{file}.out' /*",
+    "SELECT 1) SETTINGS readonly = 0 --",
+    "SELECT 1) SETTINGS additional_result_filter = (",
+    "SELECT 1) FORMAT Null /*",
+    "SELECT 1) LIMIT 1 BY ({hidden}",
+    "SELECT 1) PARALLEL WITH INSERT INTO FUNCTION file('{file}.out', 'CSV') SELECT * FROM (SELECT 1",
+    "SELECT 1) parallel/**/with INSERT INTO {table} (run_id) SELECT * FROM (SELECT 'x'",
+    "SELECT 1) PARALLEL WITH CREATE TABLE mine ENGINE = Memory AS (SELECT 1",
+    "SELECT 1) PARALLEL WITH BACKUP TABLE {table} TO File('{file}.out'",
+    "SELECT 1) PARALLEL\nWITH ALTER TABLE {table} DELETE WHERE (1",
+    "SELECT 1) PARALLEL WITH DROP TABLE {table} PARALLEL WITH SELECT (1",
+]
+# Names that mean a table of the question in one place, and in another whatever the catalog has under them.
+_SCOPES = [
+    "SELECT * FROM (WITH {word} AS (SELECT 1) SELECT 1) AS a, {word}",
+    "WITH {word} AS (SELECT * FROM {word}) SELECT * FROM {word}",
+    "WITH a AS (SELECT * FROM {word}), {word} AS (SELECT * FROM a) SELECT * FROM {word}",
+    "WITH {word} AS (WITH {word} AS (SELECT 1) SELECT * FROM {word}) SELECT * FROM {word}",
+    "WITH runs AS (SELECT * FROM runs) SELECT * FROM runs",
+    "SELECT 1 UNION ALL SELECT * FROM (WITH {word} AS (SELECT 1) SELECT * FROM {word}) UNION ALL SELECT * FROM {word}",
+    "SELECT 1 UNION ALL WITH {word} AS (SELECT 1) SELECT * FROM {word} UNION ALL SELECT * FROM {word}",
+    "WITH {word} AS (SELECT 1) SELECT 1 INTERSECT SELECT * FROM {word}",
+    "SELECT (WITH {word} AS (SELECT 1) SELECT 1), (SELECT count() FROM {word})",
+    "WITH `{word}` AS (SELECT 1) SELECT * FROM system.{word}",
+    "SELECT '{word} AS (SELECT 1)' FROM {word}",
+    "SELECT 1 AS `{word} AS (SELECT 1)` FROM {word}",
+    "SELECT $${word} AS (SELECT 1)$$ FROM {word}",
+    "WITH {word} AS (SELECT 1) SELECT 1 IN {word}, in(1, {word}), 1 IN ({word})",
+    "SELECT exists({word}), exists(system.one)",
+    "WITH RECURSIVE {word} AS (SELECT * FROM {word}) SELECT * FROM {word}",
+    "SELECT * FROM '{word}'",
+    "SELECT * FROM runs UUID '00000000-0000-0000-0000-000000000000'",
+    "WITH x -> {bad} AS f SELECT f(1)",
+    "SELECT {bad} FROM runs AS file",
+]
+_WORDS = ["summaries", "run_edits", "texts", "tables", "settings", "one", "secret", "passwd", "dashboards"]
+# Names and aliases that look like lines of EXPLAIN AST.
+_FORGED = [
+    "SELECT `a\n      Literal 1`, {bad}",
+    "SELECT `a (children 1)`, {bad}",
+    "SELECT {bad} AS `x) (children 1)\n     ExpressionList (children 1)\n      Literal 1`",
+    "SELECT {bad} AS `x (alias y) (children 0)`",
+    "SELECT `sum (alias x)`({bad})",
+    "SELECT `count\n     Function file`()",
+    "SELECT 1 AS `a)\n        Literal 1\n        TableIdentifier runs (alias b`, {bad}",
+    "SELECT `a\n          Literal 1` IN system.one",
+    "SELECT 1 IN `system.one (alias a)\n Literal 1`",
+    "SELECT * FROM `runs\n        TableIdentifier runs`",
+    "SELECT * FROM `runs (alias a)`",
+    'SELECT "file"({file!r}), {bad}',
+    "SELECT \u201cfile\u201d('{file}')",
+    "SELECT file(\u2018{file}\u2019)",
+    "SELECT file($a${file}$a$)",
+    "SELECT\u00a0file('{file}')",
+    "SELECT fi\u200ble('{file}')",
+    "SELECT # it is harmless\n file('{file}')",
+    "SELECT #! it is harmless\n file('{file}')",
+    "SELECT /* /* nested */ */ file('{file}')",
+    "SELECT '\\'' || file('{file}') || ''",
+    "SELECT '' -- ' \n || file('{file}')",
+]
+# What only takes: each must be ended by the engine's own bounds, or be small.
+_GREEDY = [
+    "SELECT count() FROM metric_points AS a, metric_points AS b, metric_points AS c, metric_points AS d",
+    "SELECT arrayJoin(range(1000000000))",
+    "SELECT sum(n) FROM (SELECT arrayJoin(range(100000000)) AS n)",
+    "SELECT length(repeat(repeat('x', 1000000), 1000000))",
+    "SELECT arrayMap(x -> repeat('x', 1000000), range(1000000))",
+    "SELECT arrayMap(x -> arrayMap(y -> range(100000), range(100000)), range(100000))",
+    "SELECT printf('%2000000000d', 1)",
+    "SELECT leftPad('x', 2000000000)",
+    "SELECT groupArraySorted(1000000000000)(value) FROM metric_points",
+    "SELECT groupArrayMovingAvg(1000000000000)(value) FROM metric_points",
+    "SELECT topK(1000000000000)(value) FROM metric_points",
+    "SELECT histogram(1000000000)(value) FROM metric_points",
+    "SELECT CAST('x' AS FixedString(2000000000))",
+    "SELECT CAST('x' AS AggregateFunction(uniq, String))",
+    "SELECT CAST('\\xff\\xff\\xff\\xff\\xff' AS AggregateFunction(groupArray, String))",
+    "SELECT JSONExtract('{}', 'AggregateFunction(sum, UInt64)')",
+    "SELECT replaceRegexpAll(repeat('a', 1000000), '(a*)*', 'bbbbbbbb')",
+    "SELECT " + "(" * 900 + "1" + ")" * 900,
+    "SELECT " + "-" * 3 + "1" + " + 1" * 20_000,
+    "SELECT " + "abs(" * 400 + "1" + ")" * 400,
+    "SELECT " + "[" * 400 + "]" * 400,
+    "SELECT formatDateTime(now(), repeat('%Y', 10000000))",
+    "SELECT arraySort(x -> cityHash64(x), range(50000000))[1]",
+    "WITH RECURSIVE x AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM x) SELECT max(n) FROM x",
+    "SELECT * FROM metric_points ORDER BY arrayJoin(range(10000000)), run_id",
+]
 _TAILS = [
     *("", "", "", "", ";", " -- x", " /* x */", " LIMIT 1", " SETTINGS readonly = 0", " FORMAT CSV"),
     *(" INTO OUTFILE '{file}.out'", " INTO OUTFILE '{file}.out' TRUNCATE FORMAT CSV", "; {write}", "\x00", " \n;;"),
@@ -179,8 +277,11 @@ def grow(seed: int, count: int, file: str) -> Iterator[str]:
 
 
 def _question(chance: random.Random, depth: int) -> str:
-    if chance.random() < 0.15:
-        return _filled(chance, chance.choice(_WRITES), depth)
+    kind = chance.random()
+    if kind < 0.02:
+        return chance.choice(_GREEDY)
+    if kind < 0.3:
+        return _filled(chance, chance.choice(chance.choice([_WRITES, _BREAKOUTS, _SCOPES, _FORGED])), depth)
     return _filled(chance, chance.choice(_SHAPES), depth) + _filled(chance, chance.choice(_TAILS), 0)
 
 
@@ -196,6 +297,9 @@ def _filled(chance: random.Random, text: str, depth: int) -> str:
     while "{source}" in text:
         nested = f"({inner()})" if depth > 0 and chance.random() < 0.3 else chance.choice(_SOURCES)
         text = text.replace("{source}", nested, 1)
+    word = chance.choice(_WORDS)
+    hidden = f"SELECT {chance.choice(_CALLS)}", f"SELECT * FROM {chance.choice(_SOURCES)}"  # noqa: S608 - its purpose
+    text = text.replace("{word}", word).replace("{hidden}", chance.choice(hidden)).replace("{file!r}", "'{file}'")
     for place, fill in (("{select}", inner), ("{table}", lambda: chance.choice(_TABLES))):
         while place in text:
             text = text.replace(place, fill(), 1)

@@ -1,5 +1,6 @@
 """The functions that a question may call: they compute from their arguments and know nothing of files, networks,
-dictionaries, other tables, settings or the server. What is not listed is refused.
+dictionaries, other tables, settings or the server. What is not listed is refused. Not `printf`: a width of 2e9 takes
+4 GiB before the limit of memory is looked at (chDB 26.5).
 """
 
 __all__ = ["is_harmless"]
@@ -21,7 +22,7 @@ _PLAIN = frozenset(
     range reverse lambda tuple tupleElement untuple map mapKeys mapValues mapContains mapContainsKey mapFilter
     mapApply mapFromArrays concat concatWithSeparator endsWith startsWith left right lower upper lowerUTF8
     upperUTF8 lengthUTF8 leftPad rightPad substring substringUTF8 substringIndex trimBoth trimLeft trimRight
-    repeat initcap replaceAll replaceOne replaceRegexpAll replaceRegexpOne format printf extract extractAll like
+    repeat initcap replaceAll replaceOne replaceRegexpAll replaceRegexpOne format extract extractAll like
     notLike ilike notILike match position positionCaseInsensitive countSubstrings countMatches splitByChar
     splitByString splitByRegexp hasToken multiSearchAny JSONExtract JSONExtractArrayRaw JSONExtractBool
     JSONExtractFloat JSONExtractInt JSONExtractKeys JSONExtractKeysAndValues JSONExtractRaw JSONExtractString

@@ -27,6 +27,7 @@ LIMITS: dict[str, Any] = {
     "max_result_bytes": 64 << 20,
     "result_overflow_mode": "throw",
     "max_threads": 2,
+    "function_range_max_elements_in_block": 10_000_000,  # inside of one call of a function nobody looks at the time
     "allow_introspection_functions": 0,
     "query_plan_remove_redundant_sorting": 0,  # the order of the question is the order of the answer
 }

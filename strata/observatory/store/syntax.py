@@ -3,7 +3,7 @@ second parser: what is checked is what runs.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from strata.errors import InvalidArgument
@@ -34,6 +34,12 @@ _SEPARATOR = re.compile(r";|\\G|\x00")
 _PLAIN_TEXT = re.compile(
     r"(?:[^'\"`$#;/\\\-\x00-\x08\x7f-\U0010ffff]|-(?!-)|/(?!\*)|'(?:[^'\\\x00]|\\.)*')*", re.DOTALL
 )
+# `SELECT * FROM (…)` around the question: its nodes, below the root, each with how many children it has.
+_AROUND = (
+    *(("ExpressionList", 1), ("SelectQuery", 2), ("ExpressionList", 1), ("Asterisk", 0)),
+    *(("TablesInSelectQuery", 1), ("TablesInSelectQueryElement", 1), ("TableExpression", 1), ("Subquery", 1)),
+)
+_MAX_DEPTH = 300
 _HINT = "A question is one SELECT over metric_points, runs and logs; docs/asking.md has what it may use."
 
 
@@ -58,18 +64,22 @@ def one_statement(question: str) -> str:
 
 def check_syntax(lines: Sequence[str], formatted: Callable[[], str]) -> set[str]:
     """Returns the tables that a question names. Raises InvalidArgument for one that reaches for anything but the three
-    of ours and harmless functions. `lines` are of EXPLAIN AST; `formatted` gives the question as the engine writes it,
-    and is asked only when the question names tables of its own."""
+    of ours and harmless functions. `lines` are of EXPLAIN AST of `SELECT * FROM (question)`; `formatted` gives that as
+    the engine writes it, and is asked only when the question defines tables of its own."""
     nodes = _nodes(lines)
     for node in nodes:
         _check(node)
-    named = {node.name for node in nodes if node.kind == "TableIdentifier"}
-    others = named.difference(TABLES)
-    if others:
-        others -= {found["quoted"] or found["plain"] for found in _DEFINED.finditer(formatted())}
-    if others:
-        raise _refused(f"there is no table {min(others)[:80]} here")
-    return named
+    around = tuple((node.kind, len(node.children)) for node in nodes[1 : len(_AROUND) + 1])
+    # Beside it stands at most the FORMAT that the driver appends for the embedded engine.
+    if around != _AROUND or nodes[0].children[1:] not in ([], nodes[-1:]):
+        raise _refused("its brackets do not match")
+    defined = sum(node.kind == "WithElement" for node in nodes)
+    found = [match["quoted"] or match["plain"] for match in _DEFINED.finditer(formatted())] if defined else []
+    names = [name for name in found if name]
+    if len(names) != defined:
+        raise _refused("WITH may only define plain names of tables")
+    _check_tables(nodes[0], set(TABLES), iter(names))
+    return {node.name for node in nodes if node.kind == "TableIdentifier"}
 
 
 def _check(node: _Node) -> None:
@@ -82,6 +92,8 @@ def _check(node: _Node) -> None:
                 raise _refused(f"the function {node.name[:80]} may not be called here")
             if node.name.lower() in ("in", "notin"):
                 _check_in(node)
+            if node.name.lower() in ("cast", "accuratecastornull"):
+                _check_cast(node)
         case "Set":
             raise _refused("settings may not be changed here")
         case kind if kind not in _SILENT:
@@ -95,6 +107,32 @@ def _check_in(node: _Node) -> None:
         raise _refused("IN takes (SELECT …) or values, no name")
 
 
+def _check_cast(node: _Node) -> None:
+    """Bytes that pretend to be the state of an aggregate would be read by code that trusts them."""
+    arguments = node.children[0].children if node.children else []
+    if len(arguments) != 2 or arguments[1].kind != "Literal" or "aggregatefunction" in arguments[1].name.lower():
+        raise _refused("CAST takes the name of a plain type")
+
+
+def _check_tables(node: _Node, known: set[str], names: Iterator[str]) -> None:
+    """Every table must be known where it stands: any other the engine would look for among all there are. A name is
+    known to the SELECT whose WITH defines it, after its definition and not inside of it. `names` are those of the
+    definitions, as they are written; the engine has copied the WITH of a UNION's first SELECT to the end of the others.
+    """
+    if node.kind == "TableIdentifier" and node.name not in known:
+        raise _refused(f"there is no table {node.name[:80]} here")
+    name = next(names) if node.kind == "WithElement" else None
+    inner = set(known) if node.kind == "SelectQuery" else known
+    for child in sorted(node.children, key=_defines, reverse=True):
+        _check_tables(child, inner, names)
+    if name is not None:
+        known.add(name)
+
+
+def _defines(node: _Node) -> bool:
+    return any(child.kind == "WithElement" for child in node.children)
+
+
 def _nodes(lines: Sequence[str]) -> list[_Node]:
     """All nodes of an EXPLAIN AST, each with its children. Its names stand unquoted in the lines: whatever does not add
     up is refused, so that a name with line breaks in it cannot pretend to be something else."""
@@ -106,6 +144,8 @@ def _nodes(lines: Sequence[str]) -> list[_Node]:
             path.pop()
         if found is None or len(found[1]) != len(path) - 1:
             raise _refused("it has a name that is not plain")
+        if len(path) > _MAX_DEPTH:
+            raise _refused("it is nested too deeply")
         node = _Node(found[2], found[3] or "")
         nodes.append(node)
         parent, missing = path.pop()
