@@ -1,7 +1,9 @@
 """`strata import` and `strata export`: metrics from elsewhere, and to elsewhere."""
 
+import contextlib
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,10 +16,19 @@ from rich.status import Status
 
 from strata.cli.options import DataDir, reach
 from strata.client.endpoints import find_observatory
-from strata.client.rest import Rest
+from strata.client.rest import Rest, path_part
 from strata.client.telemetry import send_batches
-from strata.errors import InvalidArgument, ObservatoryUnavailable
+from strata.errors import (
+    Busy,
+    DataError,
+    InvalidArgument,
+    NotFound,
+    ObservatoryUnavailable,
+    StoreUnavailable,
+    StrataError,
+)
 from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.metrics import SeriesKey
 from strata.types.names import check_name
 
 if TYPE_CHECKING:
@@ -25,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
+_PER_PAGE = 10_000  # series: the most that one question may ask for
+_PATIENCE_S = 60.0
 _console = Console(highlight=False, soft_wrap=True)
 _stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 _IMPORT_HELP = (
@@ -43,7 +56,7 @@ def import_(
     run: Annotated[str | None, typer.Option("--run", help="The run's name (default: its own, or the file's).")] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Bring runs of W&B, MLflow, Neptune, TensorBoard or a CSV into Strata. A repeated import changes nothing."""
+    """Bring runs of W&B, MLflow, Neptune, TensorBoard or a CSV into Strata. A repeated import brings what is new."""
     from strata.observatory.transfer.find import find_runs
     from strata.observatory.transfer.runs import run_batches
 
@@ -53,15 +66,58 @@ def import_(
     target = find_observatory(settings)
     if target is None:
         raise ObservatoryUnavailable("no observatory is known here", hint="Start one with `strata up`.")
-    runs = find_runs(path, time.time_ns() // 1_000_000, lambda file, error: _stderr.print(f"{file}: {error.message}"))
+    rest, failed = Rest(settings), Counter[str]()
+
+    def broken(what: object, error: StrataError) -> None:
+        failed[str(what)] += 1
+        _stderr.print(f"{what}: {error.message}")
+
+    runs = find_runs(path, time.time_ns() // 1_000_000, broken)
     for found in runs if run is None else [_only(runs, path, run)]:
-        check_name("run", found.run_id)
-        with _stderr.status(found.run_id) as status:
-            batches = _told(run_batches(found), partial(_show, status, found.run_id))
-            count = send_batches(batches, target.telemetry, target.access)
-        _console.print(f"{found.run_id}: {count:,} points")
+        try:
+            check_name("run", found.run_id)
+            with _stderr.status(found.run_id) as status:
+                batches = run_batches(found, _had(rest, found.run_id))
+                count = send_batches(
+                    _told(batches, partial(_show, status, found.run_id)), target.telemetry, target.access
+                )
+            _console.print(f"{found.run_id}: {count:,} points")
+        except (DataError, InvalidArgument) as error:
+            broken(found.run_id, error)
         for what, times in found.unread.items():
             _stderr.print(f"{found.run_id}: not read: {what} ({times:,})")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _had(rest: Rest, run_id: str) -> "Counter[SeriesKey]":
+    """How many points of each series there are: a file that has grown brings only what is new. Waits until the store
+    holds all that was accepted; of a Strata that has just been started it comes seconds after the page."""
+    ends_at = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            accepted = int(rest.get(f"/api/runs/{path_part(run_id)}/info")["num_points"])
+        except NotFound:
+            accepted = 0
+        with contextlib.suppress(StoreUnavailable, Busy):
+            had = _stored(rest, run_id)
+            if had.total() >= accepted:
+                return had
+        if time.monotonic() > ends_at:
+            raise StoreUnavailable(f"the metric store does not have all points of {run_id} yet", hint="Try again.")
+        time.sleep(0.5)
+
+
+def _stored(rest: Rest, run_id: str) -> "Counter[SeriesKey]":
+    asked = f"""SELECT metric, host, rank, device, count() AS points FROM metric_points WHERE run_id = '{run_id}'
+                GROUP BY metric, host, rank, device ORDER BY metric, host, rank, device"""  # noqa: S608 - it was checked
+    had: Counter[SeriesKey] = Counter()
+    while True:
+        answer = rest.post("/api/sql", {"query": f"{asked} LIMIT {_PER_PAGE} OFFSET {len(had)}"})
+        for *series, points in answer["rows"]:
+            had[SeriesKey(run_id, *series)] = points
+        if len(answer["rows"]) < _PER_PAGE:
+            return had
 
 
 def _only(runs: "Iterator[ImportedRun]", path: Path, name: str) -> "ImportedRun":

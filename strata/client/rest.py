@@ -3,10 +3,11 @@
 import http.client
 import json
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
 from strata.client.endpoints import find_endpoints
@@ -17,9 +18,19 @@ from strata.errors import ObservatoryUnavailable, StrataError
 from strata.network import join_address
 from strata.trust.access import client_context
 
-__all__ = ["Rest"]
+__all__ = ["Rest", "path_part", "query_of"]
 
 _TIMEOUT_S = 30.0
+
+
+def path_part(name: object) -> str:
+    """A name in a path. What no server could have, such as half of a character, is asked for as its escape, and not
+    found."""
+    return quote(str(name), safe="", errors="backslashreplace")
+
+
+def query_of(asked: Mapping[str, object] | Sequence[tuple[str, object]]) -> str:
+    return urlencode(asked, errors="backslashreplace")
 
 
 class Rest:

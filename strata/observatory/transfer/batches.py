@@ -1,12 +1,15 @@
 """Points from a file, gathered into batches whose ids depend on their place in it: a repeated import is recognised."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
+from strata.errors import InvalidArgument
+from strata.observatory.batch.door import LATEST_MS
 from strata.protocol.generated.telemetry_pb2 import Batch
-from strata.types.metrics import NO_DEVICE, SeriesKey, check_series
+from strata.types.metrics import MAX_STEP, NO_DEVICE, SeriesKey, check_series
 
 __all__ = ["ImportedPoint", "to_batches"]
 
@@ -24,23 +27,66 @@ class ImportedPoint(NamedTuple):
     host: str = ""
 
 
-def to_batches(points: Iterable[ImportedPoint], run_id: str, source: str) -> Iterator[Batch]:
-    """`source` names what was read (file and size): with the batch's number it makes its id."""
-    name = blake2b(f"{run_id}\0{source}".encode(), digest_size=12).hexdigest()
-    rest = iter(points)
+def to_batches(
+    points: Iterable[ImportedPoint], run_id: str, source: str, had: Counter[SeriesKey], unread: Counter[str]
+) -> Iterator[Batch]:
+    """`source` names what was read (file and size): with the batch's number it makes its id. Of each series the first
+    `had[series]` points are passed over, and counted down: of a file that has grown the store has them. What cannot be
+    kept is counted in `unread`, by what it was."""
+    passed = "".join(f"\0{key}{count}" for key, count in sorted(had.items()))
+    name = blake2b(f"{run_id}\0{source}{passed}".encode(errors="replace"), digest_size=12).hexdigest()
+    sane = _sane(points, run_id, unread)
+    rest = ((key, point) for key, point in sane if not _passed(key, had))
     for number in itertools.count():
         batch, known = Batch(batch_id=f"import-{name}-{number}"), dict[SeriesKey, int]()
-        for point in itertools.islice(rest, _PER_BATCH):
-            key = SeriesKey(run_id, point.metric, point.host, point.rank, NO_DEVICE)
+        for key, point in itertools.islice(rest, _PER_BATCH):
             index = known.get(key)
             if index is None:
-                check_series(key)
                 index = known[key] = len(known)
                 batch.series.add(index=index, **key._asdict())
             batch.points.series.append(index)
-            batch.points.step.append(max(0, point.step))
+            batch.points.step.append(point.step)
             batch.points.event_time_ms.append(point.time_ms)
             batch.points.value.append(point.value)
         if not known:
             return
         yield batch
+
+
+def _sane(
+    points: Iterable[ImportedPoint], run_id: str, unread: Counter[str]
+) -> Iterator[tuple[SeriesKey, ImportedPoint]]:
+    """Points that a batch can hold. One bad name, step or time never takes the others with it."""
+    checked: dict[SeriesKey, bool] = {}
+    for point in points:
+        key = SeriesKey(run_id, point.metric, point.host, point.rank, NO_DEVICE)
+        if key not in checked:
+            checked[key] = _is_sane(key, unread)
+        if not checked[key]:
+            unread["points of these"] += 1
+        elif not 0 <= point.step <= MAX_STEP:
+            unread["points whose step is below 0, or too large"] += 1
+        elif not 0 <= point.time_ms < LATEST_MS:
+            unread["points before 1970 or after 2200"] += 1
+        else:
+            yield key, point if point.time_ms else point._replace(time_ms=1)  # it has none, and 0 is refused
+
+
+def _is_sane(key: SeriesKey, unread: Counter[str]) -> bool:
+    try:
+        check_series(key)
+        str(key).encode()
+    except InvalidArgument as error:
+        unread[error.message] += 1
+        return False
+    except UnicodeEncodeError:
+        unread[f"a name that is no text: {key.metric[:80]!r}"] += 1
+        return False
+    return True
+
+
+def _passed(key: SeriesKey, had: Counter[SeriesKey]) -> bool:
+    if had[key] <= 0:
+        return False
+    had[key] -= 1
+    return True

@@ -18,7 +18,7 @@ __all__ = ["find_runs"]
 
 
 def find_runs(path: Path, now_ms: int, broken: Callable[[Path, DataError], None]) -> Iterator[ImportedRun]:
-    """Every run below `path`. A file of W&B that cannot be read is told to `broken`, and the others are read."""
+    """Every run below `path`. What cannot be read is told to `broken`, and the others are read."""
     if path.is_file():
         yield from _of_file(path, now_ms)
         return

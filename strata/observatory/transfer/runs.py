@@ -1,5 +1,6 @@
 """A run as another tracker kept it: what is known of it, its points, and what could not be read."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ import orjson
 
 from strata.observatory.transfer.batches import ImportedPoint, to_batches
 from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.metrics import SeriesKey
 
 __all__ = ["ImportedRun", "flattened", "parsed", "run_batches"]
 
@@ -38,12 +40,13 @@ class ImportedRun:
     unread: Counter[str] = field(default_factory=Counter)
 
 
-def run_batches(run: ImportedRun) -> Iterator[Batch]:
-    """What the run is, if its file says so, then its points."""
+def run_batches(run: ImportedRun, had: Counter[SeriesKey]) -> Iterator[Batch]:
+    """What the run is, if its file says so, then its points, without as many of each series as the store `had`."""
     if run.started_ms or run.name or run.config:
         yield _description(run)
+    left = had.copy()
     for source, points in run.parts.items():
-        yield from to_batches(points(), run.run_id, source)
+        yield from to_batches(points(), run.run_id, source, left, run.unread)
 
 
 def _description(run: ImportedRun) -> Batch:
@@ -65,12 +68,25 @@ def _description(run: ImportedRun) -> Batch:
         reason=run.reason,
     )
     for key, value in run.summary.items():
-        said.summaries.add(run_id=run.run_id, name=key, value_json=orjson.dumps(value).decode(), event_time_ms=at_ms)
+        text = _json(run, key, value)
+        if text is not None:
+            said.summaries.add(run_id=run.run_id, name=key, value_json=text, event_time_ms=at_ms)
     return said
 
 
+def _json(run: ImportedRun, key: str, value: Any) -> str | None:
+    """None for what no JSON of ours can hold, such as an integer of 70 bits or half of a character; it is counted."""
+    try:
+        orjson.dumps(key)
+        return orjson.dumps(value).decode()
+    except TypeError as error:
+        run.unread[f"{key[:80]!r}: {error}"] += 1
+        return None
+
+
 def _config(run: ImportedRun) -> str:
-    text = orjson.dumps(run.config).decode() if run.config else ""
+    config = {key: value for key, value in run.config.items() if _json(run, key, value) is not None}
+    text = orjson.dumps(config).decode() if config else ""
     if len(text) <= _KEEP_CHARS:
         return text
     run.unread[f"a config of {len(text):,} characters"] += 1
@@ -83,7 +99,8 @@ def flattened(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, f
         if isinstance(value, Mapping):
             yield from flattened(value, f"{before}{name}.")
         elif isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity"):
-            yield f"{before}{name}", float(value)
+            with contextlib.suppress(OverflowError):  # an integer of more than 1,023 bits; who counts finds no number
+                yield f"{before}{name}", float(value)
 
 
 def parsed(text: str) -> Any:

@@ -6,6 +6,7 @@ A file that is still being written ends in half a record; what is whole is read.
 
 import fnmatch
 import json
+import math
 import struct
 import zlib
 from collections.abc import Iterator
@@ -100,9 +101,9 @@ def _points(path: Path, axes: dict[str, str], run: ImportedRun) -> Iterator[Impo
         row: dict[str, Any] = {}
         for item in record.history.item:
             row[".".join(item.nested_key) if item.nested_key else item.key] = _value(item)
-        step = record.history.step.num if record.history.HasField("step") else int(row.get("_step", step + 1))
-        time_ms = round(float(row["_timestamp"]) * 1000) if row.get("_timestamp") else (run.started_ms or 0) + step
         numbers = dict(flattened(row))
+        step = record.history.step.num if record.history.HasField("step") else _whole(numbers.get("_step"), step + 1)
+        time_ms = _whole(numbers.get("_timestamp", 0.0) * 1000, 0) or (run.started_ms or 0) + step
         for name, value in numbers.items():
             if not name.startswith("_"):
                 yield ImportedPoint(name, _step_of(name, step, axes, numbers), time_ms, value)
@@ -111,7 +112,11 @@ def _points(path: Path, axes: dict[str, str], run: ImportedRun) -> Iterator[Impo
 def _step_of(name: str, step: int, axes: dict[str, str], numbers: dict[str, float]) -> int:
     axis = axes.get(name) or next((axis for glob, axis in axes.items() if fnmatch.fnmatchcase(name, glob)), "")
     at = numbers.get(axis) if axis and axis != name else None
-    return int(at) if at is not None and at >= 0 and float(at).is_integer() else step
+    return int(at) if at is not None and at >= 0 and at.is_integer() else step
+
+
+def _whole(number: float | None, otherwise: int) -> int:
+    return round(number) if number is not None and math.isfinite(number) else otherwise
 
 
 def _value(item: HistoryItem) -> Any:

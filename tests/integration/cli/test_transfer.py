@@ -19,14 +19,22 @@ def test_a_csv_goes_in_once_and_comes_out_again(tmp_path: Path) -> None:
             done = strata("import", str(table), "--run", "old-run", *folder)
             assert done.returncode == 0, done.stderr
         eventually("the run", lambda: [row for row in cluster.get("/runs") if row["num_points"] == 200])
+        with table.open("a") as more:
+            more.write("100,0.25,0.1\n101,,0.1\n102,soon,0.1\n")  # the last one is no number
+        grown = strata("import", str(table), "--run", "old-run", *folder)
+        assert (grown.returncode, grown.stdout) == (1, ""), "nothing of a batch with a broken row"
+        assert "row 104: 'soon' is no number" in grown.stderr
+        table.write_text("".join(line for line in table.read_text().splitlines(keepends=True) if "soon" not in line))
+        grown = strata("import", str(table), "--run", "old-run", *folder)
+        assert (grown.returncode, grown.stdout) == (0, "old-run: 3 points\n"), grown.stderr
         out = tmp_path / "out.csv"
-        eventually("the export", lambda: _exported(out, folder) == 200)
+        eventually("the export", lambda: _exported(out, folder) == 203)
         refused = strata("export", "old-run", str(tmp_path / "out.xls"), *folder)
     assert refused.returncode == 1
     assert "neither .csv nor .parquet" in refused.stderr
     with out.open() as file:
         losses = {int(row["step"]): float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "loss"}
-    assert losses == {step: 1 / (step + 1) for step in range(100)}
+    assert losses == {step: 1 / (step + 1) for step in range(100)} | {100: 0.25}
 
 
 def _exported(out: Path, folder: tuple[str, ...]) -> int:

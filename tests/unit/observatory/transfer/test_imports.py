@@ -2,6 +2,7 @@
 
 import math
 import struct
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from strata.observatory.batch.columns import to_columns
 from strata.observatory.transfer.batches import ImportedPoint, to_batches
 from strata.observatory.transfer.table import read_csv
 from strata.observatory.transfer.tensorboard import find_event_files, read_event_file
+from strata.types.metrics import NO_DEVICE, SeriesKey
 
 
 def field(number: int, body: bytes) -> bytes:
@@ -95,7 +97,37 @@ def test_a_csv_that_makes_no_sense_is_named_with_its_row(tmp_path: Path) -> None
 
 def test_batches_have_stable_ids_and_are_valid() -> None:
     points = [ImportedPoint("loss", step, 1_794_000_000_000 + step, 1.0) for step in range(45_000)]
-    batches = list(to_batches(points, "r1", "file"))
+    batches = list(to_batches(points, "r1", "file", Counter(), Counter()))
     assert sum(to_columns(batch).num_points for batch in batches) == 45_000
     assert len({batch.batch_id for batch in batches}) == 3
-    assert [b.batch_id for b in to_batches(points, "r1", "file")] == [b.batch_id for b in batches]
+    assert [b.batch_id for b in to_batches(points, "r1", "file", Counter(), Counter())] == [b.batch_id for b in batches]
+
+
+def kept(points: list[ImportedPoint], had: Counter[SeriesKey], unread: Counter[str]) -> list[tuple[int, float]]:
+    batches = list(to_batches(points, "r1", "file", had, unread))
+    return [pair for batch in batches for pair in zip(batch.points.step, batch.points.value, strict=True)]
+
+
+def test_a_point_that_cannot_be_kept_is_counted_and_takes_no_other_with_it() -> None:
+    odd = [
+        ImportedPoint("loss", -1, 5, 1.0),
+        ImportedPoint("loss", 2**70, 5, 1.0),
+        ImportedPoint("loss", 1, 10**18, 1.0),
+        ImportedPoint("", 1, 5, 1.0),
+        ImportedPoint("\ud800", 1, 5, 1.0),
+        ImportedPoint("loss", 1, 5, 1.0, rank=2**70),
+    ]
+    unread: Counter[str] = Counter()
+    assert kept([*odd, ImportedPoint("loss", 7, 0, 0.5)], Counter(), unread) == [(7, 0.5)]
+    assert sum(unread.values()) - unread["points of these"] == len(odd)
+    assert unread["points of these"] == 3
+
+
+def test_of_a_file_that_has_grown_only_what_is_new_comes() -> None:
+    points = [ImportedPoint("loss", step, 5, step / 10) for step in range(5)]
+    (first,) = to_batches(points[:3], "r1", "file/3", Counter(), Counter())
+    had = Counter({SeriesKey("r1", "loss", "", 0, NO_DEVICE): 3})
+    (second,) = to_batches(points, "r1", "file/5", had, Counter())
+    assert list(second.points.step) == [3, 4]
+    assert first.batch_id != second.batch_id
+    assert kept(points, Counter({SeriesKey("r1", "loss", "", 0, NO_DEVICE): 5}), Counter()) == []

@@ -4,6 +4,7 @@ an export of Neptune. tests/integration/cli/test_trackers.py makes them with the
 
 import math
 import sqlite3
+from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -58,7 +59,7 @@ def test_a_run_of_wandb_with_all_it_says() -> None:
 
 
 def test_batches_are_the_same_every_time_and_fit() -> None:
-    first, second = ([*run_batches(run)] for run in runs_in(WANDB) * 2)
+    first, second = ([*run_batches(run, Counter())] for run in runs_in(WANDB) * 2)
     assert [batch.batch_id for batch in first] == [batch.batch_id for batch in second]
     assert sum(len(to_columns(batch).values) for batch in first if batch.series) == 210
     assert first[0].runs[0].name == "calm-sea"
@@ -184,4 +185,4 @@ def test_what_is_known_to_nobody_is_said(tmp_path: Path) -> None:
     (tmp_path / "plain.csv").write_text("step,loss\n1,0.5\n")
     (run,) = runs_in(tmp_path / "plain.csv")
     assert [*next(iter(run.parts.values()))()] == [ImportedPoint("loss", 1, 0, 0.5)]
-    assert [batch.runs[:] for batch in run_batches(run)] == [[]]
+    assert [batch.runs[:] for batch in run_batches(run, Counter())] == [[]]
