@@ -74,9 +74,15 @@ class Tools:
         )
         self.acts: tuple[Callable[..., Any], ...] = (self.tag_runs, self.stop_task, self.resume_task)
 
-    def find_runs(self, filter: str = "", sort: str = "", limit: int = 50) -> list[dict[str, Any]]:  # noqa: A002
-        """Find runs. sort: `started`, `loss.min`, `config.lr`; a falling order."""
-        found = self._api.runs(filter, sort=sort, limit=limit)
+    def find_runs(
+        self,
+        filter: str = "",  # noqa: A002 - the language's word
+        sort: str = "",
+        limit: int = 50,
+        descending: bool = True,
+    ) -> list[dict[str, Any]]:
+        """Find runs. sort: `started`, `loss.min`, `config.lr`; a falling order unless descending is false."""
+        found = self._api.runs(filter, sort=sort, descending=descending, limit=limit)
         kept = ("run_id", "name", "project", "group", "tags", "state", "reason", "latest_step", "config", "task_id")
         return [{name: run.info[name] for name in kept} for run in found]
 

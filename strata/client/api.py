@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from strata.client.api_run import ApiRun
 from strata.client.endpoints import find_joined
 from strata.client.frame import Frame
-from strata.client.rest import Rest
+from strata.client.rest import Rest, path_part, query_of
 from strata.config import load_settings
 
 __all__ = ["Api"]
@@ -38,7 +37,7 @@ class Api:
         asked = {"filter": filter, "sort": sort, "descending": str(descending).lower()}
         if limit is not None:
             asked["limit"] = str(limit)
-        return [ApiRun(self._rest, told) for told in self._rest.get(f"/api/runs?{urlencode(asked)}")]
+        return [ApiRun(self._rest, told) for told in self._rest.get(f"/api/runs?{query_of(asked)}")]
 
     def run(self, run_id: str) -> ApiRun:
         """One run by its id; NotFound when there is none."""
@@ -76,8 +75,8 @@ class Api:
     def why(self, task_id: str, at: float | None = None) -> dict[str, Any]:
         """Why a task stands as it does: the first cause, who was hit, seconds lost, what to do, and what was seen
         (docs/why.md). `at` (Unix seconds) asks for the interruption nearest to it instead of the newest."""
-        asked = "" if at is None else f"?{urlencode({'at': at})}"
-        verdict: dict[str, Any] = self._rest.get(f"/api/tasks/{quote(task_id, safe='')}/why{asked}")
+        asked = "" if at is None else f"?{query_of({'at': at})}"
+        verdict: dict[str, Any] = self._rest.get(f"/api/tasks/{path_part(task_id)}/why{asked}")
         return verdict
 
     def checkpoints(self) -> list[dict[str, Any]]:
@@ -87,11 +86,11 @@ class Api:
 
     def stop(self, task_id: str, *, now: bool = False) -> None:
         """Its ranks get time to save, unless `now`."""
-        self._rest.post(f"/api/tasks/{quote(task_id, safe='')}/stop{'?now=true' if now else ''}", {})
+        self._rest.post(f"/api/tasks/{path_part(task_id)}/stop{'?now=true' if now else ''}", {})
 
     def resume(self, task_id: str) -> int | None:
         """The step that the task goes on from; None without a checkpoint."""
-        step: int | None = self._rest.post(f"/api/tasks/{quote(task_id, safe='')}/resume", {})["from_step"]
+        step: int | None = self._rest.post(f"/api/tasks/{path_part(task_id)}/resume", {})["from_step"]
         return step
 
 

@@ -4,10 +4,9 @@ import csv
 import io
 from collections.abc import Iterable
 from typing import Any, Self
-from urllib.parse import quote, urlencode
 
 from strata.client.frame import Frame
-from strata.client.rest import Rest
+from strata.client.rest import Rest, path_part, query_of
 from strata.types.metrics import MAX_STEP, NO_DEVICE
 
 __all__ = ["ApiRun"]
@@ -25,7 +24,7 @@ class ApiRun:
 
     @classmethod
     def find(cls, rest: Rest, run_id: str) -> Self:
-        return cls(rest, rest.get(f"/api/runs/{quote(run_id, safe='')}/info"))
+        return cls(rest, rest.get(f"/api/runs/{path_part(run_id)}/info"))
 
     def __repr__(self) -> str:
         return f"<run {self.id} ({self.name}, {self.state})>"
@@ -64,7 +63,7 @@ class ApiRun:
         """Every point as it was logged, none left out: metric, rank, step, value and more; of all metrics when none is
         named. `attempts`: of steps that were done again the newest points, the superseded ones, or all."""
         asked = [("format", "csv"), ("attempts", attempts), *(("metric", metric) for metric in metrics)]
-        with self._rest.open(f"{self._path}/export?{urlencode(asked)}") as answer:
+        with self._rest.open(f"{self._path}/export?{query_of(asked)}") as answer:
             rows = csv.reader(io.TextIOWrapper(answer, encoding="utf-8", newline=""))
             names = next(rows)
             columns = list(zip(*rows, strict=True)) or [() for _ in names]
@@ -72,13 +71,13 @@ class ApiRun:
         return Frame(read)
 
     def checkpoints(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._rest.get(f"/api/checkpoints/{quote(self.id, safe='')}")["checkpoints"]
+        found: list[dict[str, Any]] = self._rest.get(f"/api/checkpoints/{path_part(self.id)}")["checkpoints"]
         return found
 
     def media(self, search: str = "") -> list[dict[str, Any]]:
         """The names under which the run logs pictures, tables and whatever else is no number, with kind, ranks and
         steps (docs/media.md)."""
-        asked = urlencode({"search": search, "limit": 10_000})
+        asked = query_of({"search": search, "limit": 10_000})
         found: list[dict[str, Any]] = self._rest.get(f"{self._path}/media?{asked}")["keys"]
         return found
 
@@ -88,12 +87,12 @@ class ApiRun:
         """What was logged under a name, step by step, evenly chosen where there are more than `limit`."""
         asked = {"metric": metric, "kind": kind, "rank": rank, "limit": limit}
         asked |= {"from_step": from_step, "to_step": to_step}
-        found: list[dict[str, Any]] = self._rest.get(f"{self._path}/media/entries?{urlencode(asked)}")["entries"]
+        found: list[dict[str, Any]] = self._rest.get(f"{self._path}/media/entries?{query_of(asked)}")["entries"]
         return found
 
     def file(self, name: str) -> bytes:
         """The bytes of a file that an entry names."""
-        with self._rest.open(f"{self._path}/files/{quote(name, safe='')}") as answer:
+        with self._rest.open(f"{self._path}/files/{path_part(name)}") as answer:
             return answer.read()
 
     def update(
@@ -119,7 +118,7 @@ class ApiRun:
 
     @property
     def _path(self) -> str:
-        return f"/api/runs/{quote(self.id, safe='')}"
+        return f"/api/runs/{path_part(self.id)}"
 
 
 def _read(name: str, text: str) -> Any:
