@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
+from urllib.parse import quote
 
 from strata.errors import InvalidArgument
 from strata.observatory.batch.door import LATEST_MS
@@ -57,12 +58,13 @@ def _sane(
     points: Iterable[ImportedPoint], run_id: str, unread: Counter[str]
 ) -> Iterator[tuple[SeriesKey, ImportedPoint]]:
     """Points that a batch can hold. One bad name, step or time never takes the others with it."""
-    checked: dict[SeriesKey, bool] = {}
+    known: dict[tuple[str, str, int], SeriesKey | None] = {}
     for point in points:
-        key = SeriesKey(run_id, point.metric, point.host, point.rank, NO_DEVICE)
-        if key not in checked:
-            checked[key] = _is_sane(key, unread)
-        if not checked[key]:
+        series = point.metric, point.host, point.rank
+        if series not in known:
+            known[series] = _key(run_id, point, unread)
+        key = known[series]
+        if key is None:
             unread["points of these"] += 1
         elif not 0 <= point.step <= MAX_STEP:
             unread["points whose step is below 0, or too large"] += 1
@@ -72,17 +74,20 @@ def _sane(
             yield key, point if point.time_ms else point._replace(time_ms=1)  # it has none, and 0 is refused
 
 
-def _is_sane(key: SeriesKey, unread: Counter[str]) -> bool:
+def _key(run_id: str, point: ImportedPoint, unread: Counter[str]) -> SeriesKey | None:
+    """Other trackers take any name: what ours may not hold stands as in a URL, `acc (top-1)` as `acc %28top-1%29`."""
+    name = quote(point.metric, safe="/:@%+ ", errors="backslashreplace")
+    name = name if not name or name[0].isalnum() or name[0] == "_" else f"_{name}"
+    key = SeriesKey(run_id, name, point.host, point.rank, NO_DEVICE)
     try:
         check_series(key)
-        str(key).encode()
-    except InvalidArgument as error:
-        unread[error.message] += 1
-        return False
-    except UnicodeEncodeError:
-        unread[f"a name that is no text: {key.metric[:80]!r}"] += 1
-        return False
-    return True
+        point.host.encode()
+    except (InvalidArgument, UnicodeEncodeError) as error:
+        unread[str(error).splitlines()[0]] += 1
+        return None
+    if name != point.metric:
+        unread[f"the name {point.metric[:80]!r}, which is {name[:80]!r} here"] += 1
+    return key
 
 
 def _passed(key: SeriesKey, had: Counter[SeriesKey]) -> bool:

@@ -114,13 +114,22 @@ def test_a_point_that_cannot_be_kept_is_counted_and_takes_no_other_with_it() -> 
         ImportedPoint("loss", 2**70, 5, 1.0),
         ImportedPoint("loss", 1, 10**18, 1.0),
         ImportedPoint("", 1, 5, 1.0),
-        ImportedPoint("\ud800", 1, 5, 1.0),
+        ImportedPoint("loss", 1, 5, 1.0, host="\ud800"),
         ImportedPoint("loss", 1, 5, 1.0, rank=2**70),
     ]
     unread: Counter[str] = Counter()
     assert kept([*odd, ImportedPoint("loss", 7, 0, 0.5)], Counter(), unread) == [(7, 0.5)]
     assert sum(unread.values()) - unread["points of these"] == len(odd)
     assert unread["points of these"] == 3
+
+
+def test_a_name_that_is_none_of_ours_is_spelled_as_in_a_url_and_said() -> None:
+    unread: Counter[str] = Counter()
+    names = ["acc (top-1)", "größe", "\ud800", "a,b=c", "-x", "fine/50% @2:1+1"]
+    batches = list(to_batches([ImportedPoint(name, 1, 5, 1.0) for name in names], "r1", "file", Counter(), unread))
+    kept_names = [series.metric for series in batches[0].series]
+    assert kept_names == ["acc %28top-1%29", "gr%C3%B6%C3%9Fe", "_%5Cud800", "a%2Cb%3Dc", "_-x", "fine/50% @2:1+1"]
+    assert unread["the name 'acc (top-1)', which is 'acc %28top-1%29' here"] == 1
 
 
 def test_of_a_file_that_has_grown_only_what_is_new_comes() -> None:
