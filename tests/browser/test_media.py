@@ -2,12 +2,14 @@
 them. What a canvas shows is compared with the pixels that were logged.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,7 +17,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.site import Site
 from tests.browser.test_tour import AXE, CHECK, SIDEWAYS, TO_DARK
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, strata
 
 pytestmark = pytest.mark.browser
 
@@ -71,6 +73,32 @@ for number in range({NAMES}):
         run.reporter.secure()
 assert run.finish(timeout_s=300) and run.dropped == 0
 """
+TRAINED = 30
+# Two ranks learn which side of a line a point lies on; the picture is what the model says of every place.
+TRAINING = f"""
+import json, sys
+import numpy as np
+import strata
+
+truth = np.array([1.5, -2.0, 0.3])
+model = {{"weights": np.zeros(3)}}
+grid = np.stack([*np.meshgrid(np.linspace(-1, 1, 16), np.linspace(-1, 1, 16)), np.ones((16, 16))], axis=-1)
+shades = {{}}
+with strata.training(model=model, total={TRAINED}, every=10, seed=0) as job:
+    for step in job:
+        x = np.c_[np.random.uniform(-1, 1, size=(64, 2)), np.ones(64)]
+        said = 1 / (1 + np.exp(-x @ model["weights"]))
+        total = job.run.gang.sum(x.T @ (said - (x @ truth > 0)))
+        model["weights"] = model["weights"] - 0.05 * total
+        job.log(loss=float(np.abs(total).sum()))
+        if job.rank == 0:
+            picture = np.round(255 / (1 + np.exp(-grid @ model["weights"]))).astype(np.uint8)
+            shades[step] = int(picture[0, 0])
+            job.run.log({{"map": strata.Image(picture), "weights": strata.Histogram(model["weights"])}}, step=step)
+    if job.rank == 0:
+        with open(sys.argv[1], "w") as file:
+            json.dump(shades, file)
+"""
 PIXEL = "canvas => canvas.getContext('2d').getImageData(0, 0, 1, 1).data[0]"
 # One place further with every frame that the browser draws; what was painted is counted by the page itself.
 SCRUB = """async ([slider, from, to]) => {
@@ -115,6 +143,28 @@ def test_pictures_follow_the_slider(page: Page, logged: Site) -> None:
         expect(view).to_have_attribute("data-step", str(step))
         assert view.locator("canvas").evaluate(PIXEL) == step
         expect(view.locator("figcaption")).to_have_text(f"pictures at {step}")
+
+
+@pytest.mark.slow
+def test_a_real_training_shows_its_pictures_and_histograms(page: Page, cluster: Cluster, tmp_path: Path) -> None:
+    script, seen = tmp_path / "train.py", tmp_path / "shades.json"
+    script.write_text(TRAINING)
+    done = strata("run", "--workers", "2", "--data-dir", str(cluster.folder), str(script), str(seen))
+    assert done.returncode == 0, done.stdout + done.stderr
+    shades = {int(step): shade for step, shade in json.loads(seen.read_text()).items()}
+    assert len(shades) == TRAINED
+    assert len(set(shades.values())) > TRAINED / 2, "it learns"
+    site = Site(cluster, "")
+    (run,) = [one["run_id"] for one in site.get("/runs") if one["name"] and one["name"].startswith("train")]
+    site.open(page, f"/ui/runs/{run}")
+    view = page.locator(f"[data-media='{run}/map']")
+    for place, (step, shade) in enumerate(sorted(shades.items())):
+        slide(page, "map", place)
+        expect(view).to_have_attribute("data-step", str(step))
+        assert view.locator("canvas").evaluate(PIXEL) == shade
+    strip = page.get_by_role("img", name=re.compile(f"^weights: {TRAINED} histograms up to step {max(shades)}"))
+    expect(strip).to_be_visible()
+    httpx.delete(f"{site.url}/api/runs/{run}", timeout=60)
 
 
 @pytest.mark.slow

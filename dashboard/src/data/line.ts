@@ -15,6 +15,13 @@ export interface Line extends Row {
   origin?: string | null;
   /** What is drawn on top when smoothing is on; else the same array as y. */
   smooth: (number | null | undefined)[];
+  /** By place: values that a log axis has no room for. There `y` is null, as it is for a NaN. */
+  hidden?: ReadonlyMap<number, number>;
+}
+
+/** What was measured, whether or not the axis shows it; null for a NaN, undefined where there is no point. */
+export function valueAt(line: Line, place: number): number | null | undefined {
+  return line.hidden?.get(place) ?? line.y[place];
 }
 
 /** Drawn behind the others, and part of no mean: it was superseded, or measured before a fork. */

@@ -1,6 +1,6 @@
 /** From the store's columns to what a chart draws. Pure: same series and options, same plot. */
 import { alignMean, type Buckets, bucketize, bucketWidth, type Columns, type Row, unionIndex } from "@/lib/buckets";
-import { type Formula, isFormula, MARK, namesIn, parseFormula, problemOf } from "@/lib/formula";
+import { type Formula, isFormula, namesIn, parseFormula, plainName, problemOf } from "@/lib/formula";
 import { type SmoothingKind, smooth } from "@/lib/smoothing";
 import type { RankMode, XKind } from "@/lib/view-codec";
 import { formulaLines, overMetric } from "./derive";
@@ -76,7 +76,7 @@ function drawnLines(lines: readonly Line[], { drawn, xMetric }: PlotOptions): Li
 const NOTHING: Formula = { kind: "number", value: Number.NaN };
 
 function readable(name: string): Formula {
-  const text = name.slice(MARK.length);
+  const text = plainName(name);
   return problemOf(text) === null ? parseFormula(text) : NOTHING;
 }
 
@@ -107,7 +107,7 @@ function drop(line: Line, from: number): Line {
 }
 
 function finish(line: Line, x: readonly number[], { logY, smoothing, smoothingKind }: PlotOptions): void {
-  if (logY) hideNonPositive(line);
+  if (logY) line.hidden = hideNonPositive(line);
   line.smooth = smoothing > 0 ? smooth(x, line.y, smoothing, logY, smoothingKind) : line.y;
 }
 
@@ -200,11 +200,16 @@ function group(series: readonly PlotSeries[], ranks: RankMode) {
   return [...groups.values()].sort((a, b) => place(a.run) - place(b.run) || (a.rank ?? 0) - (b.rank ?? 0));
 }
 
-function hideNonPositive(row: Row): void {
+function hideNonPositive(row: Row): Map<number, number> {
+  const hidden = new Map<number, number>();
   for (let i = 0; i < row.y.length; i += 1) {
     const value = row.y[i];
-    if (typeof value === "number" && value <= 0) row.y[i] = null;
+    if (typeof value === "number" && value <= 0) {
+      hidden.set(i, value);
+      row.y[i] = null;
+    }
     if ((row.min[i] ?? 1) <= 0) row.min[i] = row.y[i] ?? undefined;
     if ((row.max[i] ?? 1) <= 0) row.max[i] = row.y[i] ?? undefined;
   }
+  return hidden;
 }

@@ -26,6 +26,8 @@ export class FormulaError extends Error {
 /** How a formula is told from a metric where either may stand; no metric begins so. */
 export const MARK = "=";
 export const isFormula = (name: string): boolean => name.startsWith(MARK);
+/** As people wrote it: a formula without its mark. */
+export const plainName = (name: string): string => (isFormula(name) ? name.slice(MARK.length) : name);
 
 const FUNCTIONS = new Map<string, { of: (...values: number[]) => number; count: number }>([
   ["abs", { of: Math.abs, count: 1 }],

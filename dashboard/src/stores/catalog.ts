@@ -2,6 +2,8 @@
 import { create } from "zustand";
 import type { RunInfo } from "@/api/wire";
 import { runStyles } from "@/lib/colors";
+import { groupBy } from "@/lib/group-by";
+import { displayName } from "@/lib/runs";
 import { useView } from "./view";
 
 interface Catalog {
@@ -20,7 +22,7 @@ export const DEFAULT_SHOWN = 50;
 
 export const NO_RUNS_KNOWN: Catalog = { runs: [], loaded: false, reduced: false, omitted: new Set() };
 
-export { displayName } from "@/lib/runs";
+export { displayName };
 
 export const useCatalog = create<Catalog>(() => NO_RUNS_KNOWN);
 
@@ -40,10 +42,39 @@ export function defaultRuns(runs: readonly RunInfo[]): string[] {
   return ordered.slice(0, DEFAULT_SHOWN).map((run) => run.run_id);
 }
 
-export function shownRuns(runs: readonly RunInfo[], wanted: readonly string[] | null): string[] {
-  if (wanted === null) return defaultRuns(runs);
-  const known = new Set(runs.map((run) => run.run_id));
-  return wanted.filter((id) => known.has(id));
+let shown: { runs: readonly RunInfo[]; wanted: readonly string[] | null; ids: readonly string[] } | null = null;
+
+/** Asked by every chart at every draw, of ten thousand runs: computed when the runs or the choice change. */
+export function shownRuns(runs: readonly RunInfo[], wanted: readonly string[] | null): readonly string[] {
+  if (shown?.runs !== runs || shown.wanted !== wanted) {
+    const known = runIndex(runs).names;
+    shown = { runs, wanted, ids: wanted === null ? defaultRuns(runs) : wanted.filter((id) => known.has(id)) };
+  }
+  return shown.ids;
+}
+
+export interface RunIndex {
+  /** Unix ms; 0 for a run that nobody knows the start of. */
+  starts: ReadonlyMap<string, number>;
+  names: ReadonlyMap<string, string>;
+  /** Several runs may be of one task. */
+  ofTask: ReadonlyMap<string, readonly string[]>;
+}
+
+let indexed: { runs: readonly RunInfo[]; index: RunIndex } | null = null;
+
+/** The same list looked up by id and by task, made once per list. */
+export function runIndex(runs: readonly RunInfo[]): RunIndex {
+  if (indexed?.runs !== runs) {
+    const tasks = groupBy(runs, (run) => run.task_id ?? run.run_id);
+    const index = {
+      starts: new Map(runs.map((run) => [run.run_id, run.start_time_ms ?? 0])),
+      names: new Map(runs.map((run) => [run.run_id, displayName(run)])),
+      ofTask: new Map([...tasks].map(([task, own]) => [task, own.map((run) => run.run_id)])),
+    };
+    indexed = { runs, index };
+  }
+  return indexed.index;
 }
 
 export function toggleRun(id: string): void {

@@ -1,6 +1,7 @@
 /** The imperative island: owns one uPlot, rebuilds it only when its structure changes, else feeds it by setData. */
 import uPlot from "uplot";
 import { type Drawable, frameLoop } from "@/data/frame";
+import { valueAt } from "@/data/line";
 import { useTheme } from "@/stores/theme";
 import { formatX } from "./axis";
 import type { ChartHooks, ChartInput } from "./input";
@@ -27,6 +28,10 @@ export class MetricChart implements Drawable {
   }
   get looks(): readonly LineLook[] {
     return this.#looks;
+  }
+  /** The part of the y axis that somebody drew a box around; null: what fits. */
+  get yZoom(): readonly [number, number] | null {
+    return this.#yZoom;
   }
   get canvas(): HTMLCanvasElement | null {
     return this.#plot?.ctx.canvas ?? null;
@@ -154,7 +159,7 @@ export class MetricChart implements Drawable {
     const near = this.#nearest(index);
     const rows: TipRow[] = [];
     input.plot.lines.forEach((line, i) => {
-      const y = line.y[index];
+      const y = valueAt(line, index);
       if (y === undefined) return;
       const smooth = input.view.smoothing > 0 ? (line.smooth[index] ?? null) : null;
       rows.push({ color: this.#looks[i]?.color ?? "", name: input.nameOf(line), value: y, smooth, near: i === near });

@@ -22,6 +22,7 @@ export interface OptionsInput {
 
 const FONT = "11px Inter, system-ui, sans-serif";
 export const DRAG_PX = 4;
+const DOUBLE_CLICK_MS = 300;
 const POINTS_BELOW = 60;
 const THIN_ABOVE = 6;
 
@@ -62,11 +63,7 @@ export function chartOptions(it: OptionsInput): uPlot.Options {
       ],
       setCursor: [it.onCursor],
       setSelect: [(u) => select(u, it)],
-      ready: [
-        (u) => bindClick(u, it.onClick),
-        (u) => bindBox(u),
-        (u) => bindWheel(u, logX, (zoom) => it.onZoom(zoom, null)),
-      ],
+      ready: [(u) => bindClick(u, it), (u) => bindBox(u), (u) => bindWheel(u, logX, (zoom) => it.onZoom(zoom, null))],
     },
   };
 }
@@ -152,14 +149,18 @@ function select(u: uPlot, it: OptionsInput): void {
   it.onZoom(zoom[0] < zoom[1] ? zoom : null, y);
 }
 
-/** A click that is no drag asks what happened there. */
-function bindClick(u: uPlot, onClick: () => void): void {
+/** A click that is no drag asks what happened there. On a zoomed chart it may be the first of two, which reset the zoom. */
+function bindClick(u: uPlot, it: OptionsInput): void {
   let downAt: number | null = null;
+  let timer: ReturnType<typeof setTimeout> | undefined;
   u.over.addEventListener("mousedown", (event) => {
     downAt = event.clientX;
   });
   u.over.addEventListener("mouseleave", hideTip);
   u.over.addEventListener("click", (event) => {
-    if (downAt !== null && Math.abs(event.clientX - downAt) < DRAG_PX) onClick();
+    clearTimeout(timer);
+    if (downAt === null || Math.abs(event.clientX - downAt) >= DRAG_PX || event.detail > 1) return;
+    if (it.input().view.zoom === null) it.onClick();
+    else timer = setTimeout(() => it.onClick(), DOUBLE_CLICK_MS);
   });
 }

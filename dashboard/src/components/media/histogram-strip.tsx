@@ -19,13 +19,14 @@ export function HistogramStrip({ label, entries, height = 144 }: Props) {
   const [tip, setTip] = useState("");
   const histograms = useMemo(() => entries.map((entry) => histogramOf(entry.text)), [entries]);
   const strip = useMemo(() => stripOf(histograms, ROWS), [histograms]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another theme has another accent
   useEffect(() => {
     const element = canvas.current;
     const ctx = element?.getContext("2d");
     if (!element || !ctx || !strip) return;
     element.width = strip.shares.length;
     element.height = ROWS;
-    ctx.fillStyle = getComputedStyle(element).getPropertyValue(theme === "dark" ? "--accent" : "--accent");
+    ctx.fillStyle = getComputedStyle(element).getPropertyValue("--accent");
     strip.shares.forEach((column, x) => {
       column.forEach((share, row) => {
         ctx.globalAlpha = Math.sqrt(share); // tails stay visible beside the peak

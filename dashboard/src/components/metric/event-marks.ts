@@ -2,7 +2,7 @@
 import type { XAxis } from "@/components/chart/axis";
 import type { Mark } from "@/components/chart/marks";
 import { useAlerts } from "@/stores/alerts";
-import { useCatalog } from "@/stores/catalog";
+import { runIndex, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 
 /** None on the axis of a metric: what happened has a step and a time. */
@@ -29,12 +29,13 @@ export function marksOf(
       if (at !== null) marks.push({ x: at, kind: "attempt" });
     }
   }
-  const runOf = new Map(useCatalog.getState().runs.map((run) => [run.task_id ?? run.run_id, run.run_id]));
+  const { ofTask } = runIndex(useCatalog.getState().runs);
   for (const checkpoint of useCluster.getState().checkpoints) {
-    const run = runOf.get(checkpoint.task_id ?? "");
-    if (run === undefined || !shown.has(run) || checkpoint.status !== "completed") continue;
-    const at = place(run, checkpoint.step, checkpoint.created_at_ms);
-    if (at !== null) marks.push({ x: at, kind: "checkpoint" });
+    if (checkpoint.status !== "completed") continue;
+    for (const run of ofTask.get(checkpoint.task_id ?? "") ?? []) {
+      const at = shown.has(run) ? place(run, checkpoint.step, checkpoint.created_at_ms) : null;
+      if (at !== null) marks.push({ x: at, kind: "checkpoint" });
+    }
   }
   return marks;
 }

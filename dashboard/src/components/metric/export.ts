@@ -2,6 +2,7 @@
 import type { ChartInput } from "@/components/chart/input";
 import { type LineLook, readInk } from "@/components/chart/look";
 import type { MetricChart } from "@/components/chart/metric-chart";
+import { valueAt } from "@/data/line";
 import { useTheme } from "@/stores/theme";
 import { toSvg } from "./svg";
 
@@ -11,12 +12,12 @@ export type Format = (typeof FORMATS)[number];
 export function saveChart(title: string, chart: MetricChart | null, format: Format): void {
   if (!chart?.input) return;
   if (format === "csv") saveCsv(title, chart.input);
-  else if (format === "svg") saveSvg(title, chart.input, chart.looks, chart.host);
+  else if (format === "svg") saveSvg(title, chart.input, chart);
   else if (chart.canvas) savePng(title, chart.input, chart.looks, chart.canvas);
 }
 
-function saveSvg(title: string, input: ChartInput, looks: readonly LineLook[], host: HTMLElement): void {
-  const size = { width: Math.max(host.clientWidth, 320), height: Math.max(host.clientHeight, 200) };
+function saveSvg(title: string, input: ChartInput, { host, looks, yZoom }: MetricChart): void {
+  const size = { width: Math.max(host.clientWidth, 320), height: Math.max(host.clientHeight, 200), yZoom };
   const text = toSvg(title, input, looks, readInk(useTheme.getState().theme), size);
   download(`${title}.svg`, new Blob([text], { type: "image/svg+xml" }));
 }
@@ -26,7 +27,7 @@ export function toCsv({ plot, view, nameOf }: ChartInput): string {
   const head = [x, ...plot.lines.flatMap((line) => [nameOf(line), `${nameOf(line)} min`, `${nameOf(line)} max`])];
   const rows = plot.x.map((at, i) => [
     at,
-    ...plot.lines.flatMap((line) => [cell(line.y[i]), line.min[i] ?? "", line.max[i] ?? ""]),
+    ...plot.lines.flatMap((line) => [cell(valueAt(line, i)), line.min[i] ?? "", line.max[i] ?? ""]),
   ]);
   return [head.map(quote), ...rows].map((row) => row.join(",")).join("\n");
 }
@@ -36,7 +37,7 @@ function cell(value: number | null | undefined): string | number {
 }
 
 function quote(text: string): string {
-  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 export function download(name: string, content: Blob): void {

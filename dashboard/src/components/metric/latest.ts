@@ -1,5 +1,6 @@
 /** The newest value of a metric over the runs on show, and one sentence about its chart for a screen reader. */
 import type { ChartInput } from "@/components/chart/input";
+import { valueAt } from "@/data/line";
 import { metricsOf } from "@/data/plot";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
@@ -33,7 +34,12 @@ export function latestOf(metric: string, runs: readonly string[]): Latest {
 /** The last value of the first line of a chart: of what was computed, and not logged. */
 export function lastOf({ plot }: ChartInput): Latest {
   const line = plot.lines.find((one) => one.y.some((y) => y !== undefined));
-  const value = line?.y.findLast((y) => y !== undefined);
+  const value =
+    line &&
+    valueAt(
+      line,
+      line.y.findLastIndex((y) => y !== undefined),
+    );
   const nanCount = plot.lines.reduce((sum, one) => sum + one.bad.reduce((all, bad) => all + bad, 0), 0);
   if (!line || value === undefined) return { run: null, text: "–", unit: "", bad: false, nanCount };
   return { run: line.run, text: value === null ? "NaN" : formatValue(value), unit: "", bad: value === null, nanCount };
@@ -62,7 +68,7 @@ export function summarize(metric: string, input: ChartInput): string {
     let [low, high] = [Infinity, -Infinity];
     let last: number | null | undefined;
     for (let i = 0; i < line.y.length; i += 1) {
-      const y = line.y[i];
+      const y = valueAt(line, i);
       if (y === undefined) continue;
       last = y;
       low = Math.min(low, line.min[i] ?? Infinity);

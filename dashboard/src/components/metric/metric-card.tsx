@@ -5,7 +5,7 @@ import type { ChartInput } from "@/components/chart/input";
 import type { MetricChart } from "@/components/chart/metric-chart";
 import { Button } from "@/components/ui/button";
 import { formatAge } from "@/lib/format";
-import { isFormula, MARK } from "@/lib/formula";
+import { isFormula, plainName } from "@/lib/formula";
 import { shownRuns, useCatalog } from "@/stores/catalog";
 import { togglePin, usePrefs } from "@/stores/prefs";
 import { useView } from "@/stores/view";
@@ -49,7 +49,7 @@ export const MetricCard = memo(function MetricCard({ metric, height = 172, only,
   const chart = useRef<MetricChart | null>(null);
   const said = useRef(-Infinity);
   const [hole, setHole] = useState<Hole>(null);
-  const name = isFormula(metric) ? metric.slice(MARK.length) : metric;
+  const name = plainName(metric);
   const pinned = usePrefs((prefs) => prefs.pins.includes(metric));
   const runOnly = only?.run;
   const rankOnly = only?.rank;

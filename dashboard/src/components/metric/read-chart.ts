@@ -7,10 +7,10 @@ import { buildPlot, metricsOf, type PlotSeries } from "@/data/plot";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
 import { inherited, superseded } from "@/data/superseded";
-import { isFormula, MARK } from "@/lib/formula";
+import { plainName } from "@/lib/formula";
 import { groupOf } from "@/lib/run-groups";
 import type { Range, View } from "@/lib/view-codec";
-import { displayName, shownRuns, useCatalog } from "@/stores/catalog";
+import { type RunIndex, runIndex, shownRuns, useCatalog } from "@/stores/catalog";
 import { useView } from "@/stores/view";
 import { marksOf } from "./event-marks";
 
@@ -69,9 +69,9 @@ export function readMetric(metric: string, rest: Omit<ReadOptions, "drawn" | "lo
 export function readChart(options: ReadOptions): ChartInput {
   const { drawn, look, width, only, onDetail } = options;
   const { runs } = useCatalog.getState();
+  const { starts, names } = runIndex(runs);
   const shown = new Set(only ? [only.run] : shownRuns(runs, useView.getState().runs));
-  if (!only && look.baseline && runs.some((run) => run.run_id === look.baseline)) shown.add(look.baseline);
-  const starts = new Map(runs.map((run) => [run.run_id, run.start_time_ms ?? 0]));
+  if (!only && look.baseline && names.has(look.baseline)) shown.add(look.baseline);
   const maxBuckets = Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, width * BUCKETS_PER_PX));
   const detail = DETAILS.find((points) => points >= 2 * maxBuckets * NEARLY) ?? WHOLE;
   const metrics = metricsOf(look.xMetric ? [...drawn, look.xMetric] : drawn);
@@ -104,7 +104,14 @@ export function readChart(options: ReadOptions): ChartInput {
       maxBuckets,
     }),
   );
-  return { plot, view: look, nameOf: namer(drawn, only), marks: marksOf(shown, look, starts), runs: logged, pending };
+  return {
+    plot,
+    view: look,
+    nameOf: namer(names, drawn.length > 1, only),
+    marks: marksOf(shown, look, starts),
+    runs: logged,
+    pending,
+  };
 }
 
 function labelsOf(groupBy: string, shown: ReadonlySet<string>): Map<string, string> | null {
@@ -134,12 +141,10 @@ function remembered(
   return memo.plot;
 }
 
-function namer(drawn: readonly string[], only: Only | undefined): (line: Line) => string {
-  const names = new Map(useCatalog.getState().runs.map((run) => [run.run_id, displayName(run)]));
-  const several = drawn.length > 1;
+function namer(names: RunIndex["names"], several: boolean, only: Only | undefined): (line: Line) => string {
   return (line) => {
     const owner = line.group ? `${line.group.label} · ${line.group.count} runs` : (names.get(line.run) ?? line.run);
-    const metric = isFormula(line.metric) ? line.metric.slice(MARK.length) : line.metric;
+    const metric = plainName(line.metric);
     const named = !several ? owner : only ? metric : `${owner} · ${metric}`;
     const ranked = line.rank === null ? named : `${named} · rank ${line.rank}`;
     if (line.origin) return `${ranked} · of ${names.get(line.origin) ?? line.origin}, before the fork`;

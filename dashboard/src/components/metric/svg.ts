@@ -8,16 +8,23 @@ import { linearTicks, type Scale, scaleOf } from "@/lib/scale";
 const [LEFT, RIGHT, TOP, BOTTOM, ROW] = [64, 16, 40, 28, 18];
 const TICKS = 6;
 
+export interface Frame {
+  width: number;
+  height: number;
+  /** The part of the y axis that somebody drew a box around; null: what fits. */
+  yZoom: readonly [number, number] | null;
+}
+
 export function toSvg(
   title: string,
   input: ChartInput,
   looks: readonly LineLook[],
   ink: Ink,
-  { width, height }: { width: number; height: number },
+  { width, height, yZoom }: Frame,
 ): string {
   const { plot, view } = input;
   const rangeX = xRange(plot, view.zoom, view.logX);
-  const rangeY = yRange(plot, rangeX, view.logY, view.clip);
+  const rangeY = yZoom ?? yRange(plot, rangeX, view.logY, view.clip);
   const x = scaleOf(rangeX, LEFT, width - RIGHT, view.logX);
   const y = scaleOf(rangeY, height - BOTTOM, TOP, view.logY);
   const ticksX = splitsOf(rangeX, view.logX);
@@ -39,6 +46,7 @@ export function toSvg(
     '<g clip-path="url(#plot)" fill="none" stroke-linejoin="round">',
     ...plot.lines.map((line, i) => bandOf(plot.x, line, looks[i], x, y)),
     ...plot.lines.map((line, i) => lineOf(plot.x, view.smoothing > 0 ? line.smooth : line.y, looks[i], x, y)),
+    ...plot.lines.map((line) => badOf(plot.x, line, x, height - BOTTOM, ink)),
     "</g>",
     ...plot.lines.map((line, i) => legend(input.nameOf(line), looks[i], height + ROW * i + 6, ink)),
     "</svg>",
@@ -84,6 +92,12 @@ function bandOf(x: readonly number[], line: Line, look: LineLook | undefined, sx
   }
   if (upper.length < 2) return "";
   return `<path d="M${[...upper, ...lower.reverse()].join("L")}Z" fill="${look?.color ?? "#888888"}" fill-opacity="0.12"/>`;
+}
+
+/** A NaN stands as a tick on the floor, as it does on the page. */
+function badOf(x: readonly number[], line: Line, sx: Scale, floor: number, ink: Ink): string {
+  const ticks = x.flatMap((value, i) => (line.bad[i] ? [`M${at(sx(value))} ${floor}v-9`] : []));
+  return ticks.length === 0 ? "" : `<path d="${ticks.join("")}" stroke="${ink.bad}" stroke-width="2"/>`;
 }
 
 function legend(name: string, look: LineLook | undefined, y: number, ink: Ink): string {

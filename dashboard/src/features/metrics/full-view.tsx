@@ -8,10 +8,12 @@ import { readMetric } from "@/components/metric/read-chart";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { RunSwatch } from "@/components/ui/run-swatch";
+import { valueAt } from "@/data/line";
 import { useNow } from "@/hooks/now";
 import { useShownRuns } from "@/hooks/runs";
 import { cx } from "@/lib/cx";
 import { formatValue } from "@/lib/format";
+import { plainName } from "@/lib/formula";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useView } from "@/stores/view";
 import type { MetricEntry } from "./use-metrics";
@@ -42,7 +44,7 @@ function PointTable({ metric }: { metric: string }) {
             <tr key={x} className="border-t border-line">
               <td className="px-3 py-1 whitespace-nowrap">{formatX(view, x)}</td>
               {plot.lines.map((line) => {
-                const y = line.y[from + i];
+                const y = valueAt(line, from + i);
                 return (
                   <td key={line.key} className={`px-3 py-1 text-right ${y === null ? "text-bad" : ""}`}>
                     {y === undefined ? "" : y === null ? "NaN" : formatValue(y)}
@@ -100,7 +102,7 @@ export function FullView({ metric, metrics }: { metric: string; metrics: readonl
     return () => removeEventListener("keydown", onKey);
   });
   return (
-    <Dialog title={metric} onClose={() => set({ focus: "" })} className="mt-[4vh]! max-w-[1400px]!">
+    <Dialog title={plainName(metric)} onClose={() => set({ focus: "" })} className="mt-[4vh]! max-w-[1400px]!">
       <div className="flex flex-col gap-2 p-3">
         <div className="flex items-center gap-2">
           <Button icon aria-label="Previous metric" onClick={() => step(-1)}>
@@ -115,7 +117,7 @@ export function FullView({ metric, metrics }: { metric: string; metrics: readonl
           <Button className="ml-auto" aria-pressed={table} onClick={() => setTable(!table)}>
             {table ? "View as chart" : "View as table"}
           </Button>
-          <Button onClick={() => saveCsv(metric, readMetric(metric, { width: 1000, onDetail: () => {} }))}>
+          <Button onClick={() => saveCsv(plainName(metric), readMetric(metric, { width: 1000, onDetail: () => {} }))}>
             Save CSV
           </Button>
         </div>

@@ -1,7 +1,18 @@
 // @vitest-environment happy-dom
 import { beforeEach, expect, test } from "vitest";
 import type { SavedDashboard } from "@/api/wire";
-import { currentOf, edit, forget, isChanged, openDefault, openSaved, show, useBoards, zoomTo } from "./boards";
+import {
+  afterSave,
+  currentOf,
+  edit,
+  forget,
+  isChanged,
+  openDefault,
+  openSaved,
+  show,
+  useBoards,
+  zoomTo,
+} from "./boards";
 import { addSection, type Layout } from "./layout";
 
 const saved = (id: string, version: number): SavedDashboard => ({
@@ -27,6 +38,19 @@ test("changes outlive a look at another dashboard, and a newer version on the se
   expect(titles()).toEqual(["v2"]);
   openSaved(saved("a", 3));
   expect(titles()).toEqual(["v3"]);
+});
+
+test("what was changed while a save was on its way is kept, and not saved yet", () => {
+  openSaved(saved("a", 1));
+  show("a");
+  edit(addSection);
+  const sent = currentOf(useBoards.getState())?.layout as Layout;
+  afterSave(saved("a", 2), sent);
+  expect(titles()).toEqual(["v2"]);
+  edit(addSection);
+  afterSave(saved("a", 3), sent);
+  expect(titles()).toEqual(["v2", "Section 2"]);
+  expect(isChanged(currentOf(useBoards.getState()))).toBe(true);
 });
 
 test("the default follows the metrics until somebody changes it", () => {

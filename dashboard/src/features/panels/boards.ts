@@ -57,6 +57,14 @@ export function openSaved(found: SavedDashboard, giveUp = false): void {
   put(id, { id, version, name, project, layout, saved: layout });
 }
 
+/** What was just saved. Changes that were made while it was on its way stay, and are not saved yet. */
+export function afterSave(found: SavedDashboard, sent: Layout): void {
+  const open = useBoards.getState().boards[found.id];
+  const saved = fromWire(found.layout);
+  const { id, version, name, project } = found;
+  put(id, { id, version, name, project, layout: open && open.layout !== sent ? open.layout : saved, saved });
+}
+
 /** Made anew from what is there, as long as nobody has changed it. */
 export function openDefault(layout: Layout, project: string): void {
   const open = useBoards.getState().boards[""];

@@ -29,7 +29,7 @@ export function ParallelPanel({ panel, title }: { panel: Parallel; title: string
   return (
     <div className="flex h-full min-h-0 gap-2 max-md:flex-col">
       <Lines label={`${title}: ${rows.length} runs over ${columns.length} axes`} columns={columns} rows={rows} />
-      <ImportanceList told={told} target={panel.target} />
+      <ImportanceList told={told} target={panel.target} num={rows.length} />
     </div>
   );
 }
@@ -93,7 +93,7 @@ export function pathOf(
   return path;
 }
 
-function ImportanceList({ told, target }: { told: readonly Importance[]; target: string }) {
+function ImportanceList({ told, target, num }: { told: readonly Importance[]; target: string; num: number }) {
   return (
     <section
       aria-label="Importance"
@@ -105,6 +105,11 @@ function ImportanceList({ told, target }: { told: readonly Importance[]; target:
       >
         Importance for {columnTitle(target)}
       </h3>
+      {num > MOST && (
+        <p className="text-muted">
+          of {num} runs; the newest {MOST} are drawn
+        </p>
+      )}
       <ul className="mt-1 flex flex-col gap-1">
         {told.map(({ column, share, sign, kind, count }) => (
           <li key={column} title={`${kind} over ${count} runs`}>

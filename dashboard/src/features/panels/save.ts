@@ -3,7 +3,7 @@ import type { SavedDashboard } from "@/api/wire";
 import { download } from "@/components/metric/export";
 import { requests } from "@/data/source";
 import { useView } from "@/stores/view";
-import { type Board, forget, openSaved } from "./boards";
+import { afterSave, type Board, forget } from "./boards";
 import { type Layout, toWire } from "./layout";
 
 /** With the runs, the group and the baseline that are on show: whoever opens it sees the same. */
@@ -16,7 +16,7 @@ export function withView(layout: Layout): Layout {
 export async function saveBoard(board: Board): Promise<SavedDashboard> {
   const body = { name: board.name, project: board.project, layout: toWire(withView(board.layout)) };
   const saved = await requests().saveDashboard(board.id ?? newId(board.name), body, board.version);
-  openSaved(saved, true);
+  afterSave(saved, board.layout);
   return saved;
 }
 

@@ -30,12 +30,16 @@ export function ScatterPanel({ panel, title }: { panel: Scatter; title: string }
   });
   if (placed.length === 0) return <Note>{loaded ? "No run on show has both values." : "Loading…"}</Note>;
   const left = rows.length - placed.length;
+  const notes = [
+    left > 0 && `${left} of ${rows.length} runs lack a value`,
+    placed.length > MOST && `the newest ${MOST} of ${placed.length} are drawn`,
+  ];
   return (
     <Plane
       label={`${title}: ${placed.length} runs, ${panel.y} over ${panel.x}`}
       x={{ axis: x, title: columnTitle(panel.x) }}
       y={{ axis: y, title: columnTitle(panel.y) }}
-      note={left > 0 ? `${left} of ${rows.length} runs lack a value` : ""}
+      note={notes.filter(Boolean).join(" · ")}
     >
       {(scale) =>
         placed.slice(0, MOST).map(({ row, x, y }) => (

@@ -27,7 +27,8 @@ export interface RunRows extends Pick<RunValues, "loaded" | "error" | "names"> {
 export function useRunRows(columns: readonly string[]): RunRows {
   const runs = useCatalog((state) => state.runs);
   const shown = useShownRuns();
-  const { groupBy, baseline } = useView();
+  const groupBy = useView((view) => view.groupBy);
+  const baseline = useView((view) => view.baseline);
   const theme = useTheme((state) => state.theme);
   const wanted = useMemo(() => new Set(baseline ? [...shown, baseline] : shown), [shown, baseline]);
   const ids = useMemo(() => [...wanted], [wanted]);
