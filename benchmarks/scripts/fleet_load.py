@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Coroutine
 from contextlib import ExitStack
 from functools import partial
@@ -68,6 +69,7 @@ class Fleet:
         self._num_ranks = num_hosts * RANKS
         self._due: dict[str, int] = {}
         self._at: list[float] = []
+        self._besides: Counter[str] = Counter()
         self._waiting: asyncio.Event | None = None
         self._jobs: set[asyncio.Task[None]] = set()
         self.over, self.beating = False, False
@@ -84,9 +86,11 @@ class Fleet:
         self._due = {name.replace("_", " "): number for name, number in due.items()}
         self._waiting = asyncio.Event()
         self._at = []
+        self._besides.clear()
 
     def heard(self, what: str, number: int) -> None:
         if what not in self._due or self._waiting is None:
+            self._besides[what] += number
             return
         self._at += [time.perf_counter()] * number
         self._due[what] -= number
@@ -101,7 +105,8 @@ class Fleet:
         try:
             await asyncio.wait_for(self._waiting.wait(), limit_s)
         except TimeoutError:
-            raise SystemExit(f"still waiting for {self._due} after {limit_s:g} s") from None
+            besides = dict(self._besides) or "nothing"  # "broken": ranks were lost meanwhile
+            raise SystemExit(f"still waiting for {self._due} after {limit_s:g} s; besides came {besides}") from None
         return time.perf_counter()
 
     # --- what happens

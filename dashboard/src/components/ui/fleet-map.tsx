@@ -92,7 +92,7 @@ export function FleetMap({ groups, only = "" }: Props) {
   };
   const chosen = at === null ? null : cellAt(groups, at);
   return (
-    <div ref={box} className="min-w-0">
+    <div ref={box} className="min-w-0 overflow-hidden p-0.5">
       <div
         role="application"
         aria-label={`Map of the fleet: ${fleetText(groups)}. Arrow keys move, Enter opens a worker.`}
