@@ -5,7 +5,8 @@ spike. Real processes, shared by the whole file.
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -98,6 +99,40 @@ def test_a_fork_without_the_spike_reads_all_but_its_batches(jobs: Jobs) -> None:
     assert mine[9] == whole[9]
     first_epoch = [float.fromhex(mine[step][1]) for step in range(9, STEPS // 2 + 1 - len(SPIKE))]
     assert max(first_epoch) < 7 < 1e6 < float.fromhex(whole[SPIKE[0]][1])
+
+
+@pytest.mark.slow
+def test_from_the_click_to_a_step_of_the_fork(jobs: Jobs, record_property: Callable[[str, object], None]) -> None:
+    """The goal is ten seconds of a quiet machine; what it took is printed."""
+    began = time.monotonic()
+    child = jobs.nodes.post(f"/api/tasks/{jobs.parent}/fork", {"step": 48})["task_id"]
+    wait_for(lambda: jobs.nodes.get(f"/api/tasks/{child}")["status"] in ("running", "completed"), 60, "it runs")
+    running_s = time.monotonic() - began
+    wait_for(lambda: jobs.steps(child), 60, "its first step")
+    told = f"a fork runs after {running_s:.1f} s, and has made a step after {time.monotonic() - began:.1f} s"
+    record_property("fork", told)
+    sys.stderr.write(f"{told}\n")
+    jobs.ended(child)
+
+
+@pytest.mark.slow
+def test_a_fork_of_an_elastic_task_begins_with_the_slots_that_are_free(jobs: Jobs) -> None:
+    (jobs.folder / "go").unlink(missing_ok=True)
+    command = (sys.executable, str(WORKER), str(jobs.folder))
+    parent = jobs.nodes.submit(name="elastic", entrypoint=command, worker_count=RANKS, min_workers=1)
+    jobs.ended(parent)
+    step, whole = _kept(jobs, parent)[0], jobs.steps(parent)
+    others = jobs.nodes.submit(name="others", entrypoint=(*command, "--until", "1"), worker_count=2 * RANKS - 1)
+    wait_for(lambda: jobs.steps(others), 60, "the others have their slots")
+    child, begins = jobs.fork(parent, step=step)
+    jobs.ended(child)
+    spec = jobs.nodes.tasks().get(child).spec
+    assert (begins, spec.min_workers, spec.worker_count) == (step, 1, RANKS)
+    assert [path.name for path in jobs.folder.glob(f"{child}-*.jsonl")] == [f"{child}-0.jsonl"]
+    read = sorted(row for ids, _ in jobs.steps(child).values() for row in ids)
+    assert read == sorted(row for at, (ids, _) in whole.items() if at > step for row in ids)
+    (jobs.folder / "go").touch()
+    jobs.ended(others)
 
 
 @pytest.mark.slow
