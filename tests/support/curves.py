@@ -18,7 +18,7 @@ Curves = dict[int, dict[int, float]]
 """By rank: the value of each step."""
 
 _FOLDER = Path(__file__).resolve().parents[2] / "examples"
-_PICTURES = os.environ.get("STRATA_PICTURES", "")
+_PICTURES = os.environ.pop("STRATA_PICTURES", "")  # popped: a script alone refuses settings it does not know
 _PATIENCE_S = 280.0  # beside busy neighbours; a framework's import alone takes seconds per process
 
 
