@@ -18,7 +18,7 @@ from strata.observatory.live.tally import SeriesStats
 from strata.observatory.live.view import LiveView, NewPoints
 from strata.observatory.spool.spool import Spool
 from strata.observatory.store.base import Store
-from strata.observatory.store.sql import SERIES, curves, newest_series, series_of
+from strata.observatory.store.sql import SERIES, newest_series, series_of
 from strata.observatory.store.superseded import Which
 from strata.observatory.store.writer import StoreWriter
 from strata.types.metrics import WORLDS, SeriesKey
@@ -45,8 +45,7 @@ class StoredCurve:
 
 async def read_curves(store: Store, where: Mapping[str, Any], buckets: int, which: Which = "all") -> list[StoredCurve]:
     """Every series that `where` selects, each in at most `buckets` buckets."""
-    sql, parameters = curves(where, buckets, which)
-    return list(_curves_of(await store.query(sql, parameters)))
+    return list(_curves_of(await store.curves(where, buckets, which)))
 
 
 class History:

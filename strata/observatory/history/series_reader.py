@@ -58,7 +58,7 @@ class CurveReader:
         if which == "newest" or not self._live.attempts.is_fenced(run_id):
             return found
         await self.settle(run_id)
-        older = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2), "superseded")
+        older = await read_curves(self._store, {"runs": [run_id], **where}, _buckets(points), "superseded")
         return [*found, *await asyncio.to_thread(lambda: [_stored(curve, points) for curve in older])]
 
     async def inherited(self, run_id: str, where: Mapping[str, Any], points: int) -> list[RunSeries]:
@@ -78,7 +78,7 @@ class CurveReader:
             return self._from_cache(run_id, metric, points)
         try:
             await self.settle(run_id)
-            found = await read_curves(self._store, {"runs": [run_id], **where}, max(1, points // 2), self.whole(run_id))
+            found = await read_curves(self._store, {"runs": [run_id], **where}, _buckets(points), self.whole(run_id))
         except StoreUnavailable:
             if narrowed or not self._is_shown(run_id, metric):
                 raise
@@ -126,6 +126,12 @@ class CurveReader:
                 curve = cache.curve(number, points)
                 answers.append(fill(RunSeries, key, curve, stats, unit=series.unit(number), attempt=None, origin=None))
         return answers
+
+
+def _buckets(points: int) -> int:
+    """Two points per bucket, and the newest one: then none of them has to be left out, which costs more than to read
+    them."""
+    return max(1, (points - 1) // 2)
 
 
 def _row(row: dict[str, Any]) -> CheckpointRow:

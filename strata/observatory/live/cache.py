@@ -22,6 +22,7 @@ from strata.observatory.live.decimate import (
     merge_at,
     merge_buckets,
     merge_pairs,
+    order_of,
 )
 from strata.observatory.live.tally import SeriesStats, Tally
 
@@ -65,13 +66,14 @@ class SeriesCache:
         is only counted, for a row with its newest points alone would look whole. Returns how many points had no row."""
         if len(numbers) == 0:
             return 0
-        order = np.argsort(numbers, kind="stable")
-        steps, times, values = steps[order], times[order], values[order]
-        starts = _changes(numbers[order])
-        heads = numbers[order[starts]]
+        if (numbers[1:] < numbers[:-1]).any():
+            order = order_of(numbers)
+            numbers, steps, times, values = numbers[order], steps[order], times[order], values[order]
+        starts = _changes(numbers)
+        heads = numbers[starts]
         slots = self._slots_of(heads)
         self.tally.add(heads, starts, steps, times, values)
-        sizes = np.diff(starts, append=len(order))
+        sizes = np.diff(starts, append=len(numbers))
         if (slots == _FREE).any():
             housed = slots != _FREE
             rows = np.repeat(housed, sizes)
@@ -79,7 +81,7 @@ class SeriesCache:
             steps, times, values = steps[rows], times[rows], values[rows]
         if len(slots):
             self._put(slots, sizes, steps, times, values)
-        return len(order) - len(steps)
+        return len(numbers) - len(steps)
 
     def _put(self, slots: Ints, sizes: Ints, steps: Ints, times: Ints, values: Floats) -> None:
         """Points of series that have rows, row by row."""

@@ -14,12 +14,14 @@ __all__ = [
     "MAX_POINTS",
     "Curve",
     "bucketize",
+    "bucketize_evenly",
     "curve_of",
     "curves_of",
     "lttb",
     "merge_at",
     "merge_buckets",
     "merge_pairs",
+    "order_of",
     "thin",
 ]
 
@@ -65,6 +67,12 @@ class Curve:
 _COLUMNS = [column.name for column in fields(Curve)]
 
 
+def order_of(numbers: Ints) -> Ints:
+    """Stable, by number; numpy sorts small ones several times as fast when it knows that they are."""
+    small = len(numbers) > 0 and numbers.max() < 1 << 16 and numbers.min() >= 0
+    return np.argsort(numbers.astype(np.uint16) if small else numbers, kind="stable")
+
+
 def first_where(matches: npt.NDArray[np.bool_], groups: Ints) -> Ints:
     """The first matching position of every group; `groups` is sorted and each has a match."""
     positions = np.flatnonzero(matches)
@@ -91,6 +99,27 @@ def bucketize(steps: Ints, times: Ints, values: Floats, starts: Ints) -> Buckets
     out["n"] = sizes
     out["bad"] = np.add.reduceat((~finite).astype(np.uint32), starts)
     return out
+
+
+def bucketize_evenly(steps: Ints, times: Ints, values: Floats, width: int) -> Buckets:
+    """The same for stretches of `width` points each, the last of what is left: several times as fast where they are
+    long."""
+    count = len(values) // width
+    whole = count * width
+    finite = np.isfinite(values[:whole])
+    clean = bool(finite.all())
+    out = np.zeros(count, BUCKET)
+    firsts = np.arange(count) * width
+    for end, none, extreme in (("min", np.inf, np.argmin), ("max", -np.inf, np.argmax)):
+        found = values[:whole] if clean else np.where(finite, values[:whole], none)
+        at = firsts + extreme(found.reshape(count, width), axis=1) if count else firsts
+        out[f"v{end}"], out[f"s{end}"], out[f"t{end}"] = found[at], steps[at], times[at]
+    out["n"] = width
+    if not clean:
+        out["bad"] = width - finite.reshape(count, width).sum(axis=1)
+    if whole == len(values):
+        return out
+    return np.concatenate([out, bucketize(steps[whole:], times[whole:], values[whole:], np.zeros(1, np.int64))])
 
 
 def merge_buckets(buckets: Buckets, group: int) -> Buckets:

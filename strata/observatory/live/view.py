@@ -14,7 +14,7 @@ from strata.observatory.answers.stream import RunsMeta
 from strata.observatory.batch.columns import Columns
 from strata.observatory.live.attempts import AttemptBook, Begun
 from strata.observatory.live.cache import SeriesCache
-from strata.observatory.live.decimate import Floats, Ints
+from strata.observatory.live.decimate import Floats, Ints, order_of
 from strata.observatory.live.runs import RunBook
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.live.snapshot import SnapshotBuilder
@@ -29,6 +29,8 @@ __all__ = ["LiveView", "NewPoints"]
 _log = logging.getLogger(__name__)
 # Rows of ended runs are given away by the dozen: a search among ten thousand must not come with every new series.
 _SLACK = 20
+# Of JSON: a step, a time and a value; the brackets and the number around those of one series.
+_POINT_BYTES, _SPAN_BYTES = 40, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class LiveView:
             return 0
         # By series, each in order of arrival: the cache, the delta and the observers all want it so.
         points = NewPoints.joined(self._pending)
-        points = points.take(np.argsort(points.numbers, kind="stable"))
+        points = points.take(order_of(points.numbers))
         self._pending = []
         self.make_room(self.cache.count_new(points.numbers))
         self.unshown_points += self.cache.apply(points.numbers, points.steps, points.times, points.values)
@@ -243,8 +245,12 @@ class LiveView:
             self._wide |= new
             self._widened |= {len(fresh) < len(numbers)} if new else set()
             kept = [head for head, place in zip(heads, fresh, strict=True) if not thinned[place]]
-            thin = RunPart(encode(kept)[1:-1], encode(spans.items(chosen[~thinned]))[1:-1])
-        return RunPart(encode(heads)[1:-1], encode(spans.items(chosen))[1:-1], thin)
+            thin = self._share(kept, spans, chosen[~thinned])
+        return self._share(heads, spans, chosen, thin)
+
+    @staticmethod
+    def _share(heads: list[NewSeries], spans: "_Spans", chosen: Ints, thin: RunPart | None = None) -> RunPart:
+        return RunPart(encode(heads)[1:-1], lambda: encode(spans.items(chosen))[1:-1], spans.num_bytes(chosen), thin)
 
     def _tell_wide(self) -> None:
         """Pages hear of metrics that have become wide. Those that were told of their series must not wait for more."""
@@ -269,7 +275,7 @@ class _Spans:
         self._first = np.minimum.reduceat(points.times, starts)
         self._last = np.maximum.reduceat(points.times, starts)
         self._top = np.where(series.of_host(self.numbers), -1, np.maximum.reduceat(points.steps, starts))
-        self._columns = points.steps.tolist(), points.times.tolist(), points.values.tolist()
+        self._points = points
 
     def figures(self, chosen: Ints) -> tuple[int, int, int | None, int]:
         """First and last time, highest step (if any was logged) and number of points of some spans."""
@@ -283,12 +289,19 @@ class _Spans:
         before: list[int] = (cache.tally.totals(self.numbers[chosen]) - sizes).tolist()
         return before
 
+    def num_bytes(self, chosen: Ints) -> int:
+        """Of `items` as JSON, nearly."""
+        return _POINT_BYTES * int((self._ends[chosen] - self._starts[chosen]).sum()) + _SPAN_BYTES * len(chosen)
+
     def items(self, chosen: Ints) -> list[list[object]]:
         """As the stream shows them: number, steps, times, values."""
-        steps, times, values = self._columns
+        if len(chosen) == 0:
+            return []
+        places = zip(self._starts[chosen].tolist(), self._ends[chosen].tolist(), strict=True)
+        mine = self._points.take(np.concatenate([np.arange(start, end) for start, end in places]))
+        steps, times, values = mine.steps.tolist(), mine.times.tolist(), mine.values.tolist()
+        ends = np.cumsum(self._ends[chosen] - self._starts[chosen]).tolist()
         return [
             [number, steps[start:end], times[start:end], values[start:end]]
-            for number, start, end in zip(
-                self.numbers[chosen].tolist(), self._starts[chosen].tolist(), self._ends[chosen].tolist(), strict=True
-            )
+            for number, start, end in zip(self.numbers[chosen].tolist(), [0, *ends[:-1]], ends, strict=True)
         ]

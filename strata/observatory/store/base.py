@@ -7,6 +7,7 @@ from typing import Any, Protocol, cast
 import pyarrow as pa
 
 from strata.errors import StoreUnavailable, StrataError
+from strata.observatory.store.superseded import Which
 
 __all__ = ["Store", "own_rows"]
 
@@ -18,10 +19,12 @@ class Store(Protocol):
 
     `insert` with the same token and the same rows may be repeated without effect, except into metric_points, which is
     open to foreign writers. `query` takes ClickHouse SQL with {name:Type} parameters, and so does `command`, which
-    answers nothing. None of them blocks the loop.
+    answers nothing. `curves` answers with the buckets that `sql.curves` asks for. None of them blocks the loop.
     """
 
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table: ...
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table: ...
 
     async def insert(self, table: str, rows: pa.Table, *, token: str) -> None: ...
 

@@ -14,7 +14,7 @@ from strata.errors import MissingExtra
 from strata.observatory.store.config import StoreConfig
 from strata.types.shown import MARK
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "readable"]
 
 # One batch lands in one block per partition.
 _INSERT: dict[str, Any] = {"async_insert": 0}
@@ -23,6 +23,8 @@ _INSERT |= {"max_threads": 1, "max_insert_threads": 1}
 # An import of old runs touches hundreds of months; by default a block of more than 100 is refused.
 _INSERT |= {"max_partitions_per_insert_block": 0}
 _READ = {"output_format_arrow_low_cardinality_as_dictionary": 0, "prefer_column_name_to_alias": 1}
+# What the client sets itself for a server. Nothing is gained by compressing what never leaves this process.
+_EMBEDDED = {"output_format_arrow_string_as_string": 1, "output_format_arrow_compression_method": "none"}
 
 
 class Engine:
@@ -46,8 +48,7 @@ class Engine:
     def query(self, sql: str, parameters: dict[str, Any]) -> pa.Table:
         """Its texts can be read, whatever bytes somebody wrote."""
         try:
-            found = self._asked(lambda client: client.query_arrow(sql, parameters=parameters, settings=self._read))
-            return _readable(found)
+            return readable(self._asked(lambda client: self._fetch(client, sql, parameters)))
         except Exception:
             self._drain()
             raise
@@ -80,19 +81,26 @@ class Engine:
                 self.close()
             raise
 
+    def _fetch(self, client: Any, sql: str, parameters: dict[str, Any]) -> pa.Table:
+        if self._remote:
+            return client.query_arrow(sql, parameters=parameters, settings=self._read)
+        # Not query_arrow: to set the one setting that it adds and to restore it takes the client four calls more.
+        found = client.raw_query(sql, parameters=parameters, fmt="Arrow")
+        return pa.ipc.open_file(pa.py_buffer(found)).read_all()
+
     def _open(self) -> Any:
         """A connection that is confined, every time anew, before anything is asked through it."""
         client = self._connect()
-        self._read = dict(_READ) if self._limits is None else self._confine(client, self._limits)
+        self._read = self._prepared(client)
         return client
 
-    def _confine(self, client: Any, limits: Mapping[str, Any]) -> dict[str, Any]:
+    def _prepared(self, client: Any) -> dict[str, Any]:
         """What goes with each query: a server takes settings so. The embedded engine keeps them per connection: what is
         set before `readonly` stays for good."""
-        settings = {**_READ, **limits, "readonly": 1}
+        settings = dict(_READ) if self._limits is None else {**_READ, **self._limits, "readonly": 1}
         if self._remote:
             return settings
-        for name, value in settings.items():
+        for name, value in (_EMBEDDED | settings).items():
             client.command(f"SET {name} = '{value}'")
         return {}
 
@@ -101,7 +109,7 @@ class Engine:
         connection (chDB 26.9), which nobody could read then."""
         if not self._remote:
             with contextlib.suppress(Exception):
-                self._client.query_arrow("SELECT 1")
+                self._fetch(self._client, "SELECT 1", {})
 
 
 def _connect(get_client: Callable[..., Any], config: StoreConfig) -> Any:
@@ -135,7 +143,7 @@ def _dial(get_client: Callable[..., Any], config: StoreConfig, host: str, port: 
     )
 
 
-def _readable(table: pa.Table) -> pa.Table:
+def readable(table: pa.Table) -> pa.Table:
     """ClickHouse's String holds any bytes; those that are no UTF-8 become their escapes after the mark."""
     for place, name in enumerate(table.column_names):
         column = table.column(place)

@@ -20,6 +20,7 @@ from typing import Any
 from strata.errors import Internal, InvalidConfig
 from strata.lockfile import FolderLock
 from strata.observatory.store.config import StoreConfig
+from strata.observatory.store.curves import read_buckets
 from strata.observatory.store.engine import Engine
 from strata.observatory.store.failures import to_error
 from strata.observatory.store.frames import from_ipc, pack, recv_frame, to_ipc
@@ -29,6 +30,7 @@ from strata.observatory.store.schema import ensure_schema, has_points, set_reten
 __all__ = ["main"]
 
 _READERS = 2
+_CURVES = ("where", "buckets", "which")
 _FINISH_S = 3.0
 _CLOSE_S = 5.0  # with the above; less than the parent waits
 
@@ -110,7 +112,7 @@ def _serve(sock: socket.socket, replies: _Replies, engines: list[Engine], guest:
     for thread in threads:
         thread.start()
     while (frame := recv_frame(sock)) is not None:
-        {"query": reads, "ask": questions}.get(frame[0]["op"], writes).put(frame)
+        {"query": reads, "curves": reads, "ask": questions}.get(frame[0]["op"], writes).put(frame)
     faulthandler.dump_traceback_later(_CLOSE_S, exit=True)  # the engine may hang; its data is safe on a hard exit
     writes.put(None)
     questions.put(None)
@@ -146,6 +148,8 @@ def _answer(engine: Engine | Guest, header: dict[str, Any], payload: bytearray) 
     match header["op"]:
         case "query":
             return to_ipc(engine.query(header["sql"], header["parameters"]))
+        case "curves":
+            return to_ipc(read_buckets(engine, header["database"], *(header[name] for name in _CURVES)))
         case "insert":
             engine.insert(header["table"], from_ipc(payload), header["token"])
         case "command":

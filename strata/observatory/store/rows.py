@@ -17,7 +17,8 @@ _TIME = pa.timestamp("ms", tz="UTC")
 
 
 class PointRows:
-    """The points of a group of batches with their distinct series; `series` indexes `heads`."""
+    """The points of a group of batches with their distinct series; `series` indexes `heads`. They come in the
+    order of the table's key: to sort them here costs a fraction of what it costs the engine."""
 
     def __init__(self, batches: Sequence[Columns]) -> None:
         known: dict[SeriesHead, int] = {}
@@ -29,11 +30,15 @@ class PointRows:
                 mine = np.array([known.setdefault(head, len(known)) for head in batch.heads], np.int64)
                 codes[id(batch.heads)] = mine
             parts.append(mine[batch.series])
-        self.heads = tuple(known)
-        self.series: npt.NDArray[np.int64] = _joined(parts, np.int64)
-        self.steps = _joined([batch.steps for batch in batches], np.int64)
-        self.times = _joined([batch.times for batch in batches], np.int64)
-        self.values = _joined([batch.values for batch in batches], np.float64)
+        self.heads = tuple(sorted(known, key=lambda head: head.key))
+        ranks = np.zeros(len(known), np.int64)
+        ranks[[known[head] for head in self.heads]] = np.arange(len(known))
+        series: npt.NDArray[np.int64] = ranks[_joined(parts, np.int64)]
+        steps = _joined([batch.steps for batch in batches], np.int64)
+        times = _joined([batch.times for batch in batches], np.int64)
+        order = np.lexsort((times, steps, series.astype(np.uint16) if len(known) < 1 << 16 else series))
+        self.series, self.steps, self.times = series[order], steps[order], times[order]
+        self.values = _joined([batch.values for batch in batches], np.float64)[order]
 
     def __len__(self) -> int:
         return len(self.values)

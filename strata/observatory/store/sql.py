@@ -21,7 +21,9 @@ __all__ = [
     "media_steps",
     "newest_series",
     "newest_steps",
+    "points_of",
     "raw_points",
+    "rolled_up",
     "series_of",
     "text_rows",
 ]
@@ -123,6 +125,32 @@ FROM (
     FROM {point_rows(clause, which)}
 )
 GROUP BY {key}, bucket ORDER BY {key}, bucket
+"""  # noqa: S608 - clause is made of constants, values are parameters
+    return sql, parameters
+
+
+def rolled_up(where: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Which series `where` selects, whatever it says of steps and times, and how many points they have."""
+    clause, parameters = _where({name: where.get(name) for name in ("runs", "metrics", "metric")})
+    sql = f"""
+SELECT {_KEY}, anyLast(unit) AS unit, sum(num_points) AS points
+FROM {{db}}.series_rollup WHERE {clause} GROUP BY {_KEY} ORDER BY {_KEY}
+"""  # noqa: S608 - clause is made of constants, values are parameters
+    return sql, parameters
+
+
+def points_of(
+    where: Mapping[str, Any], which: Which = "all", *, numbers_only: bool = False
+) -> tuple[str, dict[str, Any]]:
+    """The same series as single points in any order, for fold.py, which makes the same buckets of them. Words come as
+    dictionaries of bytes: a million times the same name would be most of the answer, and some are no UTF-8."""
+    clause, parameters = _where(where)
+    key = f"{_KEY}, turn" if which == "superseded" else _KEY
+    sql = f"""
+SELECT {"" if numbers_only else f"{key}, p.unit AS unit, "}
+       {_STEP} AS step, toUnixTimestamp64Milli(event_time) AS ms, value
+FROM {point_rows(clause, which)}
+SETTINGS output_format_arrow_low_cardinality_as_dictionary = 1, output_format_arrow_string_as_string = 0
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
 

@@ -18,6 +18,8 @@ from strata.observatory.background.part import cancel, spawn
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.frames import from_ipc, pack, read_frame, to_ipc
 from strata.observatory.store.schema import NO_ATTEMPTS, RAW_ROLLUP
+from strata.observatory.store.sql import curves
+from strata.observatory.store.superseded import Which
 
 __all__ = ["SupervisedStore"]
 
@@ -78,11 +80,14 @@ class SupervisedStore:
         await cancel(self._task)
 
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
-        text = sql
-        if self.limits:
-            text = sql.replace("{db}.series_rollup", RAW_ROLLUP).replace("{db}.attempts", NO_ATTEMPTS)
-        text = text.replace("{db}", self._config.database)
-        _, payload = await self._ask({"op": "query", "sql": text, "parameters": dict(parameters or {})})
+        _, payload = await self._ask({"op": "query", "sql": self._text(sql), "parameters": dict(parameters or {})})
+        return from_ipc(payload)
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table:
+        if self._config.path is None:  # a server's points would have to cross the network to be folded
+            return await self.query(*curves(where, buckets, which))
+        header = {"op": "curves", "where": dict(where), "buckets": buckets, "which": which}
+        _, payload = await self._ask({**header, "database": self._config.database})
         return from_ipc(payload)
 
     async def ask(self, question: str) -> pa.Table:
@@ -97,6 +102,11 @@ class SupervisedStore:
     async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
         text = sql.replace("{db}", self._config.database)
         await self._ask({"op": "command", "sql": text, "parameters": dict(parameters or {})})
+
+    def _text(self, sql: str) -> str:
+        if self.limits:
+            sql = sql.replace("{db}.series_rollup", RAW_ROLLUP).replace("{db}.attempts", NO_ATTEMPTS)
+        return sql.replace("{db}", self._config.database)
 
     async def _ask(self, header: dict[str, Any], payload: bytes | memoryview = b"") -> Answer:
         writer = self._writer

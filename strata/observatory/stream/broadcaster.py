@@ -143,7 +143,7 @@ class Broadcaster:
         events = self._ring.since(seq)
         if events is None:
             return "this client reads too slowly"
-        if len(events) > 1 and sum(event.size_for(sparse=wanted.sparse) for event in events) > _MAX_LAG_BYTES:
+        if len(events) > 1 and sum(event.size(wanted.runs, sparse=wanted.sparse) for event in events) > _MAX_LAG_BYTES:
             return "this client reads too slowly"
         return "history was loaded" if any(event.name == "resync" for event in events) else None
 

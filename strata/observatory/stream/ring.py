@@ -52,27 +52,25 @@ class Event:
     def has_thin(self) -> bool:
         return self.by_run is not None and any(part.thin is not None for part in self.by_run.values())
 
-    @property
-    def size(self) -> int:
-        return self.size_for(sparse=False)
-
-    def size_for(self, *, sparse: bool) -> int:
-        if self.by_run is None:
-            return len(self.body)
-        parts = [part.thin or part if sparse else part for part in self.by_run.values()]
-        return sum(len(part.points) + len(part.new_series) for part in parts)
+    def size(self, runs: frozenset[str] | None = None, *, sparse: bool = False) -> int:
+        """Bytes for who wants these runs, nearly."""
+        return len(self.body) + sum(part.size for part in self._parts(runs, sparse=sparse))
 
     def frame(self, runs: frozenset[str] | None, *, sparse: bool = False) -> bytes:
         """The bytes for who wants these runs, empty when nothing in it is of them; `sparse`: of wide metrics a few."""
         if self.by_run is None:
             return frame(self.name, self.event_id, self.body)
-        parts = [part for run, part in self.by_run.items() if runs is None or run in runs]
-        parts = [part.thin or part for part in parts] if sparse else parts
-        if not any(part.new_series or part.points for part in parts):
+        parts = self._parts(runs, sparse=sparse)
+        if not any(part.size for part in parts):
             return b""
         heads = [encoded(part.new_series) for part in parts if part.new_series]
         points = [encoded(part.points) for part in parts if part.points]
         return frame(self.name, self.event_id, encode(Delta(new_series=heads, points=points)))
+
+    def _parts(self, runs: frozenset[str] | None, *, sparse: bool) -> "list[RunPart]":
+        parts = self.by_run or {}
+        chosen = list(parts.values()) if runs is None else [parts[run] for run in runs if run in parts]
+        return [part.thin or part for part in chosen] if sparse else chosen
 
 
 class Frames:
@@ -99,14 +97,25 @@ class Frames:
         return known
 
 
-@dataclass(frozen=True, slots=True)
 class RunPart:
-    """One run's share of a delta: JSON array items, ready to be joined. `thin` is what a sparse client gets of it,
-    where that is less."""
+    """One run's share of a delta: JSON array items, ready to be joined. `make` encodes the points, which have about
+    `num_bytes`, when the first client wants them: of most runs nobody looks at any. `thin` is what a sparse client gets
+    of it, where that is less."""
 
-    new_series: bytes
-    points: bytes
-    thin: "RunPart | None" = None
+    def __init__(
+        self, new_series: bytes, make: Callable[[], bytes], num_bytes: int, thin: "RunPart | None" = None
+    ) -> None:
+        self.new_series = new_series
+        self.thin = thin
+        self.size = len(new_series) + num_bytes
+        self._make = make
+        self._made: bytes | None = None
+
+    @property
+    def points(self) -> bytes:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
 
 
 class Ring:
@@ -124,9 +133,9 @@ class Ring:
         self.last_seq += 1
         event = make(self.last_seq)
         self._events.append(event)
-        self._bytes += event.size
+        self._bytes += event.size()
         while len(self._events) > self._max_events or (self._bytes > self._max_bytes and len(self._events) > 1):
-            self._bytes -= self._events.popleft().size
+            self._bytes -= self._events.popleft().size()
         return event
 
     def since(self, seq: int) -> list[Event] | None:

@@ -4,8 +4,10 @@ import asyncio
 import math
 import os
 import signal
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,17 +17,20 @@ from strata.clock import SystemClock
 from strata.errors import Internal, StoreUnavailable
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.batch.columns import to_columns
-from strata.observatory.history.loader import read_curves
+from strata.observatory.history.loader import _curves_of, read_curves
 from strata.observatory.ingest.points import from_json
 from strata.observatory.live.cache import NUM_BUCKETS
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.inserts import Inserts
 from strata.observatory.store.rows import PointRows, tables_of
-from strata.observatory.store.sql import RUNS
+from strata.observatory.store.sql import RUNS, curves, raw_points
 from strata.observatory.store.supervised import SupervisedStore
 from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.metrics import SeriesKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+KEY = ("run_id", "metric", "host", "rank", "device")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -189,6 +194,58 @@ async def test_a_long_series_is_read_in_bounded_buckets_with_exact_extremes(stor
     window = await read_curves(store, {"runs": ["long"], "from_step": 100, "to_step": 199}, 1_000)
     assert window[0].stats.total_points == 100
     assert window[0].buckets["smin"].tolist() == list(range(100, 200))
+
+
+@pytest.mark.parametrize("num_series", [1, 30])
+async def test_all_roads_make_the_buckets_of_the_raw_points(store: SupervisedStore, num_series: int) -> None:
+    """Series of several hosts, ranks and devices whose steps repeat and go back, with NaN and Inf, over many parts of
+    the table, some written by somebody else under a name that is no UTF-8."""
+    rng, run_id = np.random.default_rng(7), f"roads-{num_series}"
+    for part in range(6):
+        body = [
+            {
+                "metric": f"m{number % num_series % 3}",
+                "host": f"host-{number % num_series % 2}",
+                "rank": number % num_series % 5,
+                "device": number % num_series % 2,
+                "step": int(rng.integers(0, 400)),
+                "value": [float(rng.normal()), float("nan"), float("inf")][
+                    int(rng.integers(0, 20) == 0) * (1 + number % 2)
+                ],
+                "event_time": 1_794_000_000 + (part * 2_000 + number) * 7_919 % 12_007,
+            }
+            for number in range(2_000)
+        ]
+        await insert(store, from_json(run_id, {"points": body}, 1), f"{run_id}-{part}")
+    if num_series > 1:
+        foreign = f"SELECT '{run_id}', concat('bad', unhex('ff')), number, number FROM numbers(500)"  # noqa: S608 - constants
+        await store.command(f"INSERT INTO {{db}}.metric_points (run_id, metric, step, value) {foreign}")
+    where, buckets = {"runs": [run_id], "from_step": 3, "to_step": 390}, 37
+    raw = (await store.query(*raw_points(where, 100_000))).to_pylist()
+    by_key: dict[SeriesKey, list[dict[str, Any]]] = defaultdict(list)
+    for row in raw:
+        by_key[SeriesKey(*(row[name] for name in KEY))].append(row)
+    expected = {key: plain_buckets(rows, buckets) for key, rows in by_key.items()}
+    found = await read_curves(store, where, buckets)
+    assert {curve.key: curve.buckets.tolist() for curve in found} == expected
+    by_engine = _curves_of(await store.query(*curves(where, buckets)))
+    assert {curve.key: curve.buckets.tolist() for curve in by_engine} == expected
+
+
+def plain_buckets(rows: list[dict[str, Any]], buckets: int) -> list[tuple[float, ...]]:
+    """What each bucket must hold, the slow way."""
+    rows = sorted(rows, key=lambda row: (row["step"], row["ms"]))
+    width = max(1, -(-len(rows) // buckets))
+    made: list[tuple[float, ...]] = []
+    for start in range(0, len(rows), width):
+        mine = rows[start : start + width]
+        finite = [row for row in mine if math.isfinite(row["value"])]
+        none = {"value": math.inf, "step": mine[0]["step"], "ms": min(row["ms"] for row in mine)}
+        low = min(finite, key=lambda row: row["value"], default=none)
+        high = max(finite, key=lambda row: row["value"], default={**none, "value": -math.inf})
+        extremes = (low["value"], high["value"], low["step"], high["step"], low["ms"], high["ms"])
+        made.append((*extremes, len(mine), len(mine) - len(finite)))
+    return made
 
 
 async def test_logs_events_checkpoints_and_runs_have_their_tables(store: SupervisedStore) -> None:

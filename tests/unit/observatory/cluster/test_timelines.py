@@ -18,6 +18,7 @@ from strata.observatory.background.setaside import SetAside
 from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.timelines import Timelines
 from strata.observatory.cluster.vitals import WorkerVitals
+from strata.observatory.store.superseded import Which
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.tasks import TaskCourse, TaskStatus
@@ -60,6 +61,9 @@ class EventStore:
         return pa.Table.from_pylist(rows)
 
     async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
+        raise NotImplementedError
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table:
         raise NotImplementedError
 
     async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:

@@ -19,6 +19,7 @@ from strata.observatory.live.series import SeriesTable
 from strata.observatory.live.snapshot import SnapshotBuilder
 from strata.observatory.live.view import LiveView
 from strata.observatory.spool.spool import Progress, Spool
+from strata.observatory.store.superseded import Which
 from strata.observatory.store.writer import StoreWriter
 from strata.observatory.stream.broadcaster import Broadcaster
 
@@ -43,6 +44,10 @@ class MemoryStore:
                     for metric in metrics
                 ]
             )
+        raise NotImplementedError
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table:
+        key: dict[str, Any] = {"run_id": "r1", "host": "", "rank": 0, "device": 65535, "unit": ""}
         names = ("smin", "smax", "tmin", "tmax", "sfirst", "tfirst", "slast", "tlast")
         rows = [
             {

@@ -15,6 +15,7 @@ from strata.errors import Busy, Internal, InvalidArgument, StoreUnavailable, Str
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.records.finding import Finding
 from strata.observatory.store.inserts import Inserts
+from strata.observatory.store.superseded import Which
 
 
 class PickyStore:
@@ -38,6 +39,9 @@ class PickyStore:
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         assert parameters is not None
         return pa.table({"n": [self.rows.count(parameters["step"]) if "{step:UInt64}" in sql else 0]})
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table:
+        raise NotImplementedError
 
     async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
         raise NotImplementedError

@@ -13,6 +13,7 @@ from strata.observatory.background.setaside import SetAside
 from strata.observatory.ingest.points import from_json
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.spool.spool import Spool
+from strata.observatory.store.superseded import Which
 from strata.observatory.store.writer import StoreWriter
 
 
@@ -30,6 +31,9 @@ class SlowStore:
     async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
         self.begun.set()
         await self.go_on.wait()
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table:
+        raise NotImplementedError
 
     async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
         raise NotImplementedError

@@ -13,7 +13,7 @@ def make(ring: Ring | None = None) -> tuple[Broadcaster, ManualClock]:
 
 
 def part(text: bytes) -> RunPart:
-    return RunPart(b"", text)
+    return RunPart(b"", lambda: text, len(text))
 
 
 async def test_a_client_gets_a_snapshot_and_then_everything_in_order() -> None:

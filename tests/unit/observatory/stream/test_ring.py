@@ -7,7 +7,7 @@ def test_frames_of_many_filters_are_not_kept() -> None:
     """150 clients, each with runs of its own choice, once cost a copy per client and event."""
     frames = Frames(max_bytes=1 << 20)
     for seq in range(200):
-        event = Event(seq, "metrics", "delta", f"e:{seq}", by_run={"a": RunPart(b"", b"1" * 5_000)})
+        event = Event(seq, "metrics", "delta", f"e:{seq}", by_run={"a": RunPart(b"", lambda: b"1" * 5_000, 5_000)})
         for client in range(20):
             wanted = Filter(runs=frozenset({"a", f"own-{client}"}))
             assert b"1" * 5_000 in frames.of(event, wanted)
