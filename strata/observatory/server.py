@@ -30,6 +30,7 @@ from strata.observatory.alerts.watcher import AlertWatcher
 from strata.observatory.answers.status import SpoolDamage, Status
 from strata.observatory.answers.stream import LogNews
 from strata.observatory.background.batches import BatchQueue
+from strata.observatory.background.lean import keep_pandas_out
 from strata.observatory.background.otlp import OtlpConfig, OtlpExporter
 from strata.observatory.background.part import FATAL
 from strata.observatory.background.priority import run_in_background
@@ -345,6 +346,7 @@ async def serve(settings: Settings) -> None:
 
 def run(settings: Settings) -> None:
     """`serve` on a uvloop of its own; blocks."""
+    keep_pandas_out()
     if settings.observatory_priority == "background":
         run_in_background()
     try:

@@ -19,6 +19,7 @@ from typing import Any
 
 from strata.errors import Internal, InvalidConfig
 from strata.lockfile import FolderLock
+from strata.observatory.background.lean import keep_pandas_out
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.curves import read_buckets
 from strata.observatory.store.engine import Engine
@@ -56,6 +57,7 @@ class _Replies:
 
 def main(fd: int) -> int:
     """Serves requests until the parent goes away."""
+    keep_pandas_out()
     for number in (signal.SIGINT, signal.SIGTERM):  # both may reach the whole group; the parent decides when we stop
         signal.signal(number, signal.SIG_IGN)
     sock = socket.socket(fileno=fd)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from strata.observatory.batch.columns import Columns, SeriesHead, log_entry
 
-__all__ = ["PointRows", "tables_of", "warm_up"]
+__all__ = ["PointRows", "tables_of"]
 
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -61,12 +61,6 @@ class PointRows:
                 "tags_json": _words([head.tags_json for head in self.heads], series),
             }
         )
-
-
-def warm_up() -> None:
-    """Blocks for half a second: pyarrow imports pandas, where it is installed, with the first array of all. Better in a
-    thread while the engine starts than on the loop with the first points."""
-    pa.array([0])
 
 
 def tables_of(batches: Sequence[Columns], points: PointRows) -> dict[str, pa.Table]:

@@ -22,7 +22,7 @@ from strata.observatory.live.series import SeriesTable
 from strata.observatory.spool.spool import Progress, Spool
 from strata.observatory.store.base import Store
 from strata.observatory.store.inserts import Inserts, Sent
-from strata.observatory.store.rows import PointRows, tables_of, warm_up
+from strata.observatory.store.rows import PointRows, tables_of
 
 __all__ = ["StoreWriter"]
 
@@ -121,7 +121,6 @@ class StoreWriter(Part):
         return self._spool.progress.pending > self._spool.progress.consumed
 
     async def _run(self) -> None:
-        await asyncio.to_thread(warm_up)
         await self._store.wait_ready()
         refusals = 0
         while True:
