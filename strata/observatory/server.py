@@ -229,14 +229,15 @@ class Observatory:
         leaders = Leaders(settings.coordinator_addr)  # its own: what the feed follows is what is shown
         commands = CoordinatorCommands(leaders, find_access(settings), self._published.shown)
         teardown.step("the channel to the coordinator", commands.stop)
+        curves = CurveReader(self._live, self._history, self._store, self._writer.flushed)
         parts = Parts(
             guard=guard,
             clock=self._clock,
             intake=self._intake,
             live=self._live,
             broadcaster=self._broadcaster,
-            curves=CurveReader(self._live, self._history, self._store, self._writer.flushed),
-            heats=HeatBook(self._live, self._store, self._clock),
+            curves=curves,
+            heats=HeatBook(self._live, self._store, self._clock, curves.settle),
             questions=Questions(self._store, self._writer.flushed, self._clock),
             logs=self._logs,
             published=self._published,

@@ -3,7 +3,7 @@ forgotten a minute after the last look.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,10 +35,11 @@ class _Open:
 class HeatBook:
     """On the loop; while nobody looks, a tick costs nothing."""
 
-    def __init__(self, live: LiveView, store: Store, clock: Clock) -> None:
+    def __init__(self, live: LiveView, store: Store, clock: Clock, settle: Callable[[str], Awaitable[None]]) -> None:
         self._live = live
         self._store = store
         self._clock = clock
+        self._settle = settle
         self._open: OrderedDict[tuple[str, str], _Open] = OrderedDict()
         live.observers.append(self._on_points)
         live.on_superseded.append(self._on_superseded)
@@ -95,6 +96,7 @@ class HeatBook:
         """Without a store the picture begins with what comes now."""
         which: Which = "newest" if self._live.attempts.is_fenced(run_id) else "all"
         try:
+            await self._settle(run_id)  # what came just before must be in the store, for no tick brings it again
             found = await self._store.query(*newest_steps(run_id, metric, picture.max_steps, which))
         except StoreUnavailable:
             return
