@@ -20,8 +20,9 @@ The base is `http://127.0.0.1:3000`. JSON is snake_case, times are Unix seconds.
 `strata/trust/table.py`: the owner needs no token on the own machine; elsewhere it goes into `Authorization: Bearer …`.
 The stream of events is in [sse.md](sse.md).
 
-Every error is `{"error": {"code", "message", "hint"}}`. Any route answers 401 or 403 to who may not ask, 422 to
-parameters or a body that do not fit, 413 to a body that is too large, and 500 to a bug of ours.
+Every error is `{"error": {"code", "message", "hint", "field"}}`; `field` is null where no single one is wrong. Any
+route answers 401 or 403 to who may not ask, 422 to parameters or a body that do not fit, 413 to a body that is too
+large, and 500 to a bug of ours.
 """
 _METHODS = ("get", "post", "put", "patch", "delete")
 

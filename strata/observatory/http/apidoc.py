@@ -46,7 +46,7 @@ def render(schema: dict[str, Any]) -> str:
         f"<meta name=viewport content='width=device-width'><style>{_STYLE}</style>"
         f"<h1>{escape(info['title'])} API {escape(info['version'])}</h1>"
         f"<p>For programs: <a href=/openapi.json>openapi.json</a>. Errors are "
-        f'<code>{{"error": {{"code", "message", "hint"}}}}</code> with a fitting status.</p>{body}</html>'
+        f'<code>{{"error": {{"code", "message", "hint", "field"}}}}</code> with a fitting status.</p>{body}</html>'
     )
 
 

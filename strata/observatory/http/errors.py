@@ -1,4 +1,4 @@
-"""Every failure as `{"error": {"code", "message", "hint"}}` with a fitting status; never a traceback or bare text."""
+"""Every failure as `{"error": {"code", "message", "hint", "field"}}` with a fitting status; never a traceback."""
 
 import logging
 from collections.abc import Mapping

@@ -39,7 +39,7 @@ def test_health_status_and_an_unreachable_coordinator(shared_observatory: Observ
 def test_errors_have_one_form(shared_observatory: ObservatoryProcess) -> None:
     def error(response: httpx.Response, status: int) -> str:
         assert response.status_code == status, response.text
-        assert set(response.json()["error"]) == {"code", "message", "hint"}
+        assert set(response.json()["error"]) == {"code", "message", "hint", "field"}
         return str(response.json()["error"]["code"])
 
     http = shared_observatory.http
