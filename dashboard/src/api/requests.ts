@@ -115,6 +115,7 @@ export function makeRequests(send: Send) {
   return {
     status: (signal?: AbortSignal) => ask("GET /status", { signal }),
     dashboard: (signal?: AbortSignal) => ask("GET /dashboard", { query: { sparse: true }, signal }),
+    fleet: (signal?: AbortSignal) => ask("GET /fleet", { signal }),
     /** Workers of a folded fleet, a page of them. */
     fleetWorkers: (query: FleetQuery, signal?: AbortSignal) => ask("GET /fleet/workers", { query, signal }),
     /** One metric over ranks and steps; what changed since the last answer when that is named. */

@@ -191,11 +191,10 @@ export interface CreateTask {
   gpus_per_worker?: number;
 }
 
-/** Every collection, and the newest log lines. */
+/** Every collection but the fleet, and the newest log lines. */
 export interface Dashboard {
   coordinator: Status;
   workers: Worker[];
-  fleet: Fleet;
   datasets: Dataset[];
   checkpoints: Checkpoint[];
   barriers: Barrier[];

@@ -108,13 +108,15 @@ class Feed {
   async #refresh(): Promise<void> {
     this.#written = new Set();
     const { requests } = this.source;
-    const [board, logs, alerts, runs] = await Promise.allSettled([
+    const [board, fleet, logs, alerts, runs] = await Promise.allSettled([
       requests.dashboard(),
+      requests.fleet(),
       requests.logs({ limit: 1000 }),
       requests.alerts(),
       requests.runs(),
     ]);
     if (this.#stopped) return;
+    if (fleet.status === "fulfilled") applyState({ fleet: fleet.value }, this.#written);
     if (board.status === "fulfilled") applyState(board.value, this.#written);
     else await this.#askStatus();
     if (logs.status === "fulfilled") logRing.merge(oldestFirst(logs.value));

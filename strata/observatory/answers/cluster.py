@@ -70,11 +70,10 @@ class ClusterState(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dashboard:
-    """Every collection, and the newest log lines."""
+    """Every collection but the fleet, and the newest log lines."""
 
     coordinator: Status
     workers: list[Worker]
-    fleet: Fleet
     datasets: list[Dataset]
     checkpoints: list[Checkpoint]
     barriers: list[Barrier]

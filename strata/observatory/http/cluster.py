@@ -69,6 +69,7 @@ def cluster_router(parts: Parts) -> APIRouter:
     ) -> Answer[Dashboard]:
         logs = await parts.logs.search(LogQuery(limit=_DASHBOARD_LOGS))
         found = parts.published.sparse() if sparse else {name: parts.published.body(name) for name in COLLECTIONS}
-        return answer(Dashboard(**{name: encoded(body) for name, body in found.items()}, logs=logs))
+        rest = {name: encoded(body) for name, body in found.items() if name != "fleet"}
+        return answer(Dashboard(**rest, logs=logs))
 
     return router
