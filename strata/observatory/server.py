@@ -28,7 +28,6 @@ from strata.observatory.alerts.rules import Target
 from strata.observatory.alerts.run_facts import RunFactReader
 from strata.observatory.alerts.watcher import AlertWatcher
 from strata.observatory.answers.status import SpoolDamage, Status
-from strata.observatory.answers.stream import LogNews
 from strata.observatory.background.batches import BatchQueue
 from strata.observatory.background.lean import keep_pandas_out
 from strata.observatory.background.otlp import OtlpConfig, OtlpExporter
@@ -280,9 +279,9 @@ class Observatory:
         await self._timelines.load(store)
 
     def _publish_logs(self) -> None:
-        fresh = self._logs.drain()
-        if fresh:
-            self._broadcaster.publish("log", LogNews(logs=fresh), topic="logs")
+        news = self._logs.drain()
+        if news.logs:
+            self._broadcaster.publish("log", news, topic="logs")
 
     def _own_status(self) -> Status:
         """What /api/status says without the coordinator's part."""

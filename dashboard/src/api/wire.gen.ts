@@ -495,9 +495,10 @@ export interface LogEntry {
 /** The four levels of a log line. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** New log lines. */
+/** New log lines. `skipped` came with them too fast for a page, and are found by a search only. */
 export interface LogNews {
   logs: LogEntry[];
+  skipped: number;
 }
 
 /** Words of the dashboard's author. */

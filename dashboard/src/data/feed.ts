@@ -78,6 +78,7 @@ class Feed {
         break;
       case "log":
         logRing.push(event.data.logs);
+        logRing.skip(event.data.skipped);
         break;
       case "alert":
         this.#announce(event.data.alerts);

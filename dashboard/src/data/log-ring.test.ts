@@ -75,3 +75,16 @@ test("a backlog that answers after live lines have come takes its place before t
   ring.merge([line(9)]);
   expect(all(ring).at(-1)).toBe("log_9");
 });
+
+test("lines that were not sent are counted, and told", () => {
+  const ring = new LogRing();
+  const heard = vi.fn();
+  ring.subscribe(heard);
+  ring.skip(0);
+  expect(heard).not.toHaveBeenCalled();
+  ring.skip(7);
+  ring.skip(5);
+  expect([ring.skipped, heard.mock.calls.length]).toEqual([12, 2]);
+  ring.clear();
+  expect(ring.skipped).toBe(0);
+});

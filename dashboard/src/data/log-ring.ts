@@ -12,6 +12,7 @@ export class LogRing {
   #next = 0;
   #version = 0;
   #generation = 0;
+  #skipped = 0;
 
   constructor(readonly capacity: number = 50_000) {}
 
@@ -30,6 +31,11 @@ export class LogRing {
     return this.#first;
   }
 
+  /** Number of lines that came too fast to be sent here. */
+  get skipped(): number {
+    return this.#skipped;
+  }
+
   at(seq: number): LogEntry | undefined {
     return seq < this.#first || seq >= this.#next ? undefined : this.#lines[seq % this.capacity];
   }
@@ -44,6 +50,11 @@ export class LogRing {
     }
     if (added > 0) this.#changed();
     return added;
+  }
+
+  skip(count: number): void {
+    this.#skipped += count;
+    if (count > 0) this.#changed();
   }
 
   /** Takes a backlog that was asked for: live lines may have come before its answer, so each goes to its own time. */
@@ -77,6 +88,7 @@ export class LogRing {
 
   clear(): void {
     this.#restart();
+    this.#skipped = 0;
     this.#changed();
   }
 

@@ -43,9 +43,10 @@ class RunsMeta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogNews:
-    """New log lines."""
+    """New log lines. `skipped` came with them too fast for a page, and are found by a search only."""
 
     logs: list[LogEntry]
+    skipped: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

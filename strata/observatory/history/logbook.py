@@ -5,10 +5,12 @@ found at once, also while the store is away or has not got it yet.
 import re
 from collections import deque
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from strata.errors import InvalidArgument, StoreUnavailable
 from strata.observatory.answers.logs import LogEntry
+from strata.observatory.answers.stream import LogNews
 from strata.observatory.batch.columns import Columns, log_entry
 from strata.observatory.records.fill import fill
 from strata.observatory.records.times import parse_time
@@ -20,6 +22,9 @@ __all__ = ["LogBook", "LogQuery"]
 _TAIL = 20_000
 _TAIL_BYTES = 64 << 20  # a line has up to 64 KB
 _MAX_LIMIT = 10_000
+# Of one tick, four times a second: more than anybody reads, and as much as a page can take beside all else.
+_NEWS, _NEWS_BYTES = 1_000, 1 << 20
+_RANKS = {level: rank for rank, level in enumerate(LogLevel)}
 _CURSOR = re.compile(r"log_([0-9a-f]{11})[0-9a-f]+\Z")
 
 
@@ -83,10 +88,12 @@ class LogBook:
         while len(self._tail) > _TAIL or self._tail_bytes > _TAIL_BYTES:
             self._tail_bytes -= len(self._tail.popleft().message)
 
-    def drain(self) -> list[LogEntry]:
-        """Lines that no tick has published yet."""
+    def drain(self) -> LogNews:
+        """Lines that no tick has published yet; of very many the worst, and of those the newest. The others are
+        counted: a search finds them."""
         fresh, self._fresh = self._fresh, []
-        return fresh
+        shown = _most_telling(fresh)
+        return LogNews(logs=shown, skipped=len(fresh) - len(shown))
 
     async def search(self, query: LogQuery) -> list[LogEntry]:
         """The newest `limit` matching lines, newest first."""
@@ -100,6 +107,15 @@ class LogBook:
             if not recent and (query.q or query.before):
                 raise  # a search that could not be made is no empty result; the plain tail is what memory has
         return sorted(recent.values(), key=lambda entry: entry.id, reverse=True)[: query.limit]
+
+
+def _most_telling(lines: list[LogEntry]) -> list[LogEntry]:
+    if len(lines) <= _NEWS and sum(len(line.message) for line in lines) <= _NEWS_BYTES:
+        return lines
+    worst_first = sorted(range(len(lines)), key=lambda place: (_RANKS[lines[place].level], place), reverse=True)
+    sizes = accumulate(len(lines[place].message) for place in worst_first)
+    chosen = [place for place, size in zip(worst_first[:_NEWS], sizes, strict=False) if size <= _NEWS_BYTES]
+    return [lines[place] for place in sorted(chosen)]
 
 
 def _sql(query: LogQuery) -> tuple[str, dict[str, Any]]:

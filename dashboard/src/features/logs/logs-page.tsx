@@ -6,6 +6,7 @@ import { Page } from "@/components/ui/page";
 import { logRing } from "@/data/log-ring";
 import { requests } from "@/data/source";
 import { useNow } from "@/hooks/now";
+import { formatCount } from "@/lib/format";
 import { isTyping } from "@/lib/keys";
 import { oldestFirst, timeOf } from "@/lib/logs";
 import { toast } from "@/stores/overlay";
@@ -68,9 +69,14 @@ export default function LogsPage() {
   const index = at ? view.indexOf(at) : -1;
   const line = index >= 0 ? view.at(index) : undefined;
   const filtered = Boolean(level || task || worker || logSearch);
-  const note = `${view.length.toLocaleString("en-US")} lines${filtered ? ` of ${(logRing.next - logRing.first).toLocaleString("en-US")}` : ""}${
-    logRing.dropped > 0 ? ` · ${logRing.dropped.toLocaleString("en-US")} older ones left this window` : ""
-  }`;
+  const all = logRing.next - logRing.first;
+  const note = [
+    `${formatCount(view.length)} lines${filtered ? ` of ${formatCount(all)}` : ""}`,
+    logRing.dropped > 0 && `${formatCount(logRing.dropped)} older ones left this window`,
+    logRing.skipped > 0 && `${formatCount(logRing.skipped)} came too fast for it: strata logs has them`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
   return (
     <Page title="Logs" note={note} fill actions={<Button onClick={loadOlder}>Load older</Button>}>
       <Filters view={view} paused={paused} onPause={() => setPaused(!paused)} />
