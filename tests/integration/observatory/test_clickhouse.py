@@ -3,6 +3,8 @@ servers of which one is away.
 """
 
 import asyncio
+import os
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -20,6 +22,8 @@ from tests.support.clickhouse import clickhouse
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
+# A server of one's own, host:port, whose user `default` may do all. Popped: Strata refuses settings it does not know.
+_SERVER = os.environ.pop("STRATA_TEST_CLICKHOUSE", "")
 _LOSS = pa.table({"run_id": ["r"], "metric": ["loss"], "value": [0.5]})
 
 
@@ -51,6 +55,22 @@ async def _opened(config: StoreConfig) -> AsyncIterator[SupervisedStore]:
 async def _count(store: SupervisedStore) -> int:
     found = await store.query("SELECT sum(num_points) AS n FROM {db}.series_rollup")
     return int(found["n"][0].as_py())
+
+
+@pytest.mark.parametrize(
+    "there", ["", pytest.param(_SERVER, marks=pytest.mark.skipif(not _SERVER, reason="not named"))]
+)
+async def test_a_server_takes_points_and_gives_them_back(port: int, there: str) -> None:
+    """Here the engine behind its HTTP interface; STRATA_TEST_CLICKHOUSE=host:port names a real one, too."""
+    async with _store(port, f"strata_test_{uuid.uuid4().hex}", host=there) as store:
+        assert (store.ready, store.limits, store.problem) == (True, "", None)
+        for token in ("1", "2"):
+            await store.insert("metric_points", _LOSS, token=token)
+        try:
+            found = await store.query("SELECT count() AS n, max(value) AS top FROM {db}.metric_points")
+            assert found.to_pylist() == [{"n": 2, "top": 0.5}]
+        finally:
+            await store.command("DROP DATABASE {db}")
 
 
 async def test_an_account_that_may_read_and_insert_has_all_there_is(
