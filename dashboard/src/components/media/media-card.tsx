@@ -74,7 +74,7 @@ export function MediaCard({ metric, kind, ranks, runs, live, bare = false }: Pro
   return (
     <Panel
       title={<span className="font-mono text-xs break-all">{metric}</span>}
-      note={`${kind}, ${formatCount(steps.length)} ${steps.length === 1 ? "step" : "steps"}`}
+      note={data ? `${kind}, ${formatCount(steps.length)} ${steps.length === 1 ? "step" : "steps"}` : kind}
       actions={
         ranks.length > 1 && (
           <Select
