@@ -89,7 +89,7 @@ def test_observatory_killed_no_point_is_lost(page: Page, site: Site, console_err
     assert truth["steps"] == list(range(before["step"], after["step"] + 1)), "the server itself has every step"
     shown = dict(zip(held["steps"], held["values"], strict=True))
     both = [step for step in truth["steps"] if step in shown]  # beyond 998 points a chart holds lows and highs alone
-    assert len(both) >= 25
+    assert len(both) >= 10
     told = dict(zip(truth["steps"], truth["values"], strict=True))
     assert [shown[step] for step in both] == pytest.approx([told[step] for step in both])
     eventually("the attempts, from the store", lambda: len(site.course()["attempts"]) == len(attempts), within_s=30)

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,16 @@ def run_blocks(page: str, cluster: Cluster, folder: Path) -> list[str]:
     return printed
 
 
+def answers_in(printed: str) -> list[Any]:
+    """JSON that several curls have printed, one after another without a new line."""
+    decoder, answers = json.JSONDecoder(), []
+    while printed:
+        answer, end = decoder.raw_decode(printed)
+        answers.append(answer)
+        printed = printed[end:].strip()
+    return answers
+
+
 def test_points_written_as_the_page_says_are_read_back_as_it_says(cluster: Cluster, tmp_path: Path) -> None:
     curl, python, read, superseded = run_blocks("docs/writing-metrics.md", cluster, tmp_path)
     assert json.loads(curl) == {"accepted": 3}
@@ -54,12 +65,7 @@ def test_points_written_as_the_page_says_are_read_back_as_it_says(cluster: Clust
 
 def test_a_dashboard_is_kept_over_rest(cluster: Cluster, tmp_path: Path) -> None:
     (printed,) = run_blocks("docs/dashboards.md", cluster, tmp_path)
-    decoder, answers, rest = json.JSONDecoder(), [], printed
-    while rest:  # one after another without a new line
-        answer, end = decoder.raw_decode(rest)
-        answers.append(answer)
-        rest = rest[end:].strip()
-    first, second, listed = answers
+    first, second, listed = answers_in(printed)
     assert [panel["kind"] for panel in first["layout"]["sections"][0]["panels"]] == ["line", "scatter"]
     assert (first["version"], second["version"]) == (1, 2)
     assert [(one["name"], one["version"]) for one in listed] == [("Losses, again", 2)]
@@ -100,6 +106,6 @@ def test_a_task_that_breaks_says_why(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_a_rule_and_its_target_are_set_as_the_page_says(cluster: Cluster, tmp_path: Path) -> None:
     (printed,) = run_blocks("docs/alerts.md", cluster, tmp_path)
-    told = json.loads(printed[printed.index('{"rules"') :])
+    told = answers_in(printed)[-1]
     assert (told["rules"][0]["name"], told["rules"][0]["targets"]) == ("loss-is-high", ["chat"])
     assert (told["targets"][0]["place"], "T0" in printed) == ("http://127.0.0.1:9", False)

@@ -38,7 +38,7 @@ def test_a_renamed_field_fails_the_page(tmp_path: Path, schema: dict[str, Any]) 
     rename(renamed, "Delta", "new_series")
     assert render(renamed) != render(schema), "and `make check` says that the file is not what the API answers"
     said = type_check(tmp_path, render(renamed))
-    for field, names in (("assigned_shards", "src/features/cluster/workers-tab.tsx"), ("new_series", "src/data/")):
+    for field, names in (("assigned_shards", "src/features/cluster/worker-columns.tsx"), ("new_series", "src/data/")):
         assert any(field in line and line.startswith(names) for line in said.splitlines()), said
 
 
