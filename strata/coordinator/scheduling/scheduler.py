@@ -184,6 +184,7 @@ class Scheduler:
         now = self._coordinator.now().monotonic
         look, spent_s = now - self._watched_at >= self._watch_s, 0.0
         for task_id in [task.task_id for task in self._state.tasks.tasks.values() if not task.status.final]:
+            self._lose_gone()  # a loss is told before the world that is made of it, or ranks would leave that one too
             if (change := self._decide(self._state.tasks.task(task_id))) is not None:
                 self._carry_out(change)
             self._part(self._state.tasks.task(task_id))

@@ -75,5 +75,5 @@ def main(mode: str, folder: str, rendezvous: str, rank: int, world: int) -> None
 if __name__ == "__main__":
     _, mode, folder, rendezvous, rank, world = sys.argv
     main(mode, folder, rendezvous, int(rank), int(world))
-    # A group that a cycle of FSDP's keeps until the interpreter ends may abort the process then (pytorch/pytorch#190489).
+    # A group that a cycle of FSDP keeps until the interpreter ends may abort the process then (pytorch/pytorch#190489).
     gc.collect()

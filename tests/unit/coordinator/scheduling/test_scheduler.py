@@ -113,6 +113,18 @@ async def test_a_dead_rank_is_replaced_in_place_where_all_take_part() -> None:
     assert coordinator.state.membership.workers["t-1"].incarnation == "t.1.1.1"
 
 
+async def test_a_loss_is_told_before_the_world_that_is_made_of_it() -> None:
+    """A step that comes in the turn in which a rank has ended decides by that end; ranks that heard of the loss after
+    the new world left that world, too, and waited for another one that never came."""
+    coordinator, made, _ = await _with_two_ranks(pb.WorkerStatus.TAKES_PART)
+    heard: list[type[e.Event]] = []
+    coordinator.listen(lambda event: heard.append(type(event)))
+    ended = ag.ProcessReport(task_id="t", attempt=1, rank=1, exit_code=-9)
+    await asyncio.gather(made.report("host", "h", ended), made.step())
+    assert coordinator.state.tasks.task("t").course.lives == (0, 1)
+    assert heard == [e.MembersLost, e.TaskChanged]
+
+
 async def test_the_gang_starts_anew_where_a_rank_has_not_said_that_it_takes_part() -> None:
     coordinator, made, _ = await _with_two_ranks(pb.WorkerStatus.UNSAID)
     await made.report("host", "h", ag.ProcessReport(task_id="t", attempt=1, rank=1, exit_code=-9))
