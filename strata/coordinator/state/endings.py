@@ -297,6 +297,6 @@ def plan_stopped(task: Task, ends: Mapping[int, RankEnd]) -> ChangeTask | None:
     """Ends a stopping task when all its ranks have ended; None before."""
     if len(ends) < task.size:
         return None
-    killed = [end.rank for end in ends.values() if end.exit_code == -9]
+    killed = sorted(end.rank for end in ends.values() if end.exit_code == -9)
     note = f"; ranks {killed} had to be killed" if killed else ""
     return plan_change(task, TaskStatus.STOPPED, f"{task.reason}{note}")
