@@ -1,4 +1,4 @@
-import type { InputHTMLAttributes, ReactNode, SelectHTMLAttributes } from "react";
+import type { InputHTMLAttributes, ReactNode, SelectHTMLAttributes, TextareaHTMLAttributes } from "react";
 import { cx } from "@/lib/cx";
 
 const BOX =
@@ -10,6 +10,17 @@ export function Input({ className, ...rest }: InputHTMLAttributes<HTMLInputEleme
 
 export function Select({ className, ...rest }: SelectHTMLAttributes<HTMLSelectElement>) {
   return <select className={cx(BOX, "pr-6", className)} {...rest} />;
+}
+
+/** Several lines that a program reads. */
+export function CodeArea(props: TextareaHTMLAttributes<HTMLTextAreaElement>) {
+  return (
+    <textarea
+      spellCheck={false}
+      className="rounded-md border border-line-strong bg-surface px-2 py-1.5 font-mono text-xs leading-5 aria-invalid:border-bad"
+      {...props}
+    />
+  );
 }
 
 interface FieldProps {

@@ -1,5 +1,4 @@
 import type { InputHTMLAttributes, ReactNode, SelectHTMLAttributes } from "react";
-import { Button } from "@/components/ui/button";
 import { Field, Input, Select } from "@/components/ui/input";
 
 interface Common {
@@ -68,30 +67,5 @@ export function Check({ on, onChange, children }: { on: boolean; onChange(on: bo
       <input type="checkbox" checked={on} onChange={(event) => onChange(event.target.checked)} />
       {children}
     </label>
-  );
-}
-
-interface FootProps {
-  refusal: string | null;
-  busy: boolean;
-  onClose(): void;
-}
-
-/** What the server said to the form as a whole, and its two buttons. */
-export function FormFoot({ refusal, busy, onClose }: FootProps) {
-  return (
-    <>
-      {refusal && (
-        <p role="alert" className="text-xs text-bad">
-          {refusal}
-        </p>
-      )}
-      <div className="flex justify-end gap-2">
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" type="submit" disabled={busy}>
-          {busy ? "Saving…" : "Save"}
-        </Button>
-      </div>
-    </>
   );
 }

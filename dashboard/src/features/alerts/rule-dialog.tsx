@@ -1,11 +1,12 @@
 import { useState } from "react";
 import type { RuleInfo, TargetInfo } from "@/api/wire";
 import { Dialog } from "@/components/ui/dialog";
+import { FormFoot } from "@/components/ui/form-foot";
 import { requests } from "@/data/source";
 import { useMetricNames } from "@/hooks/metric-names";
 import { useShownRuns } from "@/hooks/runs";
 import { toast } from "@/stores/overlay";
-import { Check, ChoiceField, FormFoot, TextField } from "./form-parts";
+import { Check, ChoiceField, TextField } from "./form-parts";
 import { formOf, NEW_RULE, needs, RULE_KINDS, type RuleField, type RuleForm, readRule } from "./rule-form";
 import { RunsField } from "./runs-field";
 import { useSave } from "./use-save";
@@ -120,7 +121,7 @@ export function RuleDialog({ rule, targets, onSaved, onClose }: Props) {
         <Check on={form.enabled} onChange={(enabled) => change({ enabled })}>
           Watch
         </Check>
-        <FormFoot {...{ refusal, busy, onClose }} />
+        <FormFoot refusal={refusal} submit={busy ? "Saving…" : "Save"} disabled={busy} onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -1,9 +1,10 @@
 import { useState } from "react";
 import type { TargetInfo } from "@/api/wire";
 import { Dialog } from "@/components/ui/dialog";
+import { FormFoot } from "@/components/ui/form-foot";
 import { requests } from "@/data/source";
 import { toast } from "@/stores/overlay";
-import { Check, ChoiceField, FormFoot, TextField } from "./form-parts";
+import { Check, ChoiceField, TextField } from "./form-parts";
 import { formOfTarget, newTarget, readTarget, TARGET_KINDS, type TargetField, type TargetForm } from "./target-form";
 import { useSave } from "./use-save";
 
@@ -79,7 +80,7 @@ export function TargetDialog({ target, onSaved, onClose }: Props) {
         <Check on={form.all_alerts} onChange={(all_alerts) => change({ all_alerts })}>
           Every alert, not only those of rules that name it
         </Check>
-        <FormFoot {...{ refusal, busy, onClose }} />
+        <FormFoot refusal={refusal} submit={busy ? "Saving…" : "Save"} disabled={busy} onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
-import { Button } from "@/components/ui/button";
 import { describe } from "@/components/ui/confirm";
 import { Dialog } from "@/components/ui/dialog";
+import { FormFoot } from "@/components/ui/form-foot";
 import { Field, Input } from "@/components/ui/input";
 import { requests } from "@/data/source";
 import { toast } from "@/stores/overlay";
@@ -44,17 +44,7 @@ export function RegisterDialog({ onClose }: { onClose(): void }) {
         <Field label="Format" hint="Empty: told by the names of the files">
           {(props) => <Input {...props} value={format} onChange={(event) => setFormat(event.target.value)} />}
         </Field>
-        {error && (
-          <p role="alert" className="text-xs text-bad">
-            {error}
-          </p>
-        )}
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" type="submit">
-            Register
-          </Button>
-        </div>
+        <FormFoot refusal={error} submit="Register" onClose={onClose} />
       </form>
     </Dialog>
   );

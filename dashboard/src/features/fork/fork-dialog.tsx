@@ -1,9 +1,9 @@
 import { type FormEvent, useState } from "react";
 import { useLocation } from "wouter";
-import { Button } from "@/components/ui/button";
 import { describe } from "@/components/ui/confirm";
 import { Dialog } from "@/components/ui/dialog";
-import { Field, Input } from "@/components/ui/input";
+import { FormFoot } from "@/components/ui/form-foot";
+import { CodeArea, Field, Input } from "@/components/ui/input";
 import { requests } from "@/data/source";
 import { formatCount } from "@/lib/format";
 import { pathOf } from "@/lib/routes";
@@ -53,13 +53,11 @@ export default function ForkDialog({ place }: { place: ForkPlace }) {
         </Field>
         <Field label="Changed config" hint="KEY=VALUE per line, such as lr=1e-4" error={errors.changes}>
           {(props) => (
-            <textarea
+            <CodeArea
               {...props}
               rows={3}
-              spellCheck={false}
               value={form.changes}
               onChange={(event) => change({ changes: event.target.value })}
-              className="rounded-md border border-line-strong bg-surface px-2 py-1.5 font-mono text-xs leading-5 aria-invalid:border-bad"
             />
           )}
         </Field>
@@ -70,17 +68,7 @@ export default function ForkDialog({ place }: { place: ForkPlace }) {
         >
           {(props) => <Input {...props} value={form.skip} onChange={(event) => change({ skip: event.target.value })} />}
         </Field>
-        {refusal && (
-          <p role="alert" className="text-xs text-bad">
-            {refusal}
-          </p>
-        )}
-        <div className="flex justify-end gap-2">
-          <Button onClick={close}>Cancel</Button>
-          <Button type="submit" look="primary" disabled={busy}>
-            Fork
-          </Button>
-        </div>
+        <FormFoot refusal={refusal} submit="Fork" disabled={busy} onClose={close} />
       </form>
     </Dialog>
   );

@@ -1,8 +1,8 @@
 import { type FormEvent, useState } from "react";
 import type { RunInfo } from "@/api/wire";
-import { Button } from "@/components/ui/button";
 import { describe } from "@/components/ui/confirm";
 import { Dialog } from "@/components/ui/dialog";
+import { FormFoot } from "@/components/ui/form-foot";
 import { Field, Input } from "@/components/ui/input";
 import { displayName } from "@/stores/catalog";
 import { toast } from "@/stores/overlay";
@@ -50,17 +50,7 @@ export function LabelsDialog({ run, onClose }: { run: RunInfo; onClose(): void }
             />
           )}
         </Field>
-        {error && (
-          <p role="alert" className="text-xs text-bad">
-            {error}
-          </p>
-        )}
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" type="submit" disabled={!isChanged}>
-            Save
-          </Button>
-        </div>
+        <FormFoot refusal={error} submit="Save" disabled={!isChanged} onClose={onClose} />
       </form>
     </Dialog>
   );

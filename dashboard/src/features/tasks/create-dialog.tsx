@@ -1,9 +1,9 @@
 import { type FormEvent, useState } from "react";
 import { useLocation } from "wouter";
-import { Button } from "@/components/ui/button";
 import { describe } from "@/components/ui/confirm";
 import { Dialog } from "@/components/ui/dialog";
-import { Field, Input, Select } from "@/components/ui/input";
+import { FormFoot } from "@/components/ui/form-foot";
+import { CodeArea, Field, Input, Select } from "@/components/ui/input";
 import { requests } from "@/data/source";
 import { pathOf } from "@/lib/routes";
 import { useCluster } from "@/stores/cluster";
@@ -12,7 +12,7 @@ import { addressOf } from "@/stores/view";
 import { EMPTY_FORM, readForm, type TaskForm } from "./task-form";
 
 export function CreateDialog({ onClose }: { onClose(): void }) {
-  const datasets = useCluster((state) => state.datasets);
+  const { datasets, loaded } = useCluster();
   const [, navigate] = useLocation();
   const [form, setForm] = useState<TaskForm>(EMPTY_FORM);
   const [tried, setTried] = useState(false);
@@ -55,7 +55,7 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
           </Field>
           <Field
             label="Dataset"
-            hint={datasets.length ? "What it reads" : "None is registered yet"}
+            hint={datasets.length ? "What it reads" : loaded ? "None is registered yet" : "Loading…"}
             error={errors.dataset}
           >
             {(props) => (
@@ -109,27 +109,20 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
         </label>
         <Field label="Config" hint="JSON, handed to the training script" error={errors.config}>
           {(props) => (
-            <textarea
+            <CodeArea
               {...props}
               rows={6}
-              spellCheck={false}
               value={form.config}
               onChange={(event) => change({ config: event.target.value })}
-              className="rounded-md border border-line-strong bg-surface px-2 py-1.5 font-mono text-xs leading-5 aria-invalid:border-bad"
             />
           )}
         </Field>
-        {refusal && (
-          <p role="alert" className="text-xs text-bad">
-            {refusal}
-          </p>
-        )}
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" type="submit" disabled={busy}>
-            {busy ? "Submitting…" : "Start task"}
-          </Button>
-        </div>
+        <FormFoot
+          refusal={refusal}
+          submit={busy ? "Submitting…" : "Start task"}
+          disabled={busy || !loaded}
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );
