@@ -13,7 +13,7 @@ import type {
 } from "@/api/wire";
 
 export interface Cluster {
-  /** False until the first answer. */
+  /** False until the first whole answer: what is empty before it is not known to be so. */
   loaded: boolean;
   /** Empty while the fleet is folded: then nobody has named them. */
   workers: Worker[];
@@ -44,13 +44,17 @@ const KEYS = ["workers", "fleet", "tasks", "datasets", "checkpoints", "barriers"
 
 /** Only the named collections change; `except` holds those that a newer event has written meanwhile. */
 export function applyState(state: ClusterState, except: ReadonlySet<string> = new Set()): void {
-  // A status alone is no answer to "which workers are there".
-  const change: Partial<Cluster> = state.workers === undefined ? {} : { loaded: true };
+  const change: Partial<Cluster> = isWhole(state) ? { loaded: true } : {};
   for (const key of KEYS) {
     if (state[key] !== undefined && !except.has(key)) Object.assign(change, { [key]: state[key] });
   }
   if (change.workers) change.workers = [...change.workers].sort(byTaskAndRank);
   useCluster.setState(change);
+}
+
+/** An event names what changed, and may come before the answer that has everything. */
+function isWhole({ workers, tasks, datasets }: ClusterState): boolean {
+  return workers !== undefined && tasks !== undefined && datasets !== undefined;
 }
 
 /** In seconds. The record is sent when something changes, so the time since then is ours to add. */

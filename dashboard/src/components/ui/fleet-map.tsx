@@ -8,6 +8,7 @@ import { pathOf } from "@/lib/routes";
 import { toast } from "@/stores/overlay";
 import { useTheme } from "@/stores/theme";
 import { addressOf } from "@/stores/view";
+import { describe } from "./confirm";
 import { toneOf } from "./status";
 
 const HEIGHT = 380;
@@ -74,13 +75,14 @@ export function FleetMap({ groups, only = "" }: Props) {
   const open = async (index: number | null) => {
     const found = index === null ? null : cellAt(groups, index);
     if (!found) return;
-    const { workers } = await requests().fleetWorkers({
-      task_id: found.group.task_id ?? "",
-      rank: found.rank,
-      limit: 1,
-    });
-    if (workers[0]) navigate(addressOf(pathOf("cluster", workers[0].id)));
-    else toast(`Rank ${found.rank} is not in the cluster any more.`);
+    try {
+      const asked = { task_id: found.group.task_id ?? "", rank: found.rank, limit: 1 };
+      const { workers } = await requests().fleetWorkers(asked);
+      if (workers[0]) navigate(addressOf(pathOf("cluster", workers[0].id)));
+      else toast(`Rank ${found.rank} is not in the cluster any more.`);
+    } catch (cause) {
+      toast(describe(cause), "bad");
+    }
   };
   const onKey = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];

@@ -24,7 +24,8 @@ export function useWideHeat({ run, metric, rows, ranks }: Asked): { heat: WideHe
         try {
           const range = first === undefined || last === undefined ? {} : { first_rank: first, last_rank: last };
           const answer = await requests().heat(run, { metric, rows, ...range, ...heat.seen }, abort.signal);
-          if (heat.take(answer)) setShown({ heat, error: null });
+          const isNew = heat.take(answer);
+          setShown((old) => (isNew || old.error !== null ? { heat, error: null } : old));
         } catch (error) {
           if (!abort.signal.aborted) setShown((old) => ({ ...old, error }));
         }
