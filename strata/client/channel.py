@@ -44,8 +44,13 @@ _OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.use_local_subchannel_pool", 1),
 )
-# One that stands still must be left for the next before its work is missed. Pings are sent only while a call waits.
-_SEVERAL = (("grpc.keepalive_time_ms", 1_500), ("grpc.keepalive_timeout_ms", 1_500))
+# One that stands still must be left for the next before its work is missed. Pings are sent only while a call waits, and
+# one at a time: while the ping by which gRPC estimates bandwidth has no answer, none asks whether anybody is there.
+_SEVERAL = (
+    ("grpc.keepalive_time_ms", 1_500),
+    ("grpc.keepalive_timeout_ms", 1_500),
+    ("grpc.http2.bdp_probe", 0),
+)
 
 
 def dial(address: str) -> str:
