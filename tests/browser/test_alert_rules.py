@@ -62,6 +62,7 @@ def make_target(page: Page, name: str, url: str) -> None:
     expect(dialog).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_rule_is_made_tested_fires_is_followed_changed_and_deleted(
     page: Page, browser: Browser, site: Site, receiver: Receiver, console_errors: list[str]
 ) -> None:

@@ -20,6 +20,7 @@ def told(site: Site, run_id: str) -> dict[str, object] | None:
     return next((one for one in site.get("/runs") if one["run_id"] == run_id), None)
 
 
+@pytest.mark.slow
 def test_a_run_is_renamed_annotated_compared_and_deleted(
     page: Page, site: Site, one_context: BrowserContext, console_errors: list[str]
 ) -> None:

@@ -73,6 +73,7 @@ async def test_a_server_takes_points_and_gives_them_back(port: int, there: str) 
             await store.command("DROP DATABASE {db}")
 
 
+@pytest.mark.slow
 async def test_an_account_that_may_read_and_insert_has_all_there_is(
     port: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
 
 
+@pytest.mark.slow
 def test_points_from_before_the_first_look_are_in_the_picture(tmp_path: Path) -> None:
     with Cluster(tmp_path, "--no-agent") as cluster:
         eventually("the store", lambda: cluster.get("/api/status")["metric_store_problem"] is None, within_s=120)

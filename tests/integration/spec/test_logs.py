@@ -72,6 +72,7 @@ def test_info_says_that_barriers_were_reached_and_checkpoints_saved(cluster: Clu
     assert _with(cluster, trained, "joined as rank 1")[0]["worker_id"] == f"{trained}-1"
 
 
+@pytest.mark.slow
 def test_what_was_held_back_is_counted(cluster: Cluster, trained: str) -> None:
     eventually(
         "the count of the other barriers",

@@ -122,6 +122,7 @@ def _lost_more(nodes: Nodes, task_id: str, before: int) -> bool:
     return nodes.task(task_id).course.preemptions > before
 
 
+@pytest.mark.slow
 def test_kills_from_outside_inside_one_checkpoint_interval_end_nothing(nodes: Nodes) -> None:
     """More of them than the rule about attempts without progress allows, and with no restart allowed at all."""
     text = "import os, time\nif int(os.environ['STRATA_ATTEMPT']) <= 4: time.sleep(600)"
