@@ -98,11 +98,14 @@ class Feed {
   #queue(state: ClusterState): void {
     Object.assign(this.#pending, state);
     for (const key of Object.keys(state)) this.#written.add(key);
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      applyState(this.#pending);
-      this.#pending = {};
-    }, STATE_EVERY_MS);
+    this.#timer ??= setTimeout(() => this.#flush(), STATE_EVERY_MS);
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    applyState(this.#pending);
+    this.#pending = {};
   }
 
   /** Everything that the stream does not repeat on connect. Failures show on the pill, not here. */
@@ -117,6 +120,7 @@ class Feed {
       requests.runs(),
     ]);
     if (this.#stopped) return;
+    this.#flush(); // what is newer than the answers stands in their place, so it must be there with them
     if (fleet.status === "fulfilled") applyState({ fleet: fleet.value }, this.#written);
     if (board.status === "fulfilled") applyState(board.value, this.#written);
     else await this.#askStatus();
