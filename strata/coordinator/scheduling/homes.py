@@ -1,6 +1,6 @@
 """The folders and buckets in which hosts keep checkpoints. A task that saves there runs on hosts that share one: it is
-refused before its first rank starts where no such set is large enough, and once it has saved, it stays with hosts that
-see that. Changes nothing.
+refused when it is submitted where no such set is large enough, waits for one when it is queued, and once it has saved,
+it stays with hosts that see that. Changes nothing.
 """
 
 from collections import Counter
@@ -51,12 +51,17 @@ class Homes:
         return [replace(host, apart=bool(home) and self._home(host) not in ("", home)) for host in hosts]
 
     def plan_wait(self, task: Task, reason: str) -> ChangeTask:
-        """A task that finds no slots waits, with this reason, or has failed when it can never start."""
-        own = [agent for agent in self._state.agents.agents.values() if agent.task_id in ("", task.task_id)]
-        refusal = "" if self._seen_home(task) else _refusal(task.spec, own)
-        if refusal:
+        """A task that finds no slots waits, with this reason, or with what to set where slots are there but in several
+        homes: another host may come and make one of them large enough. Only when all agents are there that were
+        started for this task alone, no other will come: then it has failed."""
+        usable = [agent for agent in self._state.agents.agents.values() if agent.task_id in ("", task.task_id)]
+        refusal = "" if self._seen_home(task) else _refusal(task.spec, usable)
+        if not refusal:
+            return plan_change(task, task.status, reason)
+        own = [agent for agent in usable if agent.task_id]
+        if _slots(task.spec, _staying(task.spec, own)).total() >= task.spec.worker_count:
             return plan_change(task, TaskStatus.FAILED, f"not started: {refusal}")
-        return plan_change(task, task.status, reason)
+        return plan_change(task, task.status, f"waiting for hosts that share a folder for checkpoints: {refusal}")
 
     def _seen_home(self, task: Task) -> str:
         """The home in which the task's newest checkpoint lies, or that with which a fork begins; empty when there is
@@ -100,17 +105,31 @@ def check_homes(spec: TaskSpec, agents: Iterable[Agent]) -> None:
         raise InvalidArgument(refusal)
 
 
-def _refusal(spec: TaskSpec, agents: Iterable[Agent]) -> str:
-    """Why a task can never start on those of these agents that stay: together they have the slots, but none that share
-    a home have. Empty when it can, or waits for slots anyway."""
+def _refusal(spec: TaskSpec, agents: Sequence[Agent]) -> str:
+    """Why a task cannot start on those of these agents that stay: together they have the slots, but none that share a
+    home have, nor will when those are back that are away. Empty when it can, or waits for slots anyway."""
     if not _saves_at_home(spec):
         return ""
-    staying = [agent for agent in agents if agent.alive and not agent.draining and agent.launcher == spec.launcher]
-    slots: Counter[str] = Counter()
-    for agent in staying:
-        slots[agent.checkpoints] += host_of(agent, 0, excluded=False).size(spec.gpus_per_worker)
+    staying = _staying(spec, agents)
+    if _slots(spec, staying).total() < spec.least_workers:
+        return ""
+    slots = _slots(spec, _staying(spec, agents, away=True))
     largest = max((slots[home] for home in slots if home), default=0) + slots[""]
-    return told_apart(_named(staying)) if largest < spec.least_workers <= slots.total() else ""
+    return told_apart(_named(staying)) if largest < spec.least_workers else ""
+
+
+def _staying(spec: TaskSpec, agents: Iterable[Agent], *, away: bool = False) -> list[Agent]:
+    """Those that a task may use and that do not go; with `away`, also those that were there and may come back."""
+    usable = (agent for agent in agents if agent.launcher == spec.launcher and not agent.draining)
+    return [agent for agent in usable if agent.alive or away]
+
+
+def _slots(spec: TaskSpec, agents: Iterable[Agent]) -> Counter[str]:
+    """How many ranks each home's hosts would take if nothing ran on them."""
+    slots: Counter[str] = Counter()
+    for agent in agents:
+        slots[agent.checkpoints] += host_of(agent, 0, excluded=False).size(spec.gpus_per_worker)
+    return slots
 
 
 def _named(agents: Sequence[Agent]) -> str:

@@ -24,10 +24,12 @@ class Site(PureCluster):
         super().__init__()
         self.homes = Homes(self.state)
         for name, home in homes.items():
-            spec = AgentSpec(
-                agent_id=name, incarnation="i", hostname=f"host-{name}", address="127.0.0.1", slots=2, checkpoints=home
-            )
-            self.ask(c.AttachAgent(spec=spec))
+            self.attach(name, home)
+
+    def attach(self, name: str, home: str, task_id: str = "") -> None:
+        host = {"hostname": f"host-{name}", "address": "127.0.0.1", "slots": 2, "checkpoints": home}
+        spec = AgentSpec(agent_id=name, incarnation="i", task_id=task_id, **host)  # type: ignore[arg-type]
+        self.ask(c.AttachAgent(spec=spec))
 
     @property
     def hosts(self) -> list[Host]:
@@ -142,13 +144,53 @@ def test_a_busy_home_that_is_large_enough_is_waited_for() -> None:
     assert site.homes.plan_wait(task, plan.reason).status is TaskStatus.QUEUED
 
 
+def test_a_queued_task_waits_for_the_host_that_makes_one_home_large_enough() -> None:
+    site = Site(a="/d#1")
+    task = site.submit_task(worker_count=4)
+    site.submit_task("other", worker_count=4, saves_at_home=False)
+    assert site.homes.plan_wait(task, "waiting").reason == "waiting"
+    site.attach("b", "/d#2")
+    waits = site.homes.plan_wait(task, "waiting")
+    assert waits.status is TaskStatus.QUEUED
+    assert waits.reason.startswith(f"waiting for hosts that share a folder for checkpoints: {_SENTENCE}")
+    plans = plan_queue([task, site.task("other")], site.hosts, site.homes.within_reach)
+    assert isinstance(plans["t"], Lacking)
+    assert isinstance(plans["other"], tuple), "it holds back nobody"
+    site.attach("c", "/d#2")
+    plan = plan_queue([task], site.hosts, site.homes.within_reach)["t"]
+    assert sorted(plan) == ["b", "b", "c", "c"]  # type: ignore[arg-type]  # it is placed
+
+
+def test_a_host_that_is_away_for_a_moment_refuses_nobody() -> None:
+    site = Site(a="/d#1", b="/d#2", c="/d#2")
+    agents = site.state.agents.agents.values()
+    task = site.submit_task(worker_count=4)
+    site.ask(c.LoseAgent(agent_id="c", reason="silent"))
+    check_homes(task.spec, agents)
+    assert site.homes.plan_wait(task, "waiting").reason == "waiting"
+    site.attach("c", "/d#2")
+    site.ask(c.DrainAgent(agent_id="c", reason="r", deadline=None))
+    with pytest.raises(InvalidArgument, match=_SENTENCE):
+        check_homes(task.spec, agents)
+
+
+@pytest.mark.parametrize("least", [0, 4])
+def test_a_task_whose_own_agents_are_all_there_and_share_no_home_has_failed(least: int) -> None:
+    site = Site()
+    task = site.submit_task(worker_count=6, min_workers=least)
+    for name in "abc":
+        waits = site.homes.plan_wait(task, "waiting")
+        assert waits.status is TaskStatus.QUEUED
+        site.attach(name, f"/d#{name}", task.task_id)
+    refused = site.homes.plan_wait(task, "waiting")
+    assert (refused.status, refused.attempt) == (TaskStatus.FAILED, 0)
+    assert "not started: host-a, host-b, host-c keep checkpoints in folders of their own" in refused.reason
+
+
 def test_what_no_home_is_large_enough_for_is_refused_with_what_to_set() -> None:
     site = Site(a="/d#1", b="/d#2")
     agents = site.state.agents.agents.values()
     task = site.submit_task(worker_count=4)
-    refused = site.homes.plan_wait(task, "waiting")
-    assert (refused.status, refused.attempt) == (TaskStatus.FAILED, 0)
-    assert refused.reason.startswith(f"not started: {_SENTENCE}")
     for spec in (task.spec, TaskSpec(name="t", worker_count=3)):
         with pytest.raises(InvalidArgument, match=_SENTENCE):
             check_homes(spec, agents)
