@@ -6,14 +6,16 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.error import HTTPError
 
 import numpy as np
 import pytest
 
+from strata.checkpoint.manager import CheckpointManager
 from strata.errors import CheckpointNotFound, InvalidArgument, UnknownTask
 from strata.types.forks import ForkRequest
 from strata.types.tasks import TaskStatus
@@ -22,10 +24,17 @@ from tests.support.nodes import Nodes, wait_for
 
 pytestmark = pytest.mark.timeout(300)
 WORKER = Path(__file__).with_name("fork_worker.py")
-ROWS, RANKS, BATCH, STEPS = 200, 2, 4, 50
+ROWS, RANKS, BATCH, EPOCHS, STEPS = 200, 2, 4, 2, 50
 SPIKE = range(10, 13)  # the steps of the parent that read poisoned rows
 
-Step = tuple[list[int], str]  # what all ranks read, and the model after it
+
+class Step(NamedTuple):
+    """What the ranks read, one after the other, the loss, and the model before and after; all but the ids as hex."""
+
+    ids: tuple[int, ...]
+    loss: str
+    before: str
+    mean: str
 
 
 class Jobs:
@@ -41,12 +50,12 @@ class Jobs:
         first = self.submit("clean")
         self.ended(first)
         clean = self.steps(first)
-        poisoned = [row for step in SPIKE for row in clean[step][0]]
+        poisoned = [row for step in SPIKE for row in clean[step].ids]
         (self.folder / "poisoned.json").write_text(json.dumps(poisoned))
         self.parent = self.submit("parent")
         self.ended(self.parent)
         self.trained = self.steps(self.parent)
-        assert {step: ids for step, (ids, _) in self.trained.items()} == {step: ids for step, (ids, _) in clean.items()}
+        assert {at: step.ids for at, step in self.trained.items()} == {at: step.ids for at, step in clean.items()}
 
     def submit(self, name: str, *arguments: str) -> str:
         command = (sys.executable, str(WORKER), str(self.folder), *arguments)
@@ -59,13 +68,24 @@ class Jobs:
 
     def steps(self, task_id: str) -> dict[int, Step]:
         ids: dict[int, list[int]] = {}
-        means: dict[int, set[str]] = {}
-        for path in self.folder.glob(f"{task_id}-*.jsonl"):
+        rest: dict[int, set[tuple[str, str, str]]] = {}
+        for path in sorted(self.folder.glob(f"{task_id}-*.jsonl")):
             for note in map(json.loads, path.read_text().splitlines()):
                 ids.setdefault(note["step"], []).extend(note["ids"])
-                means.setdefault(note["step"], set()).add(note["mean"])
-        assert all(len(found) == 1 for found in means.values())
-        return {step: (sorted(ids[step]), next(iter(means[step]))) for step in sorted(ids)}
+                rest.setdefault(note["step"], set()).add((note["loss"], note["before"], note["mean"]))
+        assert all(len(found) == 1 for found in rest.values())
+        return {step: Step(tuple(ids[step]), *rest[step].pop()) for step in sorted(ids)}
+
+    def losses(self, run_id: str) -> dict[str, dict[int, str]]:
+        """What the page draws of a run: by the run that measured it, the losses of rank 0 by step."""
+        answer = self.nodes.get(f"/api/metrics/{run_id}?metric=loss&inherited=true") or {"series": []}
+        mine = [found for found in answer["series"] if found["rank"] == 0]
+        return {
+            found["origin"] or run_id: {
+                step: value.hex() for step, value in zip(found["steps"], found["values"], strict=True)
+            }
+            for found in mine
+        }
 
     def fork(self, task_id: str, **asked: Any) -> tuple[str, int]:
         return self.nodes.tasks().fork(task_id, ForkRequest(**asked))
@@ -84,21 +104,39 @@ def _kept(jobs: Jobs, task_id: str) -> list[int]:
 
 
 def test_a_fork_without_the_spike_reads_all_but_its_batches(jobs: Jobs) -> None:
-    """THE promise: the ledger lacks exactly the skipped samples; what comes before is the parent's, bit for bit."""
+    """THE promise: the ledger lacks exactly the skipped samples; what comes before is the parent's, bit for bit, and
+    what comes after is what a script trains that never learned from these batches."""
     held = jobs.submit("held", "--until", "9")
     wait_for(lambda: 8 in _kept(jobs, held), 60, "its checkpoint of step 8")
+    with CheckpointManager(jobs.nodes.data_dir / "checkpoints" / held, rank=0, world_size=1) as checkpoints:
+        saved = checkpoints.load(8)
     child, begins = jobs.fork(held, skip=((SPIKE[0], SPIKE[-1]),), arguments=("--until", "0"))
     assert begins == 8
     jobs.ended(child)
     (jobs.folder / "go").touch()
     jobs.ended(held)
-    whole, mine = jobs.trained, jobs.steps(child)
-    expected = [ids for step, (ids, _) in whole.items() if step > 8 and step not in SPIKE]
-    assert [ids for ids, _ in mine.values()] == expected
-    assert list(mine) == list(range(9, STEPS + 1 - len(SPIKE)))
-    assert mine[9] == whole[9]
-    first_epoch = [float.fromhex(mine[step][1]) for step in range(9, STEPS // 2 + 1 - len(SPIKE))]
-    assert max(first_epoch) < 7 < 1e6 < float.fromhex(whole[SPIKE[0]][1])
+    without = jobs.submit("without", "--without", *map(str, SPIKE))
+    jobs.ended(without)
+    whole, mine, reference = jobs.trained, jobs.steps(child), jobs.steps(without)
+    before = {step: found for step, found in whole.items() if step <= begins}
+    assert {step: found for step, found in jobs.steps(held).items() if step <= begins} == before
+    assert float(saved["parts"]["model"]["tree"]["mean"][0]).hex() == mine[begins + 1].before == whole[begins].mean
+    shift = {step: step - len(SPIKE) * (step > SPIKE[-1]) for step in reference if step > begins}
+    assert mine == {shift[step]: reference[step] for step in shift}
+    assert list(mine) == list(range(begins + 1, STEPS + 1 - len(SPIKE)))
+    all_rows, read = _rows(whole.values()), _rows([*before.values(), *mine.values()])
+    assert all_rows == dict.fromkeys(range(ROWS), EPOCHS)
+    assert all_rows - read == _rows(whole[step] for step in SPIKE)
+    assert not read - all_rows
+    told = {held: before, child: mine}
+    drawn = {run: {step: found.loss for step, found in steps.items()} for run, steps in told.items()}
+    wait_for(lambda: jobs.losses(child) == drawn, 60, "every logged loss of the fork, and of its parent before")
+    first_epoch = [float.fromhex(mine[step].mean) for step in range(9, STEPS // EPOCHS + 1 - len(SPIKE))]
+    assert max(first_epoch) < 7 < 1e6 < float.fromhex(whole[SPIKE[0]].mean)
+
+
+def _rows(steps: Iterable[Step]) -> Counter[int]:
+    return Counter(row for step in steps for row in step.ids)
 
 
 @pytest.mark.slow
@@ -129,8 +167,7 @@ def test_a_fork_of_an_elastic_task_begins_with_the_slots_that_are_free(jobs: Job
     spec = jobs.nodes.tasks().get(child).spec
     assert (begins, spec.min_workers, spec.worker_count) == (step, 1, RANKS)
     assert [path.name for path in jobs.folder.glob(f"{child}-*.jsonl")] == [f"{child}-0.jsonl"]
-    read = sorted(row for ids, _ in jobs.steps(child).values() for row in ids)
-    assert read == sorted(row for at, (ids, _) in whole.items() if at > step for row in ids)
+    assert _rows(jobs.steps(child).values()) == _rows(found for at, found in whole.items() if at > step)
     (jobs.folder / "go").touch()
     jobs.ended(others)
 
@@ -170,7 +207,9 @@ def test_changes_reach_the_script_and_a_fork_of_a_fork_goes_on(jobs: Jobs) -> No
     step = _kept(jobs, jobs.parent)[0]
     first, _ = jobs.fork(jobs.parent, step=step, changes={"lr": 0.5})
     jobs.ended(first)
-    assert [ids for ids, _ in jobs.steps(first).values()] == [jobs.trained[s][0] for s in range(step + 1, STEPS + 1)]
+    assert [found.ids for found in jobs.steps(first).values()] == [
+        jobs.trained[at].ids for at in range(step + 1, STEPS + 1)
+    ]
     assert jobs.steps(first)[step + 1] != jobs.trained[step + 1]
     second, begins = jobs.fork(first)
     jobs.ended(second)
