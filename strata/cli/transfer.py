@@ -32,12 +32,14 @@ from strata.types.metrics import SeriesKey
 from strata.types.names import check_name
 
 if TYPE_CHECKING:
+    from strata.observatory.transfer.batches import Had
     from strata.observatory.transfer.runs import ImportedRun
 
 __all__ = ["add_to"]
 
 _PER_PAGE = 10_000  # series: the most that one question may ask for
 _PATIENCE_S = 60.0
+_MAX_SAID = 50
 _console = Console(highlight=False, soft_wrap=True)
 _stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 _IMPORT_HELP = (
@@ -70,7 +72,8 @@ def import_(
 
     def broken(what: object, error: StrataError) -> None:
         failed[str(what)] += 1
-        _stderr.print(f"{what}: {error.message}")
+        hint = f" ({error.hint})" if error.hint else ""
+        _stderr.print(f"{what}: {error.message}{hint}", markup=False)
 
     runs = find_runs(path, time.time_ns() // 1_000_000, broken)
     for found in runs if run is None else [_only(runs, path, run)]:
@@ -84,13 +87,15 @@ def import_(
             _console.print(f"{found.run_id}: {count:,} points")
         except (DataError, InvalidArgument) as error:
             broken(found.run_id, error)
-        for what, times in found.unread.items():
-            _stderr.print(f"{found.run_id}: not read: {what} ({times:,})")
+        for what, times in list(found.unread.items())[:_MAX_SAID]:
+            _stderr.print(f"{found.run_id}: not read: {what} ({times:,})", markup=False)
+        if len(found.unread) > _MAX_SAID:
+            _stderr.print(f"{found.run_id}: not read: {len(found.unread) - _MAX_SAID:,} kinds of things more")
     if failed:
         raise typer.Exit(1)
 
 
-def _had(rest: Rest, run_id: str) -> "Counter[SeriesKey]":
+def _had(rest: Rest, run_id: str) -> "dict[SeriesKey, Had]":
     """How many points of each series there are: a file that has grown brings only what is new. Waits until the store
     holds all that was accepted; of a Strata that has just been started it comes seconds after the page."""
     ends_at = time.monotonic() + _PATIENCE_S
@@ -101,21 +106,23 @@ def _had(rest: Rest, run_id: str) -> "Counter[SeriesKey]":
             accepted = 0
         with contextlib.suppress(StoreUnavailable, Busy):
             had = _stored(rest, run_id)
-            if had.total() >= accepted:
+            if sum(stored.points for stored in had.values()) >= accepted:
                 return had
         if time.monotonic() > ends_at:
             raise StoreUnavailable(f"the metric store does not have all points of {run_id} yet", hint="Try again.")
         time.sleep(0.5)
 
 
-def _stored(rest: Rest, run_id: str) -> "Counter[SeriesKey]":
-    asked = f"""SELECT metric, host, rank, device, count() AS points FROM metric_points WHERE run_id = '{run_id}'
-                GROUP BY metric, host, rank, device ORDER BY metric, host, rank, device"""  # noqa: S608 - it was checked
-    had: Counter[SeriesKey] = Counter()
+def _stored(rest: Rest, run_id: str) -> "dict[SeriesKey, Had]":
+    from strata.observatory.transfer.batches import Had  # only for those who import
+
+    asked = f"""SELECT metric, host, rank, device, count() AS points, sum(step) AS steps FROM metric_points
+                WHERE run_id = '{run_id}' GROUP BY metric, host, rank, device ORDER BY metric, host, rank, device"""  # noqa: S608 - it was checked
+    had: dict[SeriesKey, Had] = {}
     while True:
         answer = rest.post("/api/sql", {"query": f"{asked} LIMIT {_PER_PAGE} OFFSET {len(had)}"})
-        for *series, points in answer["rows"]:
-            had[SeriesKey(run_id, *series)] = points
+        for *series, points, steps in answer["rows"]:
+            had[SeriesKey(run_id, *series)] = Had(int(points), int(steps))
         if len(answer["rows"]) < _PER_PAGE:
             return had
 

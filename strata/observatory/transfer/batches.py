@@ -2,19 +2,20 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import NamedTuple
 from urllib.parse import quote
 
-from strata.errors import InvalidArgument
+from strata.errors import DataError, InvalidArgument
 from strata.observatory.batch.door import LATEST_MS
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.metrics import MAX_STEP, NO_DEVICE, SeriesKey, check_series
 
-__all__ = ["ImportedPoint", "to_batches"]
+__all__ = ["Had", "ImportedPoint", "check_had", "to_batches"]
 
 _PER_BATCH = 20_000
+_WORD = 1 << 64  # ClickHouse sums steps modulo this
 
 
 class ImportedPoint(NamedTuple):
@@ -26,6 +27,35 @@ class ImportedPoint(NamedTuple):
     value: float
     rank: int = 0
     host: str = ""
+
+
+class Had(NamedTuple):
+    """What the store had of one series: how many points, and the sum of their steps."""
+
+    points: int
+    steps: int
+
+
+def check_had(points: Iterable[ImportedPoint], run_id: str, had: Mapping[SeriesKey, Had]) -> None:
+    """The points that the store had are passed over by their number: they must be the first ones of these files, or an
+    import would leave out what is new. Raises DataError when they are others."""
+    if not had:
+        return
+    left = {key: stored.points for key, stored in had.items()}
+    sums = dict.fromkeys(had, 0)
+    seen = set[SeriesKey]()
+    for key, point in _sane(points, run_id, Counter()):
+        if key in left:
+            seen.add(key)
+            if left[key] > 0:
+                left[key] -= 1
+                sums[key] += point.step
+    for key in sorted(seen):
+        if left[key] or (sums[key] - had[key].steps) % _WORD:
+            raise DataError(
+                f"run {run_id} has {had[key].points:,} points of {key.metric}, which are not the first ones here",
+                hint="Import all files of the run at once, delete the run first, or give another name with --run.",
+            )
 
 
 def to_batches(

@@ -1,18 +1,22 @@
 """What neptune-exporter has written: Parquet files with a row per attribute of a run, and per point of its series."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from strata.errors import DataError
 from strata.observatory.transfer.batches import ImportedPoint
 from strata.observatory.transfer.runs import ImportedRun
 
-__all__ = ["find_neptune_runs", "is_neptune_file"]
+__all__ = ["find_neptune_folders", "is_neptune_file", "read_neptune_runs"]
 
 _COLUMNS = ("run_id", "attribute_path", "attribute_type", "step", "timestamp", "float_value")
 _VALUES = {"int": "int_value", "float": "float_value", "string": "string_value", "bool": "bool_value"}
@@ -20,31 +24,49 @@ _SERIES = "float_series"
 
 
 def is_neptune_file(path: Path) -> bool:
-    return path.suffix == ".parquet" and set(_COLUMNS) <= set(pq.read_schema(path).names)
+    """Raises DataError for a .parquet file that is none."""
+    if path.suffix != ".parquet":
+        return False
+    try:
+        return set(_COLUMNS) <= set(pq.read_schema(path).names)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} cannot be read: {_said(error)}", file=str(path)) from None
 
 
-def find_neptune_runs(path: Path) -> list[ImportedRun]:
-    """Every run of a file, or of the files below a folder; a run's parts lie in one folder."""
-    files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
+def find_neptune_folders(path: Path) -> list[list[Path]]:
+    """The Parquet files below a folder, folder by folder: a run's parts lie in one."""
     folders: dict[Path, list[Path]] = {}
-    for file in files:
-        if is_neptune_file(file):
-            folders.setdefault(file.parent, []).append(file)
-    return [run for parts in folders.values() for run in _runs(parts)]
+    for file in sorted(file for file in path.rglob("*.parquet") if file.is_file()):
+        folders.setdefault(file.parent, []).append(file)
+    return list(folders.values())
 
 
-def _runs(parts: list[Path]) -> Iterator[ImportedRun]:
+def read_neptune_runs(parts: list[Path]) -> Iterator[ImportedRun]:
+    """Every run of these files, which are one export."""
     size = sum(part.stat().st_size for part in parts)
     found: dict[str, ImportedRun] = {}
-    for row in _rows(parts):
-        name = str(row["run_id"])
+    odd: Counter[str] = Counter()
+    for row in _rows(parts, odd):
+        name = _name(row)
+        if name is None:
+            odd["rows without a run or an attribute"] += 1
+            continue
         run = found.get(name)
         if run is None:
             run = found[name] = ImportedRun(run_id=_safe(name), name=name)
             run.project, run.status = str(row.get("project_id") or ""), "finished"
-            run.parts = {f"{parts[0].name}/{size}": partial(_points, parts, name)}
+            run.parts = {f"{parts[0].name}/{size}": partial(_points, parts, name, run.unread)}
         _note(run, row)
+    if odd and not found:
+        raise DataError(f"{parts[0]} holds no run: {', '.join(odd)}", file=str(parts[0]))
+    for run in list(found.values())[:1]:
+        run.unread += odd  # of all runs: it is said once
     yield from found.values()
+
+
+def _name(row: dict[str, Any]) -> str | None:
+    whole = row["run_id"] is not None and row["attribute_path"] is not None
+    return str(row["run_id"]) if whole else None
 
 
 def _note(run: ImportedRun, row: dict[str, Any]) -> None:
@@ -57,29 +79,58 @@ def _note(run: ImportedRun, row: dict[str, Any]) -> None:
     elif path == "sys/description" and value:
         run.notes = str(value)
     elif path == "sys/tags":
-        run.tags = tuple(row.get("string_set_value") or ())
+        run.tags = tuple(str(tag) for tag in row.get("string_set_value") or ())
     elif path == "sys/creation_time" and isinstance(row.get("datetime_value"), datetime):
-        run.started_ms = round(row["datetime_value"].timestamp() * 1000)
+        run.started_ms = _ms(row["datetime_value"])
     elif kind in _VALUES and not path.startswith("sys/"):
         run.config[path] = value
     elif kind not in _VALUES and not path.startswith("sys/"):
         run.unread[f"attributes of the kind {kind}"] += 1
 
 
-def _points(parts: list[Path], name: str) -> Iterator[ImportedPoint]:
-    for row in _rows(parts):
-        value = row.get("float_value")
-        if str(row["run_id"]) == name and row["attribute_type"] == _SERIES and value is not None:
-            at = row["timestamp"]
-            time_ms = round(at.timestamp() * 1000) if isinstance(at, datetime) else 0
-            yield ImportedPoint(str(row["attribute_path"]), int(row["step"] or 0), time_ms, float(value))
+def _points(parts: list[Path], name: str, unread: Counter[str]) -> Iterator[ImportedPoint]:
+    for row in _rows(parts, Counter()):  # what cannot be read was counted
+        if _name(row) != name or row["attribute_type"] != _SERIES:
+            continue
+        step, value = _whole(row["step"]), row.get("float_value")
+        if step is not None and isinstance(value, int | float):
+            yield ImportedPoint(str(row["attribute_path"]), step, _ms(row["timestamp"]), float(value))
+        else:
+            unread[f"points of {str(row['attribute_path'])[:80]} without a step or a value"] += 1
 
 
-def _rows(parts: list[Path]) -> Iterator[dict[str, Any]]:
+def _whole(step: Any) -> int | None:
+    """A step as it was exported: a decimal, a number, or none; None for what is no step."""
+    if step is None:
+        return 0
+    if not isinstance(step, int | float | Decimal):
+        return None
+    try:
+        return int(step)
+    except (ValueError, OverflowError):  # NaN, or an infinity
+        return None
+
+
+def _ms(at: Any) -> int:
+    """0 for what is no time. A time without a zone is UTC."""
+    if not isinstance(at, datetime):
+        return 0
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _rows(parts: list[Path], odd: Counter[str]) -> Iterator[dict[str, Any]]:
+    """A part that is damaged is read as far as it can be."""
     for part in parts:
-        with pq.ParquetFile(part) as file:
-            for batch in file.iter_batches(batch_size=10_000):
-                yield from batch.to_pylist()
+        try:
+            with pq.ParquetFile(part) as file:
+                for batch in file.iter_batches(batch_size=10_000):
+                    yield from batch.to_pylist()
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            odd[f"the rest of {part.name}: {_said(error)}"] += 1
+
+
+def _said(error: Exception) -> str:
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
 
 
 def _safe(name: str) -> str:

@@ -9,13 +9,18 @@ from typing import Any
 
 import orjson
 
-from strata.observatory.transfer.batches import ImportedPoint, to_batches
+from strata.errors import DataError, InvalidArgument
+from strata.observatory.batch.door import LATEST_MS
+from strata.observatory.transfer.batches import Had, ImportedPoint, check_had, to_batches
 from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.labels import MAX_LABEL, MAX_NOTES, MAX_TAGS, check_tag
 from strata.types.metrics import SeriesKey
 
 __all__ = ["ImportedRun", "flattened", "parsed", "run_batches"]
 
 _KEEP_CHARS = 200_000  # of a config: a batch that the observatory refuses helps nobody
+_KEEP_SUMMARY = 64 * 1024
+_MAX_DEPTH = 20  # of a dict in a row
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,38 +45,92 @@ class ImportedRun:
     unread: Counter[str] = field(default_factory=Counter)
 
 
-def run_batches(run: ImportedRun, had: Counter[SeriesKey]) -> Iterator[Batch]:
-    """What the run is, if its file says so, then its points, without as many of each series as the store `had`."""
+def run_batches(run: ImportedRun, had: Mapping[SeriesKey, Had]) -> Iterator[Batch]:
+    """What the run is, if its file says so, then its points, without those that the store `had`. A part that cannot be
+    read to its end ends there; its error is raised after all the others are read. Raises DataError before the first
+    batch when the store had other points than these."""
+    known = run.unread.copy()
+    check_had((point for read in run.parts.values() for point in _points(read, [])), run.run_id, had)
+    run.unread.clear()  # what was counted while looking is counted again
+    run.unread.update(known)
     if run.started_ms or run.name or run.config:
         yield _description(run)
-    left = had.copy()
-    for source, points in run.parts.items():
-        yield from to_batches(points(), run.run_id, source, left, run.unread)
+    left = Counter({key: stored.points for key, stored in had.items()})
+    errors: list[DataError] = []
+    for source, read in run.parts.items():
+        yield from to_batches(_points(read, errors), run.run_id, source, left, run.unread)
+    if errors:
+        raise errors[0]
+
+
+def _points(read: Callable[[], Iterable[ImportedPoint]], errors: list[DataError]) -> Iterator[ImportedPoint]:
+    try:
+        yield from read()
+    except DataError as error:
+        errors.append(error)
+    except OSError as error:
+        errors.append(DataError(f"{error.filename} cannot be read: {error.strerror or error}"))
 
 
 def _description(run: ImportedRun) -> Batch:
-    name = blake2b("\0".join([run.run_id, *run.parts]).encode(), digest_size=12).hexdigest()
+    """Only what the observatory takes: one odd tag or summary must not cost the run its points."""
+    name = blake2b("\0".join([run.run_id, *run.parts]).encode(errors="replace"), digest_size=12).hexdigest()
     said = Batch(batch_id=f"import-{name}-run")
-    at_ms = run.ended_ms or run.started_ms or 0
+    started_ms, ended_ms = (_moment(run, at) for at in (run.started_ms, run.ended_ms))
+    at_ms = ended_ms or started_ms
+    labels = {one: _text(run, one, getattr(run, one), MAX_LABEL) for one in ("project", "name", "group", "job_type")}
     said.runs.add(
         run_id=run.run_id,
-        project=run.project,
-        name=run.name,
-        group=run.group,
-        job_type=run.job_type,
-        notes=run.notes,
-        tags=run.tags,
+        **labels,
+        notes=_text(run, "notes", run.notes, MAX_NOTES),
+        tags=_tags(run),
         config_json=_config(run),
-        started_at_ms=run.started_ms or 0,
+        started_at_ms=started_ms,
         updated_at_ms=at_ms,
         status=run.status,
         reason=run.reason,
     )
     for key, value in run.summary.items():
         text = _json(run, key, value)
-        if text is not None:
+        if text is None:
+            continue
+        if len(text) > _KEEP_SUMMARY or len(key) > MAX_LABEL:
+            run.unread["summary values that are too long"] += 1
+        else:
             said.summaries.add(run_id=run.run_id, name=key, value_json=text, event_time_ms=at_ms)
     return said
+
+
+def _moment(run: ImportedRun, at_ms: int | None) -> int:
+    if at_ms is None or 0 <= at_ms < LATEST_MS:
+        return at_ms or 0
+    run.unread["times before 1970 or after 2200"] += 1
+    return 0
+
+
+def _text(run: ImportedRun, what: str, text: str, limit: int) -> str:
+    """As much of it as is kept; what is cut or replaced is said."""
+    kept = text.encode(errors="replace").decode()[:limit]
+    if kept != text:
+        run.unread[f"{what} as it was: it is cut to {limit} characters, or holds half a character"] += 1
+    return kept
+
+
+def _tags(run: ImportedRun) -> list[str]:
+    """Each once. What is no tag here is made one, and said."""
+    kept: dict[str, None] = {}
+    for tag in run.tags:
+        short = " ".join("".join(char if char.isprintable() else " " for char in tag).split())[:64].strip()
+        try:
+            kept[check_tag(short)] = None
+        except InvalidArgument:
+            run.unread[f"the tag {tag[:80]!r}"] += 1
+            continue
+        if short != tag:
+            run.unread[f"the tag {tag[:80]!r}, which is {short!r} here"] += 1
+    if len(kept) > MAX_TAGS:
+        run.unread[f"tags beyond {MAX_TAGS}"] += len(kept) - MAX_TAGS
+    return list(kept)[:MAX_TAGS]
 
 
 def _json(run: ImportedRun, key: str, value: Any) -> str | None:
@@ -93,11 +152,12 @@ def _config(run: ImportedRun) -> str:
     return ""
 
 
-def flattened(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
+def flattened(row: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
     """The numbers of a row; those of a dict in it as `outer.inner`. Truth is 1 or 0."""
     for name, value in row.items():
         if isinstance(value, Mapping):
-            yield from flattened(value, f"{before}{name}.")
+            if depth < _MAX_DEPTH:
+                yield from flattened(value, f"{before}{name}.", depth + 1)
         elif isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity"):
             with contextlib.suppress(OverflowError):  # an integer of more than 1,023 bits; who counts finds no number
                 yield f"{before}{name}", float(value)

@@ -1,7 +1,12 @@
-"""CSV files with metrics. Long: a row is one point (`metric, step, value`); wide: a column is one metric, by `step`."""
+"""CSV files with metrics. Long: a row is one point (`metric, step, value`); wide: a column is one metric, by `step`.
+
+A cell that holds no number takes nothing with it but its own point; it is counted, and the first one is named.
+"""
 
 import csv
-from collections.abc import Callable, Iterator
+import math
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from strata.errors import DataError
@@ -13,63 +18,110 @@ _STEP_NAMES = ("step", "global_step", "_step", "iteration", "epoch")
 _TIME_NAMES = ("event_time", "timestamp", "wall_time", "_timestamp", "time")
 _WORDS = {"nan": float("nan"), "": None, "null": None, "none": None}
 
+Row = dict[str, str]
 
-def read_csv(path: Path, now_ms: int) -> Iterator[ImportedPoint]:
+
+def read_csv(path: Path, unread: Counter[str], now_ms: int) -> Iterator[ImportedPoint]:
     """Times are Unix seconds; rows without one get `now_ms` plus their number, so that order is kept."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = csv.DictReader(file)
-        names = [name.strip() for name in rows.fieldnames or ()]
+        try:
+            names = [name.strip() for name in rows.fieldnames or ()]
+        except csv.Error as error:
+            raise DataError(f"{path} has no header that can be read: {error}", file=str(path)) from None
         rows.fieldnames = names
-        read = _long if {"metric", "value"} <= set(names) else _wide
-        yield from read(rows, names, path, now_ms)
+        cells = _Cells(names, now_ms, unread)
+        if {"metric", "value"} <= set(names):
+            yield from _long(_read(rows, unread), cells)
+        elif cells.step_name is not None:
+            yield from _wide(_read(rows, unread), names, cells)
+        else:
+            raise DataError(
+                f"{path} has no column metric and value, and none of {', '.join(_STEP_NAMES)}",
+                file=str(path),
+                hint="Long form: metric,step,value. Wide form: step, then one column per metric.",
+            )
 
 
-def _long(rows: "csv.DictReader[str]", names: list[str], path: Path, now_ms: int) -> Iterator[ImportedPoint]:
-    step_name, time_of = _first(names, _STEP_NAMES), _timer(names, now_ms)
+class _Cells:
+    """The numbers of a row. Those that are none are counted."""
+
+    def __init__(self, names: list[str], now_ms: int, unread: Counter[str]) -> None:
+        self.step_name = _first(names, _STEP_NAMES)
+        self._time_name = _first(names, _TIME_NAMES)
+        self._now_ms = now_ms
+        self._unread = unread
+        self._odd = ""
+
+    def number(self, text: str | None, row: int) -> float | None:
+        """None for an empty cell, too, which is not counted."""
+        lowered = (text or "").strip().lower()
+        if lowered in _WORDS:
+            return _WORDS[lowered]
+        try:
+            return float(lowered)
+        except ValueError:
+            self._count(text, row)
+            return None
+
+    def step(self, row: Row, number: int) -> int | None:
+        """0 where the file or the row has none; None where it is no step."""
+        return self.whole(row.get(self.step_name or ""), number)
+
+    def whole(self, text: str | None, row: int) -> int | None:
+        if not (text or "").strip():
+            return 0
+        found = self.number(text, row)
+        if found is not None and math.isfinite(found):
+            return int(found)
+        if found is not None:
+            self._count(text, row)
+        return None
+
+    def time_ms(self, row: Row, number: int) -> int:
+        seconds = self.number(row.get(self._time_name or ""), number)
+        return round(seconds * 1000) if seconds is not None and math.isfinite(seconds) else self._now_ms + number
+
+    def _count(self, text: str | None, row: int) -> None:
+        self._odd = self._odd or f"cells that hold no number, the first one {(text or '')[:40]!r} in row {row + 2}"
+        self._unread[self._odd] += 1
+
+
+def _read(rows: "csv.DictReader[str]", unread: Counter[str]) -> Iterator[Row]:
+    while True:
+        try:
+            yield next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            unread[f"rows that are no CSV: {error}"] += 1
+
+
+def _long(rows: Iterator[Row], cells: _Cells) -> Iterator[ImportedPoint]:
     for number, row in enumerate(rows):
-        value = _number(row["value"], path, number)
-        if value is not None:
-            step = int(_number(row.get(step_name or "") or "0", path, number) or 0)
-            rank = int(row.get("rank") or 0)
-            yield ImportedPoint(row["metric"], step, time_of(row, number), value, rank, row.get("host") or "")
-
-
-def _wide(rows: "csv.DictReader[str]", names: list[str], path: Path, now_ms: int) -> Iterator[ImportedPoint]:
-    step_name, time_of = _first(names, _STEP_NAMES), _timer(names, now_ms)
-    if step_name is None:
-        raise DataError(
-            f"{path} has no column metric and value, and none of {', '.join(_STEP_NAMES)}",
-            file=str(path),
-            hint="Long form: metric,step,value. Wide form: step, then one column per metric.",
+        value, step, rank = (
+            cells.number(row["value"], number),
+            cells.step(row, number),
+            cells.whole(row.get("rank"), number),
         )
+        if value is not None and step is not None and rank is not None:
+            yield ImportedPoint(
+                row["metric"] or "", step, cells.time_ms(row, number), value, rank, row.get("host") or ""
+            )
+
+
+def _wide(rows: Iterator[Row], names: list[str], cells: _Cells) -> Iterator[ImportedPoint]:
     metrics = [name for name in names if name not in (*_STEP_NAMES, *_TIME_NAMES) and name]
     for number, row in enumerate(rows):
-        step = int(_number(row[step_name], path, number) or 0)
+        step = cells.step(row, number)
+        if step is None:
+            continue
+        time_ms = cells.time_ms(row, number)
         for name in metrics:
-            value = _number(row[name], path, number)
+            value = cells.number(row[name], number)
             if value is not None:
-                yield ImportedPoint(name, step, time_of(row, number), value)
-
-
-def _timer(names: list[str], now_ms: int) -> Callable[[dict[str, str], int], int]:
-    column = _first(names, _TIME_NAMES)
-
-    def time_of(row: dict[str, str], number: int) -> int:
-        text = row.get(column or "")
-        return round(float(text) * 1000) if text else now_ms + number
-
-    return time_of
+                yield ImportedPoint(name, step, time_ms, value)
 
 
 def _first(names: list[str], wanted: tuple[str, ...]) -> str | None:
     return next((name for name in wanted if name in names), None)
-
-
-def _number(text: str | None, path: Path, row: int) -> float | None:
-    lowered = (text or "").strip().lower()
-    if lowered in _WORDS:
-        return _WORDS[lowered]
-    try:
-        return float(lowered)
-    except ValueError:
-        raise DataError(f"{path}, row {row + 2}: {text!r} is no number", file=str(path), row=row) from None

@@ -3,7 +3,9 @@
 A file that is still being written ends in half a record; what is whole is read. Checksums are not verified.
 """
 
+import math
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,26 +26,28 @@ def find_event_files(path: Path) -> dict[str, list[Path]]:
     if path.is_file():
         return {path.parent.name or "import": [path]}
     found: dict[str, list[Path]] = {}
-    for file in sorted(path.rglob("*tfevents*")):
+    for file in sorted(file for file in path.rglob("*tfevents*") if file.is_file()):
         place = file.parent.relative_to(path)
         name = path.name if place == Path() else "-".join(place.parts)
         found.setdefault(name, []).append(file)
-    if not found:
-        raise DataError(f"no TensorBoard event file lies in {path}", file=str(path))
     return found
 
 
-def read_event_file(path: Path) -> Iterator[ImportedPoint]:
-    """Every scalar of the file, in order."""
+def read_event_file(path: Path, unread: Counter[str]) -> Iterator[ImportedPoint]:
+    """Every scalar of the file, in order. What is none, and records that are no events, are counted."""
     for record in _records(path):
         try:
             event = Event.FromString(record)
-        except DecodeError as error:
-            raise DataError(f"{path} is no event file: {error}", file=str(path)) from None
+        except DecodeError:
+            unread["records that are no event"] += 1
+            continue
+        time_ms = round(event.wall_time * 1000) if math.isfinite(event.wall_time) else 0
         for item in event.summary.value:
             value = item.simple_value if item.HasField("simple_value") else _number(item.tensor)
             if item.tag and value is not None:
-                yield ImportedPoint(item.tag, event.step, round(event.wall_time * 1000), value)
+                yield ImportedPoint(item.tag, event.step, time_ms, value)
+            else:
+                unread["values that are no numbers"] += 1
 
 
 def _number(tensor: Tensor) -> float | None:
@@ -62,7 +66,10 @@ def _records(path: Path) -> Iterator[bytes]:
         while len(head := file.read(12)) == 12:
             size = struct.unpack("<Q", head[:8])[0]
             if size > 1 << 30:
-                raise DataError(f"{path} is no event file: it begins a record of {size} bytes", file=str(path))
+                place = file.tell() - len(head)
+                raise DataError(
+                    f"{path} is no event file from byte {place} on: a record of {size} bytes", file=str(path)
+                )
             data = file.read(size)
             if len(data) < size or len(file.read(4)) < 4:
                 return

@@ -82,13 +82,16 @@ def _set(run: ImportedRun, values: dict[str, Any], items: Any) -> None:
             continue  # wandb's own
         try:
             value = json.loads(item.value_json)
-        except ValueError:
+        except (ValueError, RecursionError):
             run.unread[f"{last}: {item.value_json[:40]!r} is no JSON"] += 1
             continue
-        place = values
+        place: Any = values
         for name in outer:
-            place = place.setdefault(name, {}) if isinstance(place.get(name, {}), dict) else {}
-        place[last] = value
+            place = place.setdefault(name, {}) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            place[last] = value
+        else:
+            run.unread[f"{last}: what it lies in is a value"] += 1
 
 
 def _points(path: Path, axes: dict[str, str], run: ImportedRun) -> Iterator[ImportedPoint]:
@@ -126,7 +129,7 @@ def _value(item: HistoryItem) -> Any:
     text = item.json if kind == "json" else item.value_json
     try:
         return json.loads(text) if text else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -143,25 +146,29 @@ def _chunks(path: Path, run: ImportedRun | None) -> Iterator[bytes]:
     """LevelDB's framing: blocks of 32 KiB, in them pieces with checksum, length and kind."""
     with path.open("rb") as file:
         block = file.read(_BLOCK)
+        whole: bytes | None = None
         if block[:4] != _MAGIC:
             raise DataError(f"{path} is no file of W&B: it does not begin with {_MAGIC.decode()}", file=str(path))
-        place, whole = _HEAD, b""
+        place = _HEAD
         while block:
             while place + _HEAD <= len(block):
                 checksum, length, kind = struct.unpack_from("<IHB", block, place)
                 piece = block[place + _HEAD : place + _HEAD + length]
                 if kind == 0 and length == 0:
                     break  # padding
-                if len(piece) < length:
+                if len(piece) < length and len(block) < _BLOCK:
                     return  # still being written
                 place += _HEAD + length
                 if zlib.crc32(bytes([kind]) + piece) != checksum:
-                    whole = b""
+                    whole = None
                     if run is not None:
                         run.unread["pieces with a wrong checksum"] += 1
                     continue
-                whole = piece if kind in (_FULL, _FIRST) else whole + piece
-                if kind in (_FULL, _LAST):
+                if kind in (_FULL, _FIRST):
+                    whole = piece
+                elif whole is not None:  # else its first piece was damaged
+                    whole += piece
+                if kind in (_FULL, _LAST) and whole is not None:
                     yield whole
-                    whole = b""
+                    whole = None
             block, place = file.read(_BLOCK), 0

@@ -22,19 +22,24 @@ def test_a_csv_goes_in_once_and_comes_out_again(tmp_path: Path) -> None:
         with table.open("a") as more:
             more.write("100,0.25,0.1\n101,,0.1\n102,soon,0.1\n")  # the last one is no number
         grown = strata("import", str(table), "--run", "old-run", *folder)
-        assert (grown.returncode, grown.stdout) == (1, ""), "nothing of a batch with a broken row"
-        assert "row 104: 'soon' is no number" in grown.stderr
-        table.write_text("".join(line for line in table.read_text().splitlines(keepends=True) if "soon" not in line))
+        assert (grown.returncode, grown.stdout) == (0, "old-run: 4 points\n"), grown.stderr
+        assert "not read: cells that hold no number, the first one 'soon' in row 104 (1)" in grown.stderr
+        table.write_text(table.read_text().replace("soon", "0.5"))
         grown = strata("import", str(table), "--run", "old-run", *folder)
-        assert (grown.returncode, grown.stdout) == (0, "old-run: 3 points\n"), grown.stderr
+        assert (grown.returncode, grown.stdout) == (0, "old-run: 1 points\n"), grown.stderr
+        other = tmp_path / "other.csv"
+        other.write_text("step,loss\n" + "".join(f"{step},1\n" for step in range(7, 300)))
+        refused = strata("import", str(other), "--run", "old-run", *folder)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "run old-run has 102 points of loss, which are not the first ones here" in refused.stderr
         out = tmp_path / "out.csv"
-        eventually("the export", lambda: _exported(out, folder) == 203)
+        eventually("the export", lambda: _exported(out, folder) == 205)
         refused = strata("export", "old-run", str(tmp_path / "out.xls"), *folder)
     assert refused.returncode == 1
     assert "neither .csv nor .parquet" in refused.stderr
     with out.open() as file:
         losses = {int(row["step"]): float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "loss"}
-    assert losses == {step: 1 / (step + 1) for step in range(100)} | {100: 0.25}
+    assert losses == {step: 1 / (step + 1) for step in range(100)} | {100: 0.25, 102: 0.5}
 
 
 def _exported(out: Path, folder: tuple[str, ...]) -> int:

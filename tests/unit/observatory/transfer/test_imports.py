@@ -9,7 +9,7 @@ import pytest
 
 from strata.errors import DataError
 from strata.observatory.batch.columns import to_columns
-from strata.observatory.transfer.batches import ImportedPoint, to_batches
+from strata.observatory.transfer.batches import Had, ImportedPoint, check_had, to_batches
 from strata.observatory.transfer.table import read_csv
 from strata.observatory.transfer.tensorboard import find_event_files, read_event_file
 from strata.types.metrics import NO_DEVICE, SeriesKey
@@ -38,7 +38,7 @@ def test_event_files_of_both_generations(tmp_path: Path) -> None:
     whole = event(1, "loss", simple=0.5) + event(2, "acc", tensor=0.25) + event(3, "loss", simple=math.nan)
     file.write_bytes(whole + event(4, "loss", simple=1.0)[:-7])
     assert find_event_files(tmp_path / "logs") == {"train": [file]}
-    points = list(read_event_file(file))
+    points = list(read_event_file(file, Counter()))
     assert points[:2] == [
         ImportedPoint("loss", 1, 1_794_000_000_500, 0.5),
         ImportedPoint("acc", 2, 1_794_000_000_500, 0.25),
@@ -57,42 +57,80 @@ def test_tensors_that_list_their_number(tmp_path: Path) -> None:
         + event(3, "two", other=field(8, bytes([1 << 3, 3]) + field(7, bytes([1, 2]))))
         + event(4, "image", other=field(4, b"png"))
     )
-    assert [(point.metric, point.value) for point in read_event_file(file)] == [("packed", -2.0), ("alone", 7.0)]
+    unread: Counter[str] = Counter()
+    points = [(point.metric, point.value) for point in read_event_file(file, unread)]
+    assert (points, unread) == ([("packed", -2.0), ("alone", 7.0)], {"values that are no numbers": 2})
 
 
 def test_what_is_no_event_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "x.tfevents"
     file.write_bytes(b"certainly not a record")
     with pytest.raises(DataError, match=r"x\.tfevents"):
-        list(read_event_file(file))
-    with pytest.raises(DataError, match="no TensorBoard event file"):
-        find_event_files(tmp_path / "nowhere")
+        list(read_event_file(file, Counter()))
+    assert find_event_files(tmp_path / "nowhere") == {}
+
+
+def test_a_record_that_is_no_event_takes_no_other_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "x.tfevents"
+    odd = event(2, "loss", simple=0.25)
+    odd = odd[:12] + b"\xff" * (len(odd) - 16) + odd[-4:]
+    endless = bytearray(event(4, "loss", simple=1.0))
+    endless[13:21] = struct.pack("<d", math.inf)  # its time
+    file.write_bytes(event(1, "loss", simple=0.5) + odd + event(3, "loss", simple=0.125) + bytes(endless))
+    unread: Counter[str] = Counter()
+    points = [(point.step, point.time_ms > 0) for point in read_event_file(file, unread)]
+    assert (points, unread) == ([(1, True), (3, True), (4, False)], {"records that are no event": 1})
+    (tmp_path / "a-folder.tfevents").mkdir()
+    assert find_event_files(tmp_path) == {tmp_path.name: [file]}
 
 
 def test_long_and_wide_csv(tmp_path: Path) -> None:
     long = tmp_path / "long.csv"
     long.write_text("metric,step,value,rank\nloss,1,0.5,2\nloss,2,nan,2\nlr,1,,0\n")
-    points = list(read_csv(long, 1_000))
+    points = list(read_csv(long, Counter(), 1_000))
     assert points[0] == ImportedPoint("loss", 1, 1_000, 0.5, 2)
     assert math.isnan(points[1].value)
     assert len(points) == 2
     wide = tmp_path / "wide.csv"
     wide.write_text("step,time,loss,val/acc\n0,1794000000,1.5,\n10,1794000001,0.5,0.75\n")
-    assert [(p.metric, p.step, p.time_ms, p.value) for p in read_csv(wide, 0)] == [
+    assert [(p.metric, p.step, p.time_ms, p.value) for p in read_csv(wide, Counter(), 0)] == [
         ("loss", 0, 1_794_000_000_000, 1.5),
         ("loss", 10, 1_794_000_001_000, 0.5),
         ("val/acc", 10, 1_794_000_001_000, 0.75),
     ]
 
 
-def test_a_csv_that_makes_no_sense_is_named_with_its_row(tmp_path: Path) -> None:
+def test_a_cell_that_is_no_number_takes_only_its_own_point(tmp_path: Path) -> None:
     file = tmp_path / "bad.csv"
-    file.write_text("step,loss\n1,0.5\n2,much\n")
-    with pytest.raises(DataError, match=r"row 3: 'much'"):
-        list(read_csv(file, 0))
-    file.write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match="no column metric"):
-        list(read_csv(file, 0))
+    file.write_text("step,loss,acc\n1,0.5,1\n2,much,2\ninf,1,1\nnan,1,1\nlate,1,1\n3,0.25\n4,0.125,4,5,6\n")
+    unread: Counter[str] = Counter()
+    points = [(point.metric, point.step, point.value) for point in read_csv(file, unread, 0)]
+    assert points == [
+        ("loss", 1, 0.5),
+        ("acc", 1, 1),
+        ("acc", 2, 2),
+        ("loss", 3, 0.25),
+        ("loss", 4, 0.125),
+        ("acc", 4, 4),
+    ]
+    assert unread == {"cells that hold no number, the first one 'much' in row 3": 4}
+    file.write_bytes(
+        b"metric,step,value,rank,time\nloss,1,0.5,x,1\nloss,2,0.5,0,soon\nl\xf6ss,3,0.5,,inf\n,4,0.5,,\n"
+        b'loss,5,"' + b"9" * 200_000 + b'",,\nloss,6,0.5,1e300,7\nloss,7\n'
+    )
+    unread = Counter()
+    points = [(point.metric, point.step, point.value) for point in read_csv(file, unread, 0)]
+    assert points[:3] == [("loss", 2, 0.5), ("l\ufffdss", 3, 0.5), ("", 4, 0.5)]
+    assert points[3][1] == 6, "its rank is refused later, with a name"
+    assert unread["rows that are no CSV: field larger than field limit (131072)"] == 1
+
+
+def test_a_csv_without_steps_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "bad.csv"
+    for text in ("a,b\n1,2\n", "", "\n\n"):
+        file.write_text(text)
+        with pytest.raises(DataError, match="no column metric"):
+            list(read_csv(file, Counter(), 0))
 
 
 def test_batches_have_stable_ids_and_are_valid() -> None:
@@ -140,3 +178,14 @@ def test_of_a_file_that_has_grown_only_what_is_new_comes() -> None:
     assert list(second.points.step) == [3, 4]
     assert first.batch_id != second.batch_id
     assert kept(points, Counter({SeriesKey("r1", "loss", "", 0, NO_DEVICE): 5}), Counter()) == []
+
+
+def test_what_the_store_had_must_be_the_first_points_of_the_file() -> None:
+    points = [ImportedPoint("loss", step, 5, step / 10) for step in range(5)]
+    key = SeriesKey("r1", "loss", "", 0, NO_DEVICE)
+    other = {SeriesKey("r1", "acc", "", 0, NO_DEVICE): Had(9, 9)}  # which this file does not know
+    for had in ({}, {key: Had(3, 0 + 1 + 2)}, {key: Had(5, 10), **other}):
+        check_had(points, "r1", had)
+    for had in ({key: Had(3, 0 + 2 + 3)}, {key: Had(6, 10)}):
+        with pytest.raises(DataError, match="which are not the first ones here"):
+            check_had(points, "r1", had)

@@ -4,7 +4,8 @@ an export of Neptune. tests/integration/cli/test_trackers.py makes them with the
 
 import math
 import sqlite3
-from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,9 +17,11 @@ import pytest
 
 from strata.errors import DataError, InvalidArgument
 from strata.observatory.batch.columns import to_columns
+from strata.observatory.batch.door import check_extras
 from strata.observatory.transfer.batches import ImportedPoint
 from strata.observatory.transfer.find import find_runs
 from strata.observatory.transfer.runs import ImportedRun, run_batches
+from strata.protocol.generated.telemetry_pb2 import Batch
 
 WANDB = Path(__file__).with_name("run-abc12345.wandb")
 
@@ -59,7 +62,7 @@ def test_a_run_of_wandb_with_all_it_says() -> None:
 
 
 def test_batches_are_the_same_every_time_and_fit() -> None:
-    first, second = ([*run_batches(run, Counter())] for run in runs_in(WANDB) * 2)
+    first, second = ([*run_batches(run, {})] for run in runs_in(WANDB) * 2)
     assert [batch.batch_id for batch in first] == [batch.batch_id for batch in second]
     assert sum(len(to_columns(batch).values) for batch in first if batch.series) == 210
     assert first[0].runs[0].name == "calm-sea"
@@ -185,4 +188,153 @@ def test_what_is_known_to_nobody_is_said(tmp_path: Path) -> None:
     (tmp_path / "plain.csv").write_text("step,loss\n1,0.5\n")
     (run,) = runs_in(tmp_path / "plain.csv")
     assert [*next(iter(run.parts.values()))()] == [ImportedPoint("loss", 1, 0, 0.5)]
-    assert [batch.runs[:] for batch in run_batches(run, Counter())] == [[]]
+    assert [batch.runs[:] for batch in run_batches(run, {})] == [[]]
+
+
+def _accepted(run: ImportedRun) -> list[Batch]:
+    """Its batches, of which the observatory refuses none."""
+    batches = list(run_batches(run, {}))
+    for batch in batches:
+        check_extras(batch)
+        to_columns(batch)
+    return batches
+
+
+def test_a_database_takes_anything_and_every_point_of_it_comes(tmp_path: Path) -> None:
+    place = tmp_path / "mlflow.db"
+    _database(place)
+    with sqlite3.connect(place) as made:
+        rows: list[tuple[Any, ...]] = [
+            ("loss", None, 1, "77aa", 2, 0),
+            ("loss", "much", 1, "77aa", 3, 0),
+            ("loss", 0.125, None, "77aa", 4, None),
+            ("loss", 0.5, 1, "77aa", "late", 0),
+            ("loss", None, 1, "77aa", 5, 1),
+            (None, 0.5, 1, "77aa", 6, 0),
+            (b"l\xf6ss", 1.7976931348623157e308, 1, "77aa", 7, 0),
+            ("loss", 0.0625, 1, "77aa", None, 0),
+        ]
+        made.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
+        said = [(None, "x", "77aa"), (b"\xff", None, "77aa"), ("long", "y" * 300, "77aa"), ("two", "a\nb", "77aa")]
+        for table in ("params", "tags"):
+            made.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", said)  # noqa: S608  our own words
+        made.execute("INSERT INTO tags VALUES ('t', CAST(x'f6' AS TEXT), '77aa')")
+        made.execute("INSERT INTO runs VALUES ('99cc', 7, NULL, 'soon', ?, 22, 'active')", (10**18,))
+    run, odd = sorted(runs_in(place), key=lambda run: run.run_id)
+    batches = _accepted(run)
+    values = {
+        step: value for batch in batches for step, value in zip(batch.points.step, batch.points.value, strict=True)
+    }
+    assert (values[4], values[7], len(values), sum(len(batch.points.step) for batch in batches)) == (
+        0.125,
+        math.inf,
+        6,
+        7,
+    )
+    assert math.isnan(values[5])
+    assert run.unread["rows of loss that hold no point"] == 3
+    assert run.unread["params without a name"] == run.unread["tags without a name"] == 1
+    assert {"team:vision", "two:a b", "t:\ufffd", "\ufffd:"} < set(batches[0].runs[0].tags)
+    _accepted(odd)
+    assert (odd.name, odd.unread["times before 1970 or after 2200"]) == ("7", 1)
+    with sqlite3.connect(place) as made:
+        made.execute("DROP TABLE tags")
+        made.execute("DROP TABLE metrics")
+    run = runs_in(place)[0]
+    assert run.unread["tags: no such table: tags"] == 1
+    with pytest.raises(DataError, match="no such table: metrics"):
+        _accepted(run)
+
+
+def test_files_that_may_not_be_read_take_no_run_with_them(tmp_path: Path) -> None:
+    """A name that leads to itself stands for a file that cannot be opened, for root as well."""
+    _folder_store(tmp_path)
+    run = tmp_path / "22" / "77aa"
+    (run / "metrics" / "bad").mkdir()
+    (run / "metrics" / "bad" / "\udcff").write_text("1794900666067 0.5 0\n")
+    (run / "tags" / "\udcff").write_text("x" * 200)
+    other = tmp_path / "22" / "66"
+    (other / "metrics").mkdir(parents=True)
+    (other / "meta.yaml").symlink_to("meta.yaml")
+    (tmp_path / "data.parquet").write_bytes(b"PAR1 not really")
+    (tmp_path / "run-x.wandb").mkdir()
+    broken: list[str] = []
+    (found,) = find_runs(tmp_path, 0, lambda file, _: broken.append(file.name))
+    assert found.run_id == "77aa"
+    assert len(_accepted(found)) == 2
+    assert "data.parquet" in broken
+
+
+def test_rows_of_neptune_that_hold_nothing_take_no_other_with_them(tmp_path: Path) -> None:
+    at = datetime(2026, 1, 2)  # noqa: DTZ001  an export without a zone
+    names = ("step", "timestamp", "float_value", "string_value", "string_set_value")
+    point = {"attribute_path": "loss", "attribute_type": "float_series", "timestamp": at}
+    rows: list[dict[str, Any]] = [
+        {**point, "step": 1.0, "float_value": 0.5},
+        {**point, "step": math.nan, "float_value": 0.5},
+        {**point, "step": math.inf, "float_value": 0.5},
+        {**point, "step": 2.0},
+        {**point, "step": 3.0, "float_value": 0.5, "run_id": None},
+        {**point, "step": 4.0, "float_value": 0.25, "attribute_path": None},
+        {**point, "float_value": 0.125},
+        {"attribute_path": "sys/tags", "attribute_type": "string_set", "string_set_value": ["a", None, "b" * 99]},
+    ]
+    whole = [{"project_id": "p", "run_id": "R", **dict.fromkeys(names), **row} for row in rows]
+    pq.write_table(pa.Table.from_pylist(whole), tmp_path / "part_0.parquet")
+    data = (tmp_path / "part_0.parquet").read_bytes()
+    (tmp_path / "part_1.parquet").write_bytes(data[:4] + b"\xff" * 60 + data[64:])
+    (run,) = runs_in(tmp_path)
+    batches = _accepted(run)
+    kept = [*zip(batches[1].points.step, batches[1].points.value, strict=True)]
+    assert kept[:2] == [(1, 0.5), (0, 0.125)]
+    assert batches[1].points.event_time_ms[0] == round(at.replace(tzinfo=UTC).timestamp() * 1000)
+    assert run.unread["points of loss without a step or a value"] >= 3
+    assert run.unread["rows without a run or an attribute"] >= 2
+    assert any(what.startswith("the rest of part_1.parquet") for what in run.unread)
+
+
+def test_a_wrong_length_in_a_wandb_file_costs_its_block_and_no_more(tmp_path: Path) -> None:
+    whole = bytearray(WANDB.read_bytes())
+    block = 32 * 1024
+    long = bytes(whole) + bytes(whole[7:]) * (3 * block // len(whole) + 1)  # records go on after a block
+    assert len(long) > 3 * block
+    place = 7
+    while place < 9_000:
+        place += 7 + int.from_bytes(long[place + 4 : place + 6], "little")
+    file = tmp_path / "run-long.wandb"
+    file.write_bytes(long[: place + 4] + b"\xff\xff" + long[place + 6 :])
+    (run,) = runs_in(file)
+    assert run.unread["pieces with a wrong checksum"] >= 1
+
+
+def test_a_run_of_wandb_that_was_resumed_has_all_its_files(tmp_path: Path) -> None:
+    for folder in ("offline-run-20260101_000000-abc12345", "offline-run-20260102_000000-abc12345"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / WANDB.name).write_bytes(WANDB.read_bytes())
+    (run,) = runs_in(tmp_path)
+    assert len(run.parts) == 2
+    assert sum(len(batch.points.step) for batch in _accepted(run)) == 2 * 210
+    assert run.unread == {"values that are no numbers": 2}
+
+
+def test_a_damaged_file_of_several_costs_no_point_of_the_others(tmp_path: Path) -> None:
+    good = tmp_path / "plain.csv"
+    good.write_text("step,loss\n1,0.5\n2,0.25\n")
+    (run,) = runs_in(good)
+    (read,) = run.parts.values()
+
+    def damaged() -> Iterator[ImportedPoint]:
+        yield from read()
+        raise OSError(5, "Input/output error", "disk")
+
+    run.parts = {"first": damaged, "second": read}
+    sent: list[int] = []
+    with pytest.raises(DataError, match="disk cannot be read: Input/output error"):
+        sent += (len(batch.points.step) for batch in run_batches(run, {}))
+    assert sent == [2, 2]
+    run.summary, run.name = {"table": "x" * 100_000, "n" * 300: 1, "best": 0.5}, "n" * 300
+    run.notes, run.tags = "n\ud800" * 20_000, tuple(map(str, range(200)))
+    (said, *_) = run_batches(replace(run, parts={}), {})
+    check_extras(said)
+    assert [value.name for value in said.summaries] == ["best"]
+    assert len(said.runs[0].tags) == 100
