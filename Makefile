@@ -45,6 +45,7 @@ check: $(VENV)/.installed $(MODULES) ## lint, format, types, layers, generated s
 	@$(BIN)/python scripts/proto.py --check
 	@$(BIN)/python scripts/reference.py --check
 	@$(BIN)/python scripts/wire.py --check
+	@$(BIN)/python -m benchmarks table --check
 	@cd dashboard && npm run lint
 	@$(BIN)/pytest -q tests/test_architecture.py tests/test_dashboard_layers.py
 

@@ -1,4 +1,6 @@
-"""`python -m benchmarks [NAME …]`: runs benchmarks, writes results, exits 1 when a stated target is missed."""
+"""`python -m benchmarks [NAME …]`: runs benchmarks, writes results and their table, exits 1 when a target is missed.
+`python -m benchmarks table` writes the table alone.
+"""
 
 import argparse
 import importlib
@@ -8,9 +10,11 @@ from pathlib import Path
 
 from benchmarks.harness import Benchmark, run_case
 from benchmarks.report import describe_run, to_markdown, write
+from benchmarks.table import find_faults, write_table
 
 HERE = Path(__file__).resolve().parent
-INSTRUMENT = {"__init__", "__main__", "harness", "measure", "picture", "report", "results", "venvs"}
+INSTRUMENT = {"__init__", "__main__", "harness", "measure", "picture", "report", "results", "table", "venvs"}
+TABLE = "table"
 
 
 def names(folder: Path = HERE) -> list[str]:
@@ -32,7 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, help="rounds per case, instead of what each case asks for")
     parser.add_argument("--variants", help="only these, by name, with commas between; others count as skipped")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the reports")
+    parser.add_argument(
+        "--check", action="store_true", help="with `table`: write nothing, exit 1 when it is not in order"
+    )
     options = parser.parse_args(argv)
+    if options.names == [TABLE]:
+        return _table(options.results, check=options.check)
     unknown = sorted(set(options.names) - set(names()))
     if unknown:
         parser.error(f"no benchmark called {', '.join(unknown)}; there are: {', '.join(names()) or 'none'}")
@@ -45,9 +54,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if strange:
         parser.error(f"no variant called {', '.join(strange)}; there are: {', '.join(sorted(_variants(wanted)))}")
     missed = [line for name in wanted for line in run_benchmark(load(name), options.repeats, options.results, only)]
+    write_table([load(name) for name in names()], options.results)
     for line in missed:
         print(f"MISSED {line}", file=sys.stderr)
     return 1 if missed else 0
+
+
+def _table(folder: Path, *, check: bool) -> int:
+    every = [load(name) for name in names()]
+    if not check:
+        write_table(every, folder)
+        return 0
+    faults = find_faults(every, folder)
+    for fault in faults:
+        print(f"benchmarks/results: {fault}", file=sys.stderr)
+    return 1 if faults else 0
 
 
 def _list(wanted: Sequence[str]) -> None:

@@ -25,6 +25,10 @@ __all__ = ["BENCHMARK"]
 TORCH = ("torch==2.13.0", "numpy==2.4.6", "pyarrow==26.0.1", "pillow==13.0.0")
 SAMPLES, WIDTH, FILES = 40_000, 128, 20
 IMAGES, SIDE = 1_000, 320
+_OPENING = (
+    "the result is of before the first batch waited only for the blocks of its own rows and did without pandas; it was "
+    "not measured alone since."
+)
 
 
 def rates(samples: int, wall_s: float, cpu_s: float) -> dict[str, float]:
@@ -212,7 +216,14 @@ BENCHMARK = Benchmark(
             targets=(
                 Target(metric="over_a_row_group_s", versus=None, at_most=0.05),
                 Target(metric="state_bytes", of="batch", versus=None, at_most=1024),
-                Target(metric="wall_s", of="batch", versus=None, at_most=0.2),
+                Target(
+                    metric="wall_s",
+                    of="batch",
+                    versus=None,
+                    at_most=0.2,
+                    work="first batch after a resume, 64 lanes",
+                    profile=_OPENING,
+                ),
                 Target(metric="wall_s", of="batch", versus="floor", at_most=2.0),
             ),
         ),

@@ -40,6 +40,11 @@ _SERIES = 5_000
 _CLIENTS = 500
 _ROWS = 10_000_000
 _LINES = 1_000_000
+_READ = "cold read of a million points at 2,000 buckets"
+_READ_PROFILE = (
+    "the result is older than ADR 37: window functions of the engine took 550 ms of CPU for a million points; buckets "
+    "are folded in numpy now, and were not measured alone since."
+)
 
 
 def load(running: Server, seconds: float, clients: int) -> dict[str, float]:
@@ -303,10 +308,15 @@ BENCHMARK = Benchmark(
                     label="TensorBoard with tensorboardX (peer)",
                 ),
             ),
-            targets=tuple(
-                Target(metric=metric, versus=name, at_most=1.0)
-                for metric in ("wall_s", "read_s", "disk_bytes_per_point")
-                for name in ("trackio", "mlflow", "aim", "tensorboard")
+            targets=(
+                Target(metric="read_s", versus=None, at_most=0.1, work=_READ, profile=_READ_PROFILE),
+                Target(metric="read_s", versus="aim", at_most=1.0, work=_READ, profile=_READ_PROFILE),
+                *(
+                    Target(metric=metric, versus=name, at_most=1.0)
+                    for metric in ("wall_s", "read_s", "disk_bytes_per_point")
+                    for name in ("trackio", "mlflow", "aim", "tensorboard")
+                    if (metric, name) != ("read_s", "aim")
+                ),
             ),
             repeats=1,
             warmups=0,

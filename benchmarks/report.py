@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from benchmarks.results import CaseResult, Outcome, Spread, VariantResult
 
-__all__ = ["RunReport", "describe_run", "format_value", "to_json", "to_markdown", "write"]
+__all__ = ["RunReport", "describe_run", "format_value", "markdown_table", "read", "to_json", "to_markdown", "write"]
 
 SCALES: Mapping[str, tuple[tuple[float, str], ...]] = {
     "_s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
     "_bytes": ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")),
+    "_ms": ((1.0, "ms"),),
+    "_us": ((1.0, "µs"),),
 }
 
 
@@ -57,6 +60,20 @@ def write(report: RunReport, folder: Path) -> None:
     (folder / f"{report.name}.md").write_text(to_markdown(report), encoding="utf-8")
     if report.picture:
         (folder / f"{report.name}.svg").write_text(report.picture, encoding="utf-8")
+
+
+def read(file: Path) -> RunReport | None:
+    """What `to_json` has written, without its verdicts; None where nothing was."""
+    if not file.is_file():
+        return None
+    document = json.loads(file.read_text(encoding="utf-8"))
+    return RunReport(
+        **{name: document[name] for name in ("name", "command", "date", "machine", "versions")},
+        cases=tuple(
+            CaseResult(name=case["name"], variants=tuple(map(_variant_from, case["variants"])), outcomes=())
+            for case in document["cases"]
+        ),
+    )
 
 
 def to_json(report: RunReport) -> str:
@@ -128,7 +145,7 @@ def _variant_table(variants: Sequence[VariantResult]) -> list[str]:
         columns = {metric: variant.values(metric) for metric in metrics}
         cells = [_spread(metric, Spread.of(values)) if values else "" for metric, values in columns.items()]
         rows.append([label, str(len(variant.samples)), *cells])
-    return _table(rows)
+    return markdown_table(rows)
 
 
 def _target_table(outcomes: Sequence[Outcome]) -> list[str]:
@@ -137,10 +154,10 @@ def _target_table(outcomes: Sequence[Outcome]) -> list[str]:
         metric = "" if outcome.target.versus else outcome.target.metric  # a ratio has no unit
         measured = _spread(metric, outcome.measured) if outcome.measured else outcome.reason
         rows.append([str(outcome.target), measured, f"**{outcome.verdict}**"])
-    return _table(rows)
+    return markdown_table(rows)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     lines = [f"| {' | '.join(row)} |" for row in escaped]
     return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
@@ -156,6 +173,11 @@ def _variant_json(variant: VariantResult) -> dict[str, object]:
         "metrics": {metric: _spread_json(spread) for metric, spread in spreads.items()},
         "samples": [dict(sample) for sample in variant.samples],
     }
+
+
+def _variant_from(document: Mapping[str, Any]) -> VariantResult:
+    told = {name: document[name] for name in ("name", "label", "skipped", "versions")}
+    return VariantResult(**told, samples=tuple(document["samples"]))
 
 
 def _outcome_json(outcome: Outcome) -> dict[str, object]:

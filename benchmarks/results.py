@@ -29,6 +29,8 @@ class Target:
     """A claim: one metric of `of`, divided by that of `versus` (None: not divided), is at most or at least x.
 
     Say `at_most` where lower is better and `at_least` where higher is better.
+    With `work` it is a row of results/README.md, under that name; `profile` says there, in one sentence, what profiling
+    has found, for as long as the target is missed.
     """
 
     metric: str
@@ -36,6 +38,8 @@ class Target:
     versus: str | None
     at_most: float | None = None
     at_least: float | None = None
+    work: str = ""
+    profile: str = ""
 
     def __post_init__(self) -> None:
         if (self.at_most is None) == (self.at_least is None):

@@ -39,6 +39,9 @@ def sources() -> dict[str, Path]:
     waiting = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     while waiting:
         path = waiting.pop()
+        if path.is_dir() and (path / "README.md").exists():  # its own page stands for it
+            waiting += [one for one in path.glob("*.md") if one not in found.values()]
+            continue
         if found.setdefault(_place(path), path) != path:
             continue
         inside = path.glob("*.md") if path.is_dir() else links(path)

@@ -1,0 +1,101 @@
+"""What Strata takes of a machine that does nothing yet: the memory of an idle `strata up`, and what an installation of
+the `server` extra downloads.
+
+Memory is PSS: what processes share is counted once, in parts. Pages that others share, too (another Python), make the
+sum a little smaller than it is on a machine of its own.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+
+from benchmarks.harness import Benchmark, Case, Target, Variant, floor, ours
+from benchmarks.measure import folder_bytes
+from tests.support.cluster import Cluster, descendants
+
+__all__ = ["BENCHMARK"]
+
+_ROOT = Path(__file__).resolve().parent.parent
+_SETTLE_S = 30.0
+_ENGINE = (
+    "import sys; from chdb.session import Session; session = Session(); session.query('SELECT 1'); "
+    "print(flush=True); sys.stdin.read()"
+)
+
+
+def pss_bytes(pid: int) -> int:
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
+    return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:"))
+
+
+def idle(stack: ExitStack) -> tuple[Variant, ...]:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="strata-bench-foot-")))
+    cluster = stack.enter_context(Cluster(folder))
+    cluster.wait_for_store()
+    time.sleep(_SETTLE_S)
+
+    def measure() -> dict[str, float]:
+        processes = [psutil.Process(cluster.process.pid), *descendants(cluster.process.pid)]
+        parts = dict.fromkeys(("supervisor", "coordinator", "observatory", "store", "agent"), 0.0)
+        for process in processes:
+            words = " ".join(process.cmdline())
+            part = next(
+                (name for name in ("store", "coordinator", "observatory", "agent") if name in words), "supervisor"
+            )
+            parts[part] += pss_bytes(process.pid)
+        return {
+            "pss_bytes": sum(parts.values()),
+            **{f"{name}_bytes": size for name, size in parts.items()},
+            "threads": float(sum(process.num_threads() for process in processes)),
+        }
+
+    return ours(measure, label="strata up, 30 s after its store was ready"), floor(
+        "the engine answers SELECT 1", engine
+    )
+
+
+def engine() -> dict[str, float]:
+    with subprocess.Popen(
+        [sys.executable, "-c", _ENGINE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        return {"pss_bytes": float(pss_bytes(process.pid)), "threads": float(psutil.Process(process.pid).num_threads())}
+
+
+def download() -> dict[str, float]:
+    """Every wheel of `pip install strata-runtime[server]`, without pip's cache."""
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["server"]]
+    with tempfile.TemporaryDirectory(prefix="strata-bench-foot-") as folder:
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-cache-dir"]
+        subprocess.run([*pip, "-c", str(_ROOT / "constraints.txt"), "-d", folder, *wanted], check=True)
+        return {"download_bytes": float(folder_bytes(Path(folder))), "wheels": float(len(list(Path(folder).iterdir())))}
+
+
+BENCHMARK = Benchmark(
+    name="footprint",
+    packages=("chdb-core-lite", "pyarrow", "grpcio", "fastapi"),
+    cases=(
+        Case(
+            name="memory of an idle strata up",
+            variants=idle,
+            targets=(Target(metric="pss_bytes", versus=None, at_most=300e6, work="strata up, idle: memory (PSS)"),),
+            repeats=3,
+            warmups=0,
+        ),
+        Case(
+            name="download of the server extra",
+            variants=(ours(download),),
+            targets=(Target(metric="download_bytes", versus=None, at_most=130e6, work="server extra: download"),),
+            repeats=1,
+            warmups=0,
+        ),
+    ),
+)
