@@ -326,5 +326,6 @@ def _obituary(record: RankRecord) -> str:
         return f"rank {record.rank} is gone: {record.message}"
     if record.exit_code < 0:
         why = f": {record.message}" if record.out_of_memory else ""
-        return f"rank {record.rank} was killed by signal {-record.exit_code}{why}"
+        when = " after it had finished its work" if record.finished else ""
+        return f"rank {record.rank} was killed by signal {-record.exit_code}{when}{why}"
     return f"rank {record.rank} exited with code {record.exit_code}"

@@ -38,6 +38,7 @@ class RankRecord:
     hindered: bool = False
     out_of_memory: bool = False
     left: bool = False  # its script was asked to go, and went
+    finished: bool = False  # its script had said that it has finished
     hung: bool = False
     look: str = ""
     where: str = ""

@@ -113,10 +113,13 @@ class Ranks:
             if path.name not in known and time.time() - path.stat().st_mtime > max_age_s:
                 shutil.rmtree(path, ignore_errors=True)
 
+    def _note(self, record: RankRecord, kind: str = "") -> Path:
+        """What a rank with the SDK leaves when it has finished its work or, `.left`, goes because it was asked to."""
+        return self._folder / "exits" / f"{record.incarnation}{kind}"
+
     def _noted_exit(self, record: RankRecord) -> int | None:
-        """Only a parent learns an exit code. A rank with the SDK leaves a note when it has finished its work."""
-        note = self._folder / "exits" / record.incarnation
-        return 0 if note.exists() else None
+        """Only a parent learns an exit code."""
+        return 0 if self._note(record).exists() else None
 
     # --- what is wanted
 
@@ -264,7 +267,7 @@ class Ranks:
         record.ended, record.exit_code = True, exit_code
         record.hung = record.hung and (exit_code is None or exit_code < 0)  # it may have ended by itself meanwhile
         record.message = record.message if record.hung else message
-        record.left = (self._folder / "exits" / f"{record.incarnation}.left").exists()
+        record.left, record.finished = self._note(record, ".left").exists(), self._note(record).exists()
         self._files.note(record)
         self._on_change(record)
         if not self.running():
@@ -275,7 +278,7 @@ class Ranks:
         self._asked.pop(record.key, None)
         self._files.remove(record.key)
         for note in ("", ".left"):
-            (self._folder / "exits" / f"{record.incarnation}{note}").unlink(missing_ok=True)
+            self._note(record, note).unlink(missing_ok=True)
 
     # --- hangs
 

@@ -2,7 +2,6 @@
 first, then torchrun's, Slurm's and Kubernetes', else it is alone.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -20,10 +19,7 @@ from strata.trust.proofs import SECRET_VARIABLE
 from strata.types.forks import TaskFork
 from strata.types.plain import from_plain
 
-__all__ = ["LEFT", "Place", "checkpoint_path", "find_place", "gang_address", "gang_secret", "leave_note"]
-
-LEFT = ".left"
-"""Ends the name of the note of a rank that went because it was asked to."""
+__all__ = ["Place", "checkpoint_path", "find_place", "gang_address", "gang_secret"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,12 +159,3 @@ def gang_secret(place: Place, world: int = 0) -> bytes:
     known = os.environ.get(SECRET_VARIABLE) or find_access(place.settings).token
     words = f"{known}/{place.task_id or place.group}/{place.attempt}" + (f"/{world}" if world else "")
     return hashlib.sha256(words.encode()).digest()
-
-
-def leave_note(place: Place, kind: str = "") -> None:
-    """Tells the agent what an exit code does not, or not to an agent that did not start this process: that the work is
-    done, or, with LEFT, that the script goes because it was asked to."""
-    folder = place.data_dir / "agent" / "exits"
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{place.incarnation}{kind}").write_text(str(os.getpid()))

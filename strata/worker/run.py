@@ -26,7 +26,8 @@ from strata.types.tasks import MAX_HANG_S, MIN_HANG_S
 from strata.worker import belonging
 from strata.worker.description import Description, check_arguments, config_of, tags_of
 from strata.worker.ending import Ending
-from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret, leave_note
+from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret
+from strata.worker.exit_notes import leave_note, take_note_back
 from strata.worker.forking import changes_of, forking_of
 from strata.worker.greeting import greet, how_to_send, whisper
 from strata.worker.joining import join
@@ -298,6 +299,7 @@ def init(
         )
         earlier = _earlier(place, wanted)
         if place.task_id:
+            take_note_back(place)
             set_up_rank_logging(place.settings.log)
             print_stacks_on_signal()
         session = join(place)

@@ -21,7 +21,8 @@ from strata.protocol.generated import ranks_pb2 as rk
 from strata.trust.access import find_access
 from strata.trust.proofs import SECRET_VARIABLE
 from strata.types.workers import WorkerSpec
-from strata.worker.environment import LEFT, Place, leave_note
+from strata.worker.environment import Place
+from strata.worker.exit_notes import LEFT, leave_note
 from strata.worker.imports import Imports
 from strata.worker.signals import watch_stop_signals
 

@@ -35,6 +35,7 @@ _BACKOFF_S = 1.0
 _MAX_BACKOFF_S = 60.0
 # Nobody does these to himself. Others (SIGSEGV, SIGABRT, SIGBUS …) are the program's own crashes.
 _FROM_OUTSIDE = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM})
+_CRASHES = frozenset({signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGTRAP})
 # A program that Python cannot read, that does not take its arguments or is set up wrongly ends the same way every time.
 _UNREADABLE = frozenset({"SyntaxError", "IndentationError", "TabError", "ImportError", "ModuleNotFoundError", "usage"})
 _UNREADABLE |= {"InvalidConfig"}
@@ -46,7 +47,8 @@ class RankEnd:
     """How a rank's process ended. An unknown exit code is None. `preempted`: it was told to end; `unstarted`: its
     program cannot be started; `hindered`: its host could not start it now; `hung`: its agent ended it because it made
     no step, `suspended` while a signal kept it from running; `exception`: the type that Python named; `left`: its
-    script went because it was asked to, and not because its work was done; `host_lost`: nobody hears of its host."""
+    script went because it was asked to, and not because its work was done; `finished`: its script had said that it has
+    finished; `host_lost`: nobody hears of its host."""
 
     rank: int
     exit_code: int | None
@@ -58,6 +60,7 @@ class RankEnd:
     hung: bool = False
     exception: str = ""
     left: bool = False
+    finished: bool = False
     host_lost: bool = False
     suspended: bool = False
 
@@ -68,7 +71,18 @@ class RankEnd:
 
     @property
     def well(self) -> bool:
-        return self.exit_code == 0 and not self.preempted
+        return self.done and not self.preempted
+
+    @property
+    def done(self) -> bool:
+        """It did what it was started for, however its process went down."""
+        return self.exit_code == 0 or self.crashed_late
+
+    @property
+    def crashed_late(self) -> bool:
+        """It crashed after its script had said that it has finished: threads of a library do so at the end of a
+        process (gloo's: pytorch/pytorch#190489). Nothing would be won by doing its work again."""
+        return self.finished and self._signal in _CRASHES and not (self.out_of_memory or self.hung)
 
     @property
     def followed(self) -> bool:
@@ -78,8 +92,13 @@ class RankEnd:
     @property
     def killed(self) -> bool:
         """Somebody else ended it by a signal: also the kernel for want of memory, and its agent for a hang."""
+        return self.out_of_memory or self.hung or self._signal in _FROM_OUTSIDE
+
+    @property
+    def _signal(self) -> int:
+        """Which signal ended it, or a program that its shell had started; no signal's number when it was none."""
         code = self.exit_code or 0
-        return self.out_of_memory or self.hung or (-code if code < 0 else code - _SHELL_SIGNAL) in _FROM_OUTSIDE
+        return -code if code < 0 else code - _SHELL_SIGNAL
 
     @property
     def lost(self) -> bool:
@@ -120,6 +139,8 @@ class RankEnd:
             how = f"was killed by signal {_named(-self.exit_code)}"
         else:
             how = f"exited with code {self.exit_code}"
+        if self.crashed_late:
+            how += " after it had finished its work"
         return f"rank {self.rank} {how}" + (f": {self.message}" if self.message else "")
 
 
@@ -145,7 +166,7 @@ def parting_of(task: Task, end: RankEnd) -> tuple[bool, str]:
     """Whether a rank whose process ended did as it was asked, so that it is not lost; and what is said about it."""
     if task.status is not TaskStatus.RUNNING:
         return True, f"stopped, since the task is {task.status}"
-    if end.exit_code == 0 and (end.left or task.course.leaving):
+    if end.done and (end.left or task.course.leaving):
         return True, task.course.leaving or "it was asked to go"
     return False, str(end)
 
@@ -168,7 +189,7 @@ def plan_end(
     checkpoint's (-1: none), `chance` between 0 and 1 spreads retries. `left`: a rank has said that it goes because the
     task is leaving, and not because its work is done."""
     left = left or any(end.left for end in ends.values())
-    if all(end.exit_code == 0 and (left or not end.preempted) for end in ends.values()):
+    if all(end.done and (left or not end.preempted) for end in ends.values()):
         why, stop_at = task.course.leaving, task.course.stop_at
         if len(ends) < task.size:
             return None
@@ -178,7 +199,8 @@ def plan_end(
             return plan_change(task, TaskStatus.RECOVERING, told, replace(task.course, leaving=why))
     bad = [ends[rank] for rank in sorted(ends) if not ends[rank].well]
     if not bad:
-        return plan_change(task, TaskStatus.COMPLETED, f"all {task.size} ranks finished")
+        late = [str(ends[rank]) for rank in sorted(ends) if ends[rank].crashed_late]
+        return plan_change(task, TaskStatus.COMPLETED, "; ".join([f"all {task.size} ranks finished", *late]))
     blamed = _blamed(bad)
     # Whoever lost a peer that had finished well is out of step with it, which is the program's own doing.
     own = not blamed.lost or (blamed.exit_code == _FOLLOWED_EXIT and len(bad) < len(ends))

@@ -216,6 +216,39 @@ def test_a_rank_that_ignores_sigterm_is_killed_after_its_grace(nodes: Nodes) -> 
     assert not nodes.rank_pids(task_id)
 
 
+def test_a_rank_that_crashes_when_its_work_is_done_is_not_started_again(nodes: Nodes) -> None:
+    """As the threads of a library do at the very end of a process. The other rank trains on meanwhile."""
+    go = nodes.data_dir.parent / "go"
+    text = f"""
+import os, pathlib, time
+import strata
+
+run = strata.init()
+run.log({{"loss": 1.0}}, step=0)
+while run.rank == 0 and not pathlib.Path({str(go)!r}).exists():
+    time.sleep(0.05)
+run.finish()
+if run.rank == 1:
+    os.abort()
+"""
+    task_id = nodes.submit(name="late", entrypoint=_script(nodes, "late", text), worker_count=2)
+    told = "rank 1 was killed by signal 6 after it had finished its work"
+    wait_for(lambda: told in _lines(nodes, task_id, source="agent"))
+    go.touch()
+    task = nodes.wait_task(task_id)
+    assert (task.status, task.attempt) == (TaskStatus.COMPLETED, 1)
+    crash = "rank 1 was killed by signal 6 (SIGABRT) after it had finished its work"
+    assert task.reason == f"all 2 ranks finished; {crash}"
+
+
+def test_a_crash_in_the_next_run_of_a_rank_is_a_failure(nodes: Nodes) -> None:
+    text = "import os, strata\nstrata.init().finish()\nstrata.init()\nos.abort()"
+    script = _script(nodes, "next", text)
+    task = nodes.wait_task(nodes.submit(name="next", entrypoint=script, max_restarts=0))
+    assert task.status is TaskStatus.FAILED
+    assert task.reason == "rank 0 was killed by signal 6 (SIGABRT); it is not to be restarted (max_restarts 0)"
+
+
 def test_children_of_a_rank_end_with_it(nodes: Nodes) -> None:
     text = (
         "import subprocess, sys\n"
@@ -242,12 +275,12 @@ def test_a_hundred_megabytes_in_one_line_are_told_in_three(nodes: Nodes) -> None
     assert len(lines) <= 6
 
 
-def _lines(nodes: Nodes, task_id: str) -> list[str]:
-    """What the agent has read of a task's output, in order."""
+def _lines(nodes: Nodes, task_id: str, source: str = "worker") -> list[str]:
+    """What the agent has read of a task's output, or says itself, in order."""
     found = []
     for path in sorted((nodes.data_dir / "agent" / "spill").glob("*.batch")):
         logs = tm.Batch.FromString(path.read_bytes()).logs
-        found += [line.message for line in logs if line.task_id == task_id and line.source == "worker"]
+        found += [line.message for line in logs if line.task_id == task_id and line.source == source]
     return found
 
 

@@ -226,6 +226,7 @@ async def test_the_next_agent_adopts_what_runs_and_notes_what_ended(tmp_path: Pa
     records = {record.rank: record for record in after.ranks.records()}
     assert [record.ended for _, record in sorted(records.items())] == [False, True, True]
     assert [records[1].exit_code, records[2].exit_code] == [None, 0]
+    assert [records[1].finished, records[2].finished] == [False, True]
     _kill(before, handles[0])
     await after.until_ended(3)
 

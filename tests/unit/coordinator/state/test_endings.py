@@ -132,6 +132,31 @@ def test_a_task_completes_when_all_ranks_finished_well() -> None:
     assert (decision.status, decision.reason) == (TaskStatus.COMPLETED, "all 2 ranks finished")
 
 
+@pytest.mark.parametrize(
+    ("end", "late"),
+    [
+        (RankEnd(rank=1, exit_code=-signal.SIGABRT, finished=True), True),
+        (RankEnd(rank=1, exit_code=-signal.SIGSEGV, finished=True), True),
+        (RankEnd(rank=1, exit_code=128 + signal.SIGABRT, finished=True), True),
+        (RankEnd(rank=1, exit_code=-signal.SIGABRT), False),
+        (RankEnd(rank=1, exit_code=-signal.SIGKILL, finished=True), False),  # somebody else's doing
+        (RankEnd(rank=1, exit_code=-signal.SIGKILL, finished=True, hung=True), False),
+        (RankEnd(rank=1, exit_code=1, finished=True), False),  # the script went on, and failed
+        (RankEnd(rank=1, exit_code=255, finished=True), False),
+        (RankEnd(rank=1, exit_code=None, finished=True), False),
+    ],
+)
+def test_a_crash_after_the_work_was_done_is_told_and_costs_nothing(end: RankEnd, late: bool) -> None:
+    others = RankEnd(rank=0, exit_code=0)
+    assert (plan_end(_running(), {1: end}, 5, _NOW, 0.5) is None) is late, "the others train on"
+    decision = _end(_running(), others, end, step=5)
+    assert (decision.status is TaskStatus.COMPLETED) is late
+    told = f"all 2 ranks finished; {end}" if late else f"{end}; all ranks go back to step 5"
+    assert decision.reason == told
+    assert str(end).endswith("after it had finished its work") is late
+    assert parting_of(_running(leaving="host h goes away"), end)[0] is late
+
+
 def test_a_death_after_progress_is_repaired_at_once() -> None:
     decision = _end(_running(step=10, stalled=2, losses=9), RankEnd(rank=1, exit_code=-9), step=20)
     assert decision.reason == "rank 1 was killed by signal 9 (SIGKILL); all ranks go back to step 20"
