@@ -1,7 +1,7 @@
 """What a script says of itself before it runs: whether it saves its state, and whether in the default place."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from strata.errors import InvalidArgument
@@ -44,18 +44,20 @@ def saves_at_home(script: str) -> bool:
     path = Path(script)
     trees = list(_sources(path)) if path.suffix == ".py" else []
     ours = any(name.partition(".")[0] == "strata" for tree in trees for name in _imports(tree))
-    return ours and any(_asks_for_home(node) for tree in trees for node in ast.walk(tree))
+    return ours and any(_asks_for_home(tree) for tree in trees)
 
 
-def _asks_for_home(node: ast.AST) -> bool:
-    """`….checkpoints()`, `strata.training(…)`, each without a path."""
-    if not isinstance(node, ast.Call) or any(key.arg in ("path", None) for key in node.keywords):
-        return False
-    match node.func:
-        case ast.Attribute(attr="checkpoints"):
-            return not node.args
-        case ast.Attribute(value=ast.Name(id="strata"), attr="training"):
-            return True
+def _asks_for_home(tree: ast.Module) -> bool:
+    """`….checkpoints()`, `strata.training(…)`, each without a path, whatever the script calls them."""
+    aliases = _aliases(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(keywords=keywords) if any(key.arg in ("path", None) for key in keywords):
+                continue
+            case ast.Call(func=ast.Attribute(attr="checkpoints"), args=[]):
+                return True
+            case ast.Call(func=called) if _full_name(called, aliases) == "strata.training":
+                return True
     return False
 
 
@@ -92,17 +94,41 @@ def _near(folder: Path, module: str) -> list[Path]:
 
 
 def _names(tree: ast.Module) -> set[str]:
+    aliases = _aliases(tree)
     names: set[str] = set()
     for node in ast.walk(tree):
         match node:
-            case ast.Attribute(value=ast.Name(id="strata"), attr=name):
-                names.update((name, f"strata.{name}"))
             case ast.Name(id=name) | ast.Attribute(attr=name):
-                names.add(name)
-            case ast.ImportFrom(module="strata", names=aliases):
-                names.update(word for alias in aliases for word in (alias.name, f"strata.{alias.name}"))
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                names.update(alias.name for alias in aliases)
+                names.update((name, _full_name(node, aliases)))
+            case ast.ImportFrom(module="strata", names=imported):
+                names.update(word for alias in imported for word in (alias.name, f"strata.{alias.name}"))
+            case ast.Import(names=imported) | ast.ImportFrom(names=imported):
+                names.update(alias.name for alias in imported)
             case _:
                 pass
     return names
+
+
+def _aliases(tree: ast.Module) -> dict[str, str]:
+    """What a module calls strata and the things that it imports from there: `{"st": "strata", "loop":
+    "strata.training"}`."""
+    known = {"strata": "strata"}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=imported):
+                known |= {alias.asname: "strata" for alias in imported if alias.name == "strata" and alias.asname}
+            case ast.ImportFrom(module="strata", names=imported):
+                names = [("training", None) if alias.name == "*" else (alias.name, alias.asname) for alias in imported]
+                known |= {other or name: f"strata.{name}" for name, other in names}
+    return known
+
+
+def _full_name(node: ast.AST, aliases: Mapping[str, str]) -> str:
+    """`strata.training` for what means that in a module with these aliases; empty for what is not strata's."""
+    match node:
+        case ast.Name(id=name):
+            return aliases.get(name, "")
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if aliases.get(name) == "strata":
+            return f"strata.{attribute}"
+        case _:
+            return ""

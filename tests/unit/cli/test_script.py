@@ -15,6 +15,9 @@ from strata.errors import InvalidArgument
         "from strata import CheckpointManager",
         "import strata\nwith strata.training(w=w, total=9) as job: ...",
         "from strata import training",
+        "import strata as st\nwith st.training(w=w, total=9) as job: ...",
+        "from strata import training as loop\nwith loop(w=w, total=9) as job: ...",
+        "from strata import *\nwith training(w=w, total=9) as job: ...",
         "import torch\ntorch.save({}, 'x')",
         "import beside",
         "from package.inner import thing",
@@ -35,6 +38,9 @@ def test_a_script_that_saves_may_change_its_size(tmp_path: Path, source: str) ->
     [
         "print('checkpoints')",
         "import strata\nmodel.training = True",
+        "import strata as st\nmodel.training = True\nst.init().log({})",
+        "from strata import *\ninit()",
+        "from other import training",
         "# save\nimport other, os.path",
         "from . import x",
         "",
@@ -79,3 +85,20 @@ def test_a_program_is_not_looked_into(tmp_path: Path) -> None:
     program = tmp_path / "train"
     program.write_text("run.checkpoints()")
     assert not saves_at_home(str(program))
+
+
+@pytest.mark.parametrize(
+    ("source", "at_home"),
+    [
+        ("from strata import training\nwith training(w=w, total=9) as job: ...", True),
+        ("from strata import training as loop\nwith loop(w=w, total=9) as job: ...", True),
+        ("from strata import *\nwith training(w=w, total=9) as job: ...", True),
+        ("import strata as st\nwith st.training(w=w, total=9) as job: ...", True),
+        ("from strata import training\nwith training(w=w, path=where) as job: ...", False),
+        ("import strata as st\nst.init().log(training(1))", False),
+    ],
+)
+def test_the_loop_is_known_by_whatever_name_it_was_imported(tmp_path: Path, source: str, at_home: bool) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(source)
+    assert saves_at_home(str(script)) is at_home
