@@ -12,13 +12,14 @@ from rich.console import Console
 
 from strata.cli.follow import LogFollower, print_lines
 from strata.cli.up import cluster
+from strata.client.api import Api
 from strata.client.channel import Channel
 from strata.client.endpoints import Endpoints, find_endpoints, folder_endpoints
 from strata.client.leaders import split_addresses
 from strata.client.rest import Rest
 from strata.client.tasks import TasksClient, TaskView
 from strata.config import Settings
-from strata.errors import CoordinatorUnavailable, InvalidArgument, StrataError
+from strata.errors import CoordinatorUnavailable, InvalidArgument, StrataError, UnknownTask
 from strata.network import is_loopback, split_address
 from strata.types.tasks import TaskStatus
 
@@ -26,6 +27,7 @@ __all__ = ["Attendance", "Stops", "TaskCluster", "answers", "task_cluster", "whi
 
 _POLL_S = 0.5
 _LOOK_S = 0.05
+_ASKS = 20  # for a verdict: the observatory hears of an end a moment later
 _NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -127,11 +129,13 @@ class Attendance:
     def __init__(self, tasks: TasksClient, task_id: str, settings: Settings, here: TaskCluster, command: str) -> None:
         self._tasks = tasks
         self._task_id = task_id
-        self._lines = LogFollower(Rest(settings), {"task_id": task_id})
+        self._rest = Rest(settings)
+        self._lines = LogFollower(self._rest, {"task_id": task_id})
         self._stops, self._pause = here.stops, here.pause
         default = Settings.model_fields["data_dir"].default
         self._folder = f" --data-dir {settings.data_dir}" if settings.data_dir != default else ""
         self._command = command
+        self._advice = ""
 
     def run(self, look: Callable[[TaskView], None] = lambda _: None) -> TaskView:
         """`look` sees the task again and again, and may give it up by raising."""
@@ -149,6 +153,8 @@ class Attendance:
             look(task)
             self._pause()
         _follow_to_the_end(self._lines)
+        if task.status is TaskStatus.FAILED:
+            self._advice = self._ask_advice()
         return task
 
     def stop(self, reason: str) -> TaskView:
@@ -168,13 +174,26 @@ class Attendance:
         return task
 
     def tell(self, task: TaskView) -> None:
-        """How it ended, and how to go on."""
+        """How it ended, what to do about it, and how to go on."""
         colour = "green" if task.status is TaskStatus.COMPLETED else "red"
         _console.print(f"[{colour}]{task.status}[/] {task.task_id}:", end=" ")
         _console.print(task.reason or "done", markup=False)
+        if self._advice:
+            _console.print(self._advice, markup=False)
         if task.status is not TaskStatus.COMPLETED:
             where = f"its checkpoint of step {task.saved_step}" if task.saved_step is not None else "the start"
             whisper(f"`strata resume {task.task_id}{self._folder}` goes on from {where}")
+
+    def _ask_advice(self) -> str:
+        """The observatory's, as `strata why` has it; none where there is no observatory."""
+        with contextlib.suppress(StrataError):
+            for _ in range(_ASKS):
+                with contextlib.suppress(UnknownTask):
+                    verdict = Api(rest=self._rest).why(self._task_id)
+                    if verdict["kind"] not in ("none", "waiting"):
+                        return str(verdict["advice"])
+                time.sleep(_POLL_S)
+        return ""
 
     def _look(self) -> TaskView:
         task = self._tasks.get(self._task_id)

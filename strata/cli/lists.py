@@ -34,7 +34,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def workers(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """List the workers: rank, status, step, heartbeat, shards."""
+    """List the workers: rank, status, step, heartbeat, shards, host and pid."""
     columns: list[Column] = [
         ("worker", lambda row: row["id"]),
         ("rank", lambda row: row.get("rank")),
@@ -46,6 +46,7 @@ def workers(data_dir: DataDir = None, as_json: Json = False) -> None:
         ("heartbeat", lambda row: ago(row.get("last_heartbeat"))),
         ("cpu", lambda row: number((row.get("resources") or {}).get("cpu_percent"), " %")),
         ("host", lambda row: row.get("host")),
+        ("pid", lambda row: row.get("pid")),
     ]
     rows = _api(data_dir).get("/api/workers")
     show_rows(rows, columns, as_json=as_json, empty="No workers yet. Start some with `strata run`.")

@@ -34,7 +34,8 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A worker that is alive or died. `state` is the finer state of gRPC, `section` what it does inside a step."""
+    """A worker that is alive or died. `state` is the finer state of gRPC, `section` what it does inside a step, `pid`
+    its process on `host`."""
 
     id: str
     ip: str
@@ -51,6 +52,7 @@ class Worker:
     current_task: str | None
     rank: int
     host: str | None
+    pid: int | None
     resources: Resources | None
     section: str | None
     step_time_s: float | None

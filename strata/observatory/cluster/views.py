@@ -30,6 +30,7 @@ _STATUS: dict[str, WorkerStatus] = {
     "recovering": "recovering",
     "error": "failed",
 }
+_PID_DIGITS = 7  # the kernel counts to 2**22
 Record = TypeVar("Record")
 View = TypeVar("View")
 
@@ -79,8 +80,14 @@ def _worker(cluster: FollowedCluster, worker: members.Worker) -> Worker:
         last_heartbeat=vitals.last_heartbeat or worker.joined_at,
         current_task=vitals.current_task or worker.task_id,
         host=worker.hostname,
+        pid=_pid(worker.metadata.get("pid", "")),
         generation=cluster.records.world(worker.task_id).generation,
     )
+
+
+def _pid(told: str) -> int | None:
+    """As an agent notes it; metadata of other clients may be anything."""
+    return int(told) if told.isdecimal() and len(told) <= _PID_DIGITS else None
 
 
 def status_of(cluster: FollowedCluster, worker: members.Worker) -> WorkerStatus:

@@ -98,13 +98,16 @@ def test_more_workers_than_slots(cluster: Cluster, tmp_path: Path) -> None:
 def test_a_syntax_error(cluster: Cluster, tmp_path: Path) -> None:
     said = _run(cluster, "--max-restarts", "3", _script(tmp_path, "def f(:"))
     assert "SyntaxError: invalid syntax; it would end the same way again, so it is not restarted" in said
+    assert said.splitlines()[-2].startswith("Install what is missing, or mend the script")
 
 
 def test_an_exception_in_one_rank(cluster: Cluster, tmp_path: Path) -> None:
     said = _run(cluster, "--workers", "2", _script(tmp_path, _RAISES))
     told = "rank 1 exited with code 1: ValueError: shape (3, 4) does not fit (5,); it is not to be restarted"
-    assert told in said.splitlines()[-2]
-    assert said.splitlines()[-1].endswith("goes on from the start")
+    reason, advice, resume = said.splitlines()[-3:]
+    assert told in reason
+    assert advice.startswith("Mend the script, then `strata resume train-")
+    assert resume.endswith("goes on from the start")
 
 
 def test_a_hang(cluster: Cluster, tmp_path: Path) -> None:
@@ -112,6 +115,9 @@ def test_a_hang(cluster: Cluster, tmp_path: Path) -> None:
     said = _run(cluster, "--workers", "2", "--hang-timeout", "5", script)
     assert "rank 1 hung: no step for " in said
     assert f"it stood in {script}:{1 + _TRAIN.split('HERE')[0].count(chr(10))}" in said
+    assert said.splitlines()[-2].endswith(
+        "A slow part belongs into `run.section`, a longer limit into `--hang-timeout`."
+    )
 
 
 def test_a_kill_for_want_of_memory(cluster: Cluster, tmp_path: Path) -> None:
@@ -125,7 +131,9 @@ def test_a_kill_for_want_of_memory(cluster: Cluster, tmp_path: Path) -> None:
     finally:
         group.rmdir()
     assert "rank 1 was killed by signal 9 (SIGKILL)" in said
-    assert "memory" in said.splitlines()[-2]
+    reason, advice = said.splitlines()[-3:-1]
+    assert "memory" in reason
+    assert advice.startswith("Use a smaller batch")
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
@@ -135,6 +143,10 @@ def test_a_full_disk(tmp_path: Path) -> None:
         with RunCommand(tmp_path, "--max-restarts", "0", _script(tmp_path), environment=environment) as command:
             assert command.wait(240) == 1
     assert "No space left on device" in command.output
+    assert (
+        "Free space where the path in the message lies, or keep fewer checkpoints; then `strata resume "
+        in command.output
+    )
 
 
 def test_a_wrong_key_of_a_bucket(cluster: Cluster, tmp_path: Path) -> None:
@@ -153,6 +165,7 @@ def test_a_wrong_key_of_a_bucket(cluster: Cluster, tmp_path: Path) -> None:
         assert command.wait(240) == 1
     assert "access denied to s3://mistakes" in command.output
     assert "AWS_SECRET_ACCESS_KEY" in command.output
+    assert "Give the ranks keys that may read and write the bucket, then `strata resume " in command.output
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """The records of the followed cluster in the shapes that REST shows."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from strata.clock import ManualClock
 from strata.cluster import events as ev
@@ -51,6 +54,15 @@ def test_workers_join_die_and_leave() -> None:
     assert views.metrics(cluster).total_workers == 1
     told(cluster, lost("w0", left=True))
     assert [one.id for one in views.workers(cluster)] == ["w1"]
+
+
+@pytest.mark.parametrize(
+    ("told_pid", "pid"), [("4321", 4321), ("", None), ("-1", None), (str(2**70), None), ("x", None)]
+)
+def test_a_pid_is_shown_where_metadata_has_one(told_pid: str, pid: int | None) -> None:
+    event = joined("w0", 0, 1)
+    (shown,) = views.workers(told(FollowedCluster(), replace(event, metadata={"pid": told_pid})))
+    assert shown.pid == pid
 
 
 def test_what_nobody_measured_is_null() -> None:
