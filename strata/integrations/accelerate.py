@@ -1,5 +1,6 @@
 """Hugging Face Accelerate on Strata: a tracker, and its save_state and load_state through Strata's verified store."""
 
+import logging
 import tempfile
 from collections.abc import Iterator, Mapping
 from os import PathLike, fspath
@@ -7,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from strata.errors import InvalidConfig, MissingExtra
+from strata.errors import InvalidConfig, MissingExtra, StrataError
 from strata.integrations.folders import FolderStore
 from strata.worker.elastic.keepers import RandomKeeper, RandomState
 from strata.worker.run import Run, current_run
@@ -22,6 +23,8 @@ except ImportError as error:
 from strata.integrations.torch_world import TorchRandom
 
 __all__ = ["StrataState", "StrataTracker"]
+
+_log = logging.getLogger(__name__)
 
 _OWN_WAYS = (DistributedType.FSDP, DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM)
 
@@ -116,5 +119,11 @@ class StrataState:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if error is None:
+        """Also where the script leaves by sys.exit, as one does that was asked to stop: a last save that failed must
+        not look like one that is there."""
+        try:
             self.close()
+        except StrataError:
+            if error is None or isinstance(error, SystemExit):
+                raise
+            _log.exception("a background save failed as well")
