@@ -68,11 +68,15 @@ class Recorder:
         }
 
     def _ask(self) -> None:
-        paths = {**dict.fromkeys(("/status", "/dashboard", "/runs", "/alerts"), ""), "/logs": "?limit=1000"}
+        plain = ("/status", "/dashboard", "/fleet", "/runs", "/alerts", "/alerts/rules", "/dashboards")
+        paths = {**dict.fromkeys(plain, ""), "/logs": "?limit=1000"}
         paths["/runs/table"] = "?sort=started&column=loss.last&column=loss.min"
         for job in self._jobs:
-            paths[f"/runs/{job.task_id}/summary"] = ""
-            paths |= {f"/tasks/{job.task_id}/course": "", f"/checkpoints/{job.task_id}": ""}
+            run, stories = f"/runs/{job.task_id}", "?metric=sample&kind=text"
+            paths |= dict.fromkeys((f"{run}/summary", f"{run}/heat", f"{run}/media"), "")
+            paths |= {f"{run}/media/steps": stories, f"{run}/media/entries": f"{stories}&limit=1000"}
+            task = f"/tasks/{job.task_id}"
+            paths |= {f"{task}/course": "", f"{task}/why": "", f"/checkpoints/{job.task_id}": ""}
             paths |= {f"/datasets/{job.dataset_id}/shards": "", f"/datasets/{job.dataset_id}/preview": "?n=16"}
         for path, query in paths.items():
             self._keep(path, query)

@@ -80,6 +80,7 @@ def test_demo_mode_needs_no_server(page: Page, static_site: str) -> None:
         page.get_by_role("link", name=re.compile(f"^{name}")).first.click()
         expect(page.get_by_role("heading", level=1, name=name)).to_be_visible()
         expect(page.get_by_label("Loading")).to_have_count(0)
+        expect(page.get_by_text("A recording cannot do this")).to_have_count(0)
     expect(page).to_have_url(re.compile("demo=1"))
 
 

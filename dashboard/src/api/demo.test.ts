@@ -19,6 +19,9 @@ const RECORDING: Recording = {
       [5000, `{"uptime":6}`],
     ],
     "/logs": [[0, `[{"level":"info","message":"Step 1"},{"level":"error","message":"gone"}]`]],
+    "/runs/r/media/entries": [
+      [0, `{"entries":[{"step":1,"text":"a"},{"step":50,"text":"b"},{"step":100,"text":"c"}]}`],
+    ],
   },
 };
 
@@ -64,4 +67,14 @@ test("a question is answered as it was at that time; a recording takes no comman
   expect(await source.requests.logs({ level: "error" })).toHaveLength(1);
   expect(await source.requests.logs({ before: 5 })).toEqual([]);
   await expect(source.requests.stopTask("t")).rejects.toThrow(ApiError);
+});
+
+test("what was logged at one step is that step's", async () => {
+  const { source } = play(1);
+  const name = { metric: "sample", kind: "text", rank: 0 };
+  const texts = async (query: object) =>
+    (await source.requests.mediaEntries("r", { ...name, ...query })).entries.map((entry) => entry.text);
+  expect(await texts({ from_step: 50, to_step: 50, limit: 1 })).toEqual(["b"]);
+  expect(await texts({ from_step: 50 })).toEqual(["b", "c"]);
+  expect(await texts({})).toEqual(["a", "b", "c"]);
 });

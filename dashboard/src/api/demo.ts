@@ -2,7 +2,7 @@
 import { ApiError } from "./client";
 import { makeRequests } from "./requests";
 import type { DataSource, Sink } from "./source";
-import type { LogEntry, StreamEvent, StreamEventType } from "./wire";
+import type { LogEntry, MediaEntries, StreamEvent, StreamEventType } from "./wire";
 
 /** Offsets are milliseconds since the recording began; data and answers are the server's own JSON. */
 export interface Recording {
@@ -57,7 +57,9 @@ export class DemoSource implements DataSource {
     const now = Date.now() - this.#began;
     const [, body = "null"] = recorded.findLast(([offset]) => offset <= now) ?? recorded[0] ?? [];
     const answer = this.#parse(body);
-    return path === "/logs" ? filterLogs(answer as LogEntry[], new URLSearchParams(query)) : answer;
+    const asked = new URLSearchParams(query);
+    if (path === "/logs") return filterLogs(answer as LogEntry[], asked);
+    return path.endsWith("/media/entries") ? filterEntries(answer as MediaEntries, asked) : answer;
   }
 
   /** A number that lies within the day before the recording's end is a time, in seconds or milliseconds: it moves to now. */
@@ -87,6 +89,13 @@ function filterLogs(lines: LogEntry[], query: URLSearchParams): LogEntry[] {
       wanted("worker_id", line) &&
       line.message.toLowerCase().includes(words),
   );
+}
+
+/** A slider asks for one step at a time. */
+function filterEntries(found: MediaEntries, query: URLSearchParams): MediaEntries {
+  const from = Number(query.get("from_step") ?? Number.NEGATIVE_INFINITY);
+  const to = Number(query.get("to_step") ?? Number.POSITIVE_INFINITY);
+  return { ...found, entries: found.entries.filter(({ step }) => from <= step && step <= to) };
 }
 
 export async function openDemo(): Promise<DataSource> {
