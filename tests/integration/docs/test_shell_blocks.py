@@ -80,6 +80,24 @@ def _status(cluster: Cluster, task: str) -> str:
     return str(cluster.get(f"/api/tasks/{task}")["status"])
 
 
+@pytest.mark.parametrize(
+    ("page", "heading"), [("README.md", "Your first metric"), ("docs/quickstart.md", "Log from any script")]
+)
+def test_the_first_metric(cluster: Cluster, tmp_path: Path, page: str, heading: str) -> None:
+    """Five lines: the points are on the page, and the script prints its address."""
+    code = block(page, heading)
+    assert len([line for line in code.splitlines() if line]) == 5
+    (tmp_path / "first.py").write_text(code)
+    printed = run("python first.py 2>&1", tmp_path, cluster.folder)
+    page_of = rf"^strata: run \S+: {re.escape(cluster.endpoints['http'])}/ui/runs/(\S+)$"
+    (run_id,) = re.findall(page_of, printed, re.MULTILINE)
+    eventually("its points", lambda: len(_losses(cluster, run_id)) == 100, within_s=60)
+
+
+def _losses(cluster: Cluster, run_id: str) -> list[float]:
+    return [value for one in cluster.get(f"/metrics/{run_id}?metric=loss")["series"] for value in one["values"]]
+
+
 def test_submit_over_http(cluster: Cluster, tmp_path: Path) -> None:
     """The dataset is known, and the built-in type trains on it with four ranks and the config of the page."""
     code = here(block("docs/quickstart.md", "Submit over HTTP"), cluster)
