@@ -1240,7 +1240,7 @@ export interface WarmSpares {
   memory_bytes: number;
 }
 
-/** A worker that is alive or died. `state` is the finer state of gRPC, `section` what it does inside a step. */
+/** A worker that is alive or died. `state` is the finer state of gRPC, `section` what it does inside a step, `pid` its process on `host`. */
 export interface Worker {
   id: string;
   ip: string;
@@ -1257,6 +1257,7 @@ export interface Worker {
   current_task: string | null;
   rank: number;
   host: string | null;
+  pid: number | null;
   resources: Resources | null;
   section: string | null;
   step_time_s: number | null;

@@ -268,6 +268,7 @@ class ProcessReport(_message.Message):
     OUT_OF_MEMORY_FIELD_NUMBER: _builtins.int
     LIFE_FIELD_NUMBER: _builtins.int
     LEFT_FIELD_NUMBER: _builtins.int
+    FINISHED_FIELD_NUMBER: _builtins.int
     HUNG_FIELD_NUMBER: _builtins.int
     LOOK_FIELD_NUMBER: _builtins.int
     WHERE_FIELD_NUMBER: _builtins.int
@@ -301,6 +302,8 @@ class ProcessReport(_message.Message):
     """how often this rank was replaced in its attempt before this process"""
     left: _builtins.bool
     """its script was told to stop, and ended because of that"""
+    finished: _builtins.bool
+    """its script had said that its work is done, whatever its exit code is"""
     hung: _builtins.bool
     """it was ended because it hung; the message says where it stood"""
     look: _builtins.str
@@ -335,6 +338,7 @@ class ProcessReport(_message.Message):
         out_of_memory: _builtins.bool = ...,
         life: _builtins.int = ...,
         left: _builtins.bool = ...,
+        finished: _builtins.bool = ...,
         hung: _builtins.bool = ...,
         look: _builtins.str = ...,
         where: _builtins.str = ...,
@@ -344,7 +348,7 @@ class ProcessReport(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "gpus", b"gpus", "hindered", b"hindered", "hung", b"hung", "left", b"left", "life", b"life", "look", b"look", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "suspended", b"suspended", "task_id", b"task_id", "unstarted", b"unstarted", "waiting", b"waiting", "where", b"where", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "exception", b"exception", "exit_code", b"exit_code", "exit_unknown", b"exit_unknown", "finished", b"finished", "gpus", b"gpus", "hindered", b"hindered", "hung", b"hung", "left", b"left", "life", b"life", "look", b"look", "message", b"message", "out_of_memory", b"out_of_memory", "pid", b"pid", "rank", b"rank", "running", b"running", "started_at", b"started_at", "stopped", b"stopped", "suspended", b"suspended", "task_id", b"task_id", "unstarted", b"unstarted", "waiting", b"waiting", "where", b"where", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
