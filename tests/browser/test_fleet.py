@@ -92,3 +92,20 @@ def test_axe_finds_nothing_in_a_fleet_and_a_phone_needs_no_sideways_scrolling(
     assert page.evaluate(CHECK, ["color-contrast"]) == []
     page.set_viewport_size({"width": 390, "height": 844})
     assert not page.evaluate(SIDEWAYS)
+
+
+def test_search_finds_workers_that_the_page_was_never_told_of(page: Page, fleet: Played) -> None:
+    page.goto(f"{fleet.url}/ui/metrics")
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
+    page.keyboard.press("Control+k")
+    box = page.get_by_role("combobox", name=re.compile("Search"))
+    box.fill("rank 557")
+    expect(page.get_by_role("option")).to_have_count(1)
+    box.fill(f"{fleet.task}-41")
+    expect(page.get_by_role("option").filter(has_text="rank 419")).to_be_visible()
+    box.fill("nobody-is-called-so")
+    expect(page.get_by_text("Nothing is called")).to_be_visible()
+    box.fill("worker rank 558")
+    expect(page.get_by_role("option").filter(has_text="rank 558")).to_be_visible()
+    box.press("Enter")
+    expect(page.get_by_role("heading", name=f"{fleet.task}-558", exact=True)).to_be_visible()

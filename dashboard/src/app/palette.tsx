@@ -1,11 +1,31 @@
 import { type KeyboardEvent, useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { Dialog } from "@/components/ui/dialog";
+import { useResource } from "@/hooks/resource";
+import { useRested } from "@/hooks/rested";
 import { cx } from "@/lib/cx";
+import { useCluster } from "@/stores/cluster";
 import { useOverlay } from "@/stores/overlay";
-import { collectTargets, find, type Target } from "./targets";
+import { collectTargets, find, type Target, workerQuery, workerTarget } from "./targets";
 
 const SHOWN = 12;
+/** Places that others leave to workers whom the server found. */
+const WORKERS = 4;
+
+/** Workers of a fleet so large that the page knows none of them by name: null while the server looks for them. */
+function useFleetTargets(text: string): Target[] | null {
+  const folded = useCluster((state) => state.fleet.folded);
+  const rested = useRested(text);
+  const enabled = folded && text !== "";
+  const { data, isPending } = useResource(
+    ["search/workers", rested],
+    (requests, signal) => requests.fleetWorkers({ ...workerQuery(rested), limit: SHOWN }, signal),
+    { enabled: enabled && rested === text },
+  );
+  // What was found for another text must not be opened by an Enter that comes early.
+  if (enabled && (isPending || rested !== text)) return null;
+  return enabled ? (data?.workers ?? []).map(workerTarget) : [];
+}
 
 /** Ctrl-K: pages, runs, metrics, workers, tasks and datasets by name. */
 export function Palette() {
@@ -13,7 +33,10 @@ export function Palette() {
   const [at, setAt] = useState(0);
   const [, navigate] = useLocation();
   const targets = useMemo(collectTargets, []);
-  const found = find(targets, text).slice(0, SHOWN);
+  const asked = useFleetTargets(text.trim());
+  const workers = asked ?? [];
+  const others = find(targets, text).slice(0, SHOWN - Math.min(WORKERS, workers.length));
+  const found = [...others, ...workers].slice(0, SHOWN);
   const close = () => useOverlay.setState({ search: false });
   const go = (target: Target | undefined) => {
     if (!target) return;
@@ -67,7 +90,11 @@ export function Palette() {
             <span className="truncate">{target.name}</span>
           </button>
         ))}
-        {found.length === 0 && <p className="px-4 py-3 text-xs text-muted">Nothing is called “{text}”.</p>}
+        {found.length === 0 && (
+          <p className="px-4 py-3 text-xs text-muted">
+            {asked === null ? "Looking among the workers" : `Nothing is called “${text}”.`}
+          </p>
+        )}
       </div>
     </Dialog>
   );

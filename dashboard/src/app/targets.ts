@@ -1,4 +1,6 @@
 /** Everything that search can jump to. Opening a target may set parts of the view first. */
+import type { FleetQuery } from "@/api/requests";
+import type { Worker } from "@/api/wire";
 import { seriesStore } from "@/data/series-store";
 import { tabOf } from "@/lib/metric-tabs";
 import { type Page, pathOf } from "@/lib/routes";
@@ -24,6 +26,18 @@ function target(kind: Target["kind"], name: string, page: Page, id?: string, vie
   return { kind, name, open };
 }
 
+export function workerTarget(worker: Worker): Target {
+  const rank = worker.rank === null ? "" : ` · rank ${worker.rank}`;
+  return target("worker", worker.id + rank, "cluster", worker.id);
+}
+
+/** What is typed, as a question to the server: it knows `rank 57` by its number, and needs no word for the kind. */
+export function workerQuery(text: string): FleetQuery {
+  const rank = /\brank\s+(\d+)\b/i.exec(text);
+  const rest = text.replace(/\brank\s+\d+\b/i, " ").replace(/\bworkers?\b/i, " ");
+  return { q: rest.trim().replace(/\s+/g, " "), ...(rank && { rank: Number(rank[1]) }) };
+}
+
 export function collectTargets(): Target[] {
   const { rules } = usePrefs.getState();
   const { workers, tasks, datasets } = useCluster.getState();
@@ -31,9 +45,7 @@ export function collectTargets(): Target[] {
     ...ENTRIES.map((entry) => target("page", entry.label, entry.page)),
     ...useCatalog.getState().runs.map((run) => target("run", displayName(run), "runs", run.run_id)),
     ...tasks.map((task) => target("task", `${task.name} (${task.id})`, "tasks", task.id)),
-    ...workers.map((worker) =>
-      target("worker", `${worker.id}${worker.rank === null ? "" : ` · rank ${worker.rank}`}`, "cluster", worker.id),
-    ),
+    ...workers.map(workerTarget),
     ...datasets.map((dataset) => target("dataset", dataset.id, "data", undefined, { dataset: dataset.id })),
     ...seriesStore
       .names()
