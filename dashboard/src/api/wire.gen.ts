@@ -820,10 +820,11 @@ export interface RunsChanged {
   changed: number;
 }
 
-/** Every run, and those that were just deleted. */
+/** Every run, and those that were just deleted. `partial`: only the runs that changed since the last such event, for a sparse stream. */
 export interface RunsMeta {
   runs: RunInfo[];
   deleted: string[];
+  partial: boolean;
 }
 
 /** A dashboard as somebody wants it kept. */

@@ -4,7 +4,7 @@ import type { DataSource, Link } from "@/api/source";
 import type { ClusterState, StreamEvent } from "@/api/wire";
 import { oldestFirst } from "@/lib/logs";
 import { addAlerts, useAlerts } from "@/stores/alerts";
-import { NO_RUNS_KNOWN, setRuns, useCatalog } from "@/stores/catalog";
+import { mergeRuns, NO_RUNS_KNOWN, setRuns, useCatalog } from "@/stores/catalog";
 import { applyState, EMPTY_CLUSTER, useCluster } from "@/stores/cluster";
 import { setLink, useLink } from "@/stores/link";
 import { announce } from "@/stores/overlay";
@@ -35,7 +35,7 @@ class Feed {
   start(): void {
     setSource(this.source);
     this.#sampler = setInterval(this.#sample, 1000);
-    this.#late = setTimeout(() => void this.#refresh(), SNAPSHOT_LATE_MS);
+    this.#late = setTimeout(() => void this.#refresh(false), SNAPSHOT_LATE_MS);
     this.#stopSource = this.source.open({ link: (link) => this.#linked(link), event: (event) => this.#receive(event) });
   }
 
@@ -50,7 +50,7 @@ class Feed {
   /** While the stream cannot be had, each of its tries also asks once by request: slower, but not blind. */
   #linked(link: Link): void {
     setLink(link);
-    if (link.state === "connecting" && link.retryAt !== null) void this.#refresh();
+    if (link.state === "connecting" && link.retryAt !== null) void this.#refresh(true);
   }
 
   #receive(event: StreamEvent): void {
@@ -64,13 +64,14 @@ class Feed {
         outlineLoader.clear();
         seriesStore.reset(event.data);
         clearTimeout(this.#late);
-        void this.#refresh();
+        void this.#refresh(false);
         break;
       case "delta":
         seriesStore.apply(event.data);
         break;
       case "runs_meta":
-        setRuns(event.data.runs);
+        if (event.data.partial) mergeRuns(event.data.runs, event.data.deleted);
+        else setRuns(event.data.runs);
         if (event.data.deleted.length > 0) seriesStore.drop(event.data.deleted);
         break;
       case "state":
@@ -108,8 +109,9 @@ class Feed {
     this.#pending = {};
   }
 
-  /** Everything that the stream does not repeat on connect. Failures show on the pill, not here. */
-  async #refresh(): Promise<void> {
+  /** Everything that the stream does not repeat on connect, and the runs while there is no stream: ten thousand are
+   * megabytes. Failures show on the pill, not here. */
+  async #refresh(withRuns: boolean): Promise<void> {
     this.#written = new Set();
     const { requests } = this.source;
     const [board, fleet, logs, alerts, runs] = await Promise.allSettled([
@@ -117,7 +119,7 @@ class Feed {
       requests.fleet(),
       requests.logs({ limit: 1000 }),
       requests.alerts(),
-      requests.runs(),
+      withRuns ? requests.runs() : null,
     ]);
     if (this.#stopped) return;
     this.#flush(); // what is newer than the answers stands in their place, so it must be there with them
@@ -126,7 +128,7 @@ class Feed {
     else await this.#askStatus();
     if (logs.status === "fulfilled") logRing.merge(oldestFirst(logs.value));
     if (alerts.status === "fulfilled") addAlerts(alerts.value);
-    if (runs.status === "fulfilled" && !useCatalog.getState().loaded) setRuns(runs.value);
+    if (runs.status === "fulfilled" && runs.value && !useCatalog.getState().loaded) setRuns(runs.value);
   }
 
   /** A server that has no more than a status still says who it is. */

@@ -14,13 +14,18 @@ export function useShownRuns(): string[] {
   return useMemo(() => (key === "" ? [] : key.split("\n")), [key]);
 }
 
-/** The run that single-run pages talk about: of those on show. */
-export function useLeadRun(): RunInfo | null {
+/** What is known of the runs on show, newest first. */
+export function useRunsOnShow(): RunInfo[] {
   const runs = useCatalog((state) => state.runs);
   const shown = useShownRuns();
+  return useMemo(() => {
+    const wanted = new Set(shown);
+    return runs.filter((run) => wanted.has(run.run_id));
+  }, [runs, shown]);
+}
+
+/** The run that single-run pages talk about: of those on show. */
+export function useLeadRun(): RunInfo | null {
   const tasks = useCluster((state) => state.tasks);
-  return leadOf(
-    runs.filter((run) => shown.includes(run.run_id)),
-    tasks,
-  );
+  return leadOf(useRunsOnShow(), tasks);
 }

@@ -98,6 +98,7 @@ export class StyleBook {
   }
 
   #free(hash: number): number {
+    if (this.#taken.size >= STYLE_COUNT) return hash % STYLE_COUNT;
     const hue = hash % HUES.length;
     for (let dash = 0; dash < DASHES.length; dash += 1) {
       for (let step = 0; step < HUES.length; step += 1) {

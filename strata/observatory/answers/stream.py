@@ -35,10 +35,12 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsMeta:
-    """Every run, and those that were just deleted."""
+    """Every run, and those that were just deleted. `partial`: only the runs that changed since the last such event, for
+    a sparse stream."""
 
     runs: list[RunInfo]
     deleted: list[str]
+    partial: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

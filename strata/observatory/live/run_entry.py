@@ -30,6 +30,7 @@ class RunEntry:
     tags: list[str] = field(default_factory=list)
     edits: dict[str, str] = field(default_factory=dict)
     shown_tags: list[str] = field(default_factory=list)
+    revision: int = 0  # rises when what is said of it changes; figures change without
     _started_ms: int = 0  # as its owner says; its first point tells better
     _config_json: str = ""
 
@@ -47,12 +48,16 @@ class RunEntry:
 
     def describe(self, details: Mapping[str, str], config_json: str, tags: Sequence[str], started_ms: int) -> None:
         """What its owner says; empty fields change nothing."""
-        self.details.update({name: value for name, value in details.items() if value})
-        self.tags = list(tags) or self.tags
+        self.say({name: value for name, value in details.items() if value})
+        started_ms = min((ms for ms in (started_ms, self._started_ms) if ms), default=0)
+        known = (self.tags, self._started_ms, self._config_json)
+        changed = (list(tags) or self.tags, started_ms, config_json or self._config_json)
+        if changed == known:
+            return
+        self.revision += 1
+        self.tags, self._started_ms, self._config_json = changed
         self.edit({})
-        self._started_ms = min((ms for ms in (started_ms, self._started_ms) if ms), default=0)
-        if config_json and config_json != self._config_json:
-            self._config_json = config_json
+        if self._config_json != known[2]:
             try:
                 config = json.loads(config_json)
             except (ValueError, RecursionError):  # cut off, nested too deeply, or of more digits than Python reads
@@ -60,7 +65,12 @@ class RunEntry:
             self.config = to_shown(config if isinstance(config, dict) else {"config": config})
             self.flat = dict(_flat(self.config))
 
+    def say(self, details: Mapping[str, str]) -> None:
+        self.revision += not details.items() <= self.details.items()
+        self.details.update(details)
+
     def edit(self, changes: Mapping[str, str]) -> None:
+        self.revision += not changes.items() <= self.edits.items()
         self.edits.update(changes)
         edited = self.edits.get("tags")
         self.shown_tags = self.tags if edited is None else _tags_of(edited)

@@ -1,10 +1,11 @@
 """How a run stands: the one decision about it, from what its owner said, its task and its silence. Pure."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from strata.types.metrics import ACTIVE_WINDOW_S, RunState
 
-__all__ = ["LOOK_S", "RunFacts", "RunVerdict", "plan_state"]
+__all__ = ["LOOK_S", "RunFacts", "RunVerdict", "plan_state", "said_end"]
 
 # A process that lives says so every 5 s: so long after its last word it is worth a look whether it is still there.
 LOOK_S = 8.0
@@ -30,6 +31,12 @@ class RunVerdict:
     reason: str
 
 
+@lru_cache(maxsize=1024)
+def said_end(said: str | None, reason: str) -> RunVerdict | None:
+    """The end that the run's own word is; None when it is none. Most runs have one, and one of a few."""
+    return RunVerdict(state=_SAID[said], reason=reason) if said in _SAID else None
+
+
 def plan_state(facts: RunFacts, timeout_s: float) -> RunVerdict:
     """A task knows best, then the run's own word, then its silence."""
     if facts.task is not None:
@@ -37,8 +44,9 @@ def plan_state(facts: RunFacts, timeout_s: float) -> RunVerdict:
         if status in _OF_TASK:
             return RunVerdict(state=_OF_TASK[status], reason=reason or f"its task is {status}")
         return RunVerdict(state=RunState.RUNNING, reason=f"its task is {status}")
-    if facts.said in _SAID:
-        return RunVerdict(state=_SAID[facts.said], reason=facts.reason)
+    end = said_end(facts.said, facts.reason)
+    if end is not None:
+        return end
     if facts.said is None:
         if facts.silent_s < ACTIVE_WINDOW_S:
             return RunVerdict(state=RunState.RUNNING, reason="")

@@ -11,7 +11,7 @@ import psutil
 from strata.clock import Clock
 from strata.observatory.answers.runs import AttemptBegan, RunInfo, RunOrigin
 from strata.observatory.live.run_entry import RunEntry
-from strata.observatory.live.run_state import LOOK_S, RunFacts, RunVerdict, plan_state
+from strata.observatory.live.run_state import LOOK_S, RunFacts, RunVerdict, plan_state, said_end
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
 from strata.types.metrics import RunState
 
@@ -30,6 +30,8 @@ class RunBook:
         self._entries: dict[str, RunEntry] = {}
         self._started_ms = self._now_ms
         self._told: dict[str, RunVerdict] = {}
+        self._news: dict[str, RunInfo] = {}  # as clients were told of them the last time
+        self._infos: dict[str, tuple[tuple[object, ...], RunInfo]] = {}  # with what they were made of
         self._host = socket.gethostname()
         self.deleted: set[str] = set()
         self.config_names: dict[str, None] = {}  # dotted, of all runs that were ever here
@@ -111,7 +113,7 @@ class RunBook:
         entry = self._entries.get(run_id)
         if entry is not None and status and said_ms >= entry.said_ms:
             entry.said_ms = said_ms
-            entry.details |= {"status": status, "reason": reason}
+            entry.say({"status": status, "reason": reason})
 
     def look(self) -> list[str]:
         """The runs whose state has changed since the last look. Also asks the system for processes of this host that
@@ -135,6 +137,7 @@ class RunBook:
     def delete(self, run_id: str) -> None:
         self._entries.pop(run_id, None)
         self._told.pop(run_id, None)
+        self._infos.pop(run_id, None)
         self.deleted.add(run_id)
 
     def info(self, run_id: str) -> RunInfo | None:
@@ -144,6 +147,21 @@ class RunBook:
     def all(self) -> list[RunInfo]:
         infos = [self._info(run_id, entry) for run_id, entry in self._entries.items()]
         return sorted(infos, key=lambda info: info.last_event_time_ms or 0, reverse=True)
+
+    def told(self) -> list[RunInfo]:
+        """All, for a client that is told of them now: what it hears beside the last news is news once more."""
+        infos = self.all()
+        for info in infos:
+            if self._news.get(info.run_id) is not info:
+                self._news.pop(info.run_id, None)
+        return infos
+
+    def news(self) -> tuple[list[RunInfo], list[RunInfo]]:
+        """All, and those of them that changed since the last time."""
+        infos = self.all()
+        changed = [info for info in infos if self._news.get(info.run_id) is not info]
+        self._news = {info.run_id: info for info in infos}
+        return infos, changed
 
     def entries(self) -> Mapping[str, RunEntry]:
         """What is known of each, to be read only: cheaper than all() where few fields of many runs are wanted."""
@@ -170,8 +188,15 @@ class RunBook:
         return {run_id for run_id in self._entries if self.is_active(run_id)}
 
     def _info(self, run_id: str, entry: RunEntry) -> RunInfo:
-        verdict = self._verdict(run_id, entry)
-        return RunInfo(
+        """The same record for as long as it is true: of ten thousand runs few change from one look to the next."""
+        verdict, attempts, wide = self._verdict(run_id, entry), self.attempts_of(run_id), dict(self.wide_of(run_id))
+        origin = self._origin(entry.details.get("task_id") or run_id)
+        figures = (entry.first_ms, entry.last_ms, entry.top_step, entry.points, entry.hidden, entry.series)
+        made_of = (entry.revision, verdict, *figures, attempts, wide, origin)
+        known = self._infos.get(run_id)
+        if known is not None and known[0] == made_of:
+            return known[1]
+        info = RunInfo(
             run_id=run_id,
             start_time=_seconds(entry.start_ms),
             start_time_ms=entry.start_ms,
@@ -184,8 +209,8 @@ class RunBook:
             num_series=entry.series,
             num_points=entry.points,
             superseded_points=entry.hidden or 0,
-            attempts=self.attempts_of(run_id),
-            wide_metrics=self.wide_of(run_id),
+            attempts=attempts,
+            wide_metrics=wide,
             task_id=entry.details.get("task_id"),
             name=entry.label("name"),
             project=entry.label("project"),
@@ -196,8 +221,10 @@ class RunBook:
             job_type=entry.label("job_type"),
             archived=entry.is_archived,
             config=entry.config,
-            forked_from=self._origin(entry.details.get("task_id") or run_id),
+            forked_from=origin,
         )
+        self._infos[run_id] = (made_of, info)
+        return info
 
     def _origin(self, task_id: str) -> RunOrigin | None:
         origin = self.origin_of(task_id)
@@ -207,7 +234,9 @@ class RunBook:
         return RunOrigin(run_id=parent if parent in self._entries else self.of_task(parent)[0], step=step)
 
     def _verdict(self, run_id: str, entry: RunEntry) -> RunVerdict:
-        said = entry.details.get("status")
+        said, task = entry.details.get("status"), self.task_of(entry.details.get("task_id") or run_id)
+        if task is None and (end := said_end(said, entry.details.get("reason", ""))) is not None:
+            return end  # whatever was heard since
         heard = entry.heard_ms
         if said is None:  # rows that others wrote: their own times count, they may be older than our reading
             heard = max(heard, entry.last_ms or 0)
@@ -216,7 +245,7 @@ class RunBook:
         facts = RunFacts(
             said=said,
             reason=entry.details.get("reason", ""),
-            task=self.task_of(entry.details.get("task_id") or run_id),
+            task=task,
             silent_s=(self._now_ms - heard) / 1000,
             is_gone=entry.is_gone,
         )

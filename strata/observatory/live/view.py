@@ -190,7 +190,11 @@ class LiveView:
         self.publish_runs(deleted=run_ids)
 
     def publish_runs(self, deleted: Sequence[str] = ()) -> None:
-        self.stream.publish("runs_meta", RunsMeta(runs=self.runs.all(), deleted=list(deleted)), topic="metrics")
+        """Ten thousand runs are megabytes: a sparse client, which knows them by its snapshot, gets what is new."""
+        runs, changed = self.runs.news()
+        whole = RunsMeta(runs=runs, deleted=list(deleted), partial=False)
+        news = RunsMeta(runs=changed, deleted=list(deleted), partial=True)
+        self.stream.publish("runs_meta", whole, topic="metrics", sparse=news)
 
     def make_room(self, wanted: int, keep: Collection[int] = ()) -> None:
         """Gives rows away until `wanted` are free: of ended runs first, then of the others, each time those of the

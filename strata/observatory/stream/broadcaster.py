@@ -57,10 +57,12 @@ class Broadcaster:
     def last_seq(self) -> int:
         return self._ring.last_seq
 
-    def publish(self, name: str, body: Any, *, topic: str = "") -> None:
-        """An event that is the same for all; a record is encoded here, bytes are sent as they are."""
+    def publish(self, name: str, body: Any, *, topic: str = "", sparse: Any = None) -> None:
+        """An event that is the same for all, unless sparse clients get another one; a record is encoded here, bytes are
+        sent as they are."""
         data = body if isinstance(body, bytes) else encode(body)
-        self._ring.append(lambda seq: Event(seq, topic, name, self._id(seq), data))
+        thin = None if sparse is None else encode(sparse)
+        self._ring.append(lambda seq: Event(seq, topic, name, self._id(seq), data, thin=thin))
 
     def publish_delta(self, parts: dict[str, RunPart]) -> None:
         """New points, by run."""

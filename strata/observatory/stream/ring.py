@@ -39,7 +39,8 @@ def frame(name: str, event_id: str, body: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Encoded once; `by_run` events are put together per filter. An empty topic reaches everybody."""
+    """Encoded once; `by_run` events are put together per filter. An empty topic reaches everybody. `thin` is the body
+    for sparse clients, where that is another."""
 
     seq: int
     topic: str
@@ -47,25 +48,29 @@ class Event:
     event_id: str
     body: bytes = b""
     by_run: Mapping[str, "RunPart"] | None = None
+    thin: bytes | None = None
 
     @property
     def has_thin(self) -> bool:
-        return self.by_run is not None and any(part.thin is not None for part in self.by_run.values())
+        return self.thin is not None or any(part.thin is not None for part in (self.by_run or {}).values())
 
     def size(self, runs: frozenset[str] | None = None, *, sparse: bool = False) -> int:
         """Bytes for who wants these runs, nearly."""
-        return len(self.body) + sum(part.size for part in self._parts(runs, sparse=sparse))
+        return len(self._body(sparse=sparse)) + sum(part.size for part in self._parts(runs, sparse=sparse))
 
     def frame(self, runs: frozenset[str] | None, *, sparse: bool = False) -> bytes:
         """The bytes for who wants these runs, empty when nothing in it is of them; `sparse`: of wide metrics a few."""
         if self.by_run is None:
-            return frame(self.name, self.event_id, self.body)
+            return frame(self.name, self.event_id, self._body(sparse=sparse))
         parts = self._parts(runs, sparse=sparse)
         if not any(part.size for part in parts):
             return b""
         heads = [encoded(part.new_series) for part in parts if part.new_series]
         points = [encoded(part.points) for part in parts if part.points]
         return frame(self.name, self.event_id, encode(Delta(new_series=heads, points=points)))
+
+    def _body(self, *, sparse: bool) -> bytes:
+        return self.thin if sparse and self.thin is not None else self.body
 
     def _parts(self, runs: frozenset[str] | None, *, sparse: bool) -> "list[RunPart]":
         parts = self.by_run or {}

@@ -1,16 +1,15 @@
 import { useMemo } from "react";
 import { NamePicker, toChoices } from "@/components/ui/name-picker";
-import { useShownRuns } from "@/hooks/runs";
+import { useRunsOnShow } from "@/hooks/runs";
 import { groupColumns } from "@/lib/run-groups";
 import { displayName, useCatalog } from "@/stores/catalog";
 import { useView } from "@/stores/view";
 
 /** Draws runs that share a label or a config value as one line with a band, on every chart. */
 export function GroupPicker() {
-  const runs = useCatalog((state) => state.runs);
-  const shown = useShownRuns();
+  const runs = useRunsOnShow();
   const groupBy = useView((view) => view.groupBy);
-  const columns = useMemo(() => groupColumns(runs.filter((run) => shown.includes(run.run_id))), [runs, shown]);
+  const columns = useMemo(() => groupColumns(runs), [runs]);
   return (
     <NamePicker
       single

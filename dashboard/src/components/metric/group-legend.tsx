@@ -1,8 +1,7 @@
 import { useMemo } from "react";
-import { useShownRuns } from "@/hooks/runs";
+import { useRunsOnShow } from "@/hooks/runs";
 import { groupStyles } from "@/lib/colors";
 import { groupOf } from "@/lib/run-groups";
-import { useCatalog } from "@/stores/catalog";
 import { useTheme } from "@/stores/theme";
 import { useView } from "@/stores/view";
 
@@ -10,18 +9,15 @@ const MOST = 40;
 
 /** Which line is which group's while runs are grouped, and what the band around it is. */
 export function GroupLegend() {
-  const runs = useCatalog((state) => state.runs);
-  const shown = useShownRuns();
+  const runs = useRunsOnShow();
   const groupBy = useView((view) => view.groupBy);
   const theme = useTheme((state) => state.theme);
   const groups = useMemo(() => {
     const counts = new Map<string, number>();
     if (!groupBy) return counts;
-    for (const run of runs) {
-      if (shown.includes(run.run_id)) counts.set(groupOf(run, groupBy), (counts.get(groupOf(run, groupBy)) ?? 0) + 1);
-    }
+    for (const run of runs) counts.set(groupOf(run, groupBy), (counts.get(groupOf(run, groupBy)) ?? 0) + 1);
     return counts;
-  }, [runs, shown, groupBy]);
+  }, [runs, groupBy]);
   if (groups.size === 0) return null;
   return (
     <ul aria-label={`Groups by ${groupBy}`} className="flex flex-wrap gap-x-4 gap-y-1 text-xs">

@@ -7,9 +7,9 @@ import { type Column, Table } from "@/components/ui/table";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
 import { useResource } from "@/hooks/resource";
-import { useShownRuns } from "@/hooks/runs";
+import { useRunsOnShow } from "@/hooks/runs";
 import { formatAge, formatBytes, formatCount, formatDuration, formatRate } from "@/lib/format";
-import { displayName, useCatalog } from "@/stores/catalog";
+import { displayName } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { loggedRow, ownRow, type Row } from "./checkpoint-rows";
 import { MetricGrid } from "./metric-grid";
@@ -59,8 +59,7 @@ function Age({ ms }: { ms: number | null }) {
 }
 
 export function CheckpointsTab({ metrics }: { metrics: readonly MetricEntry[] }) {
-  const shown = useShownRuns();
-  const runs = useCatalog((state) => state.runs).filter((run) => shown.includes(run.run_id));
+  const runs = useRunsOnShow();
   const all = useCluster((state) => state.checkpoints);
   const logged = useLogged(runs, metrics);
   const runOf = new Map(runs.map((run) => [run.task_id ?? run.run_id, run]));

@@ -10,11 +10,11 @@ import { Dialog } from "@/components/ui/dialog";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { valueAt } from "@/data/line";
 import { useNow } from "@/hooks/now";
-import { useShownRuns } from "@/hooks/runs";
+import { useRunsOnShow } from "@/hooks/runs";
 import { cx } from "@/lib/cx";
 import { formatValue } from "@/lib/format";
 import { plainName } from "@/lib/formula";
-import { displayName, useCatalog } from "@/stores/catalog";
+import { displayName } from "@/stores/catalog";
 import { useView } from "@/stores/view";
 import type { MetricEntry } from "./use-metrics";
 
@@ -62,8 +62,7 @@ function PointTable({ metric }: { metric: string }) {
 /** Which line is whose, with the newest value of each; the badges lie behind this view. */
 function Legend({ metric }: { metric: string }) {
   useNow(1000);
-  const shown = useShownRuns();
-  const runs = useCatalog((state) => state.runs).filter((run) => shown.includes(run.run_id));
+  const runs = useRunsOnShow();
   return (
     <ul className="flex max-h-28 flex-wrap gap-x-4 gap-y-1 overflow-y-auto text-xs">
       {runs.map((run) => {

@@ -1,5 +1,6 @@
-import { useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import { MetricCard } from "@/components/metric/metric-card";
+import { Sentinel } from "@/components/ui/sentinel";
 import { sectionOf } from "@/lib/metric-tabs";
 import { usePrefs } from "@/stores/prefs";
 import type { MetricEntry } from "./use-metrics";
@@ -36,16 +37,6 @@ function Section({ title, metrics, count }: SectionProps) {
       {grid}
     </details>
   );
-}
-
-function Sentinel({ onSeen }: { onSeen(): void }) {
-  const box = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && onSeen(), { rootMargin: "600px" });
-    if (box.current) observer.observe(box.current);
-    return () => observer.disconnect();
-  });
-  return <div ref={box} className="h-8" />;
 }
 
 export function MetricGrid({ metrics }: { metrics: readonly MetricEntry[] }) {

@@ -5,10 +5,10 @@ import { ProgressBar } from "@/components/ui/progress";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { seriesStore } from "@/data/series-store";
 import { useNow } from "@/hooks/now";
-import { useShownRuns } from "@/hooks/runs";
+import { useRunsOnShow } from "@/hooks/runs";
 import { formatCompact, formatCount, formatDuration, formatPercent } from "@/lib/format";
 import { isRunning } from "@/lib/runs";
-import { displayName, useCatalog } from "@/stores/catalog";
+import { displayName } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import type { MetricEntry } from "./use-metrics";
 
@@ -35,8 +35,7 @@ function show(metric: string, value: number): string {
 export function ProgressTab({ metrics }: { metrics: readonly MetricEntry[] }) {
   useSyncExternalStore(seriesStore.subscribeCatalog, seriesStore.catalogVersion);
   const now = useNow(2000);
-  const shown = useShownRuns();
-  const runs = useCatalog((state) => state.runs).filter((run) => shown.includes(run.run_id));
+  const runs = useRunsOnShow();
   const tasks = useCluster((state) => state.tasks);
   if (runs.length === 0) return <Empty title="No run chosen">Choose one above to see how far it is.</Empty>;
   return (

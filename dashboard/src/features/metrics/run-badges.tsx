@@ -2,7 +2,7 @@ import { useState } from "react";
 import { Button } from "@/components/ui/button";
 import { RunSwatch } from "@/components/ui/run-swatch";
 import { StatusMark } from "@/components/ui/status";
-import { useShownRuns } from "@/hooks/runs";
+import { useRunsOnShow, useShownRuns } from "@/hooks/runs";
 import { cx } from "@/lib/cx";
 import { stateText } from "@/lib/runs";
 import { displayName, toggleRun, useCatalog } from "@/stores/catalog";
@@ -14,10 +14,11 @@ const BADGES = 12;
 export function RunBadges() {
   const runs = useCatalog((state) => state.runs);
   const shown = useShownRuns();
+  const onShow = useRunsOnShow();
   const wanted = useView((view) => view.runs);
   const { set } = useView.getState();
   const [open, setOpen] = useState(false);
-  const listed = runs.length <= BADGES ? runs : runs.filter((run) => shown.includes(run.run_id));
+  const listed = runs.length <= BADGES ? runs : onShow;
   const few = open ? listed : listed.slice(0, BADGES);
   return (
     <fieldset aria-label="Runs" className="flex min-w-0 flex-wrap items-center gap-1.5">

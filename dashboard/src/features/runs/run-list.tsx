@@ -8,12 +8,12 @@ import { Empty, Skeleton } from "@/components/ui/empty";
 import { NoRuns } from "@/components/ui/no-runs";
 import { Page } from "@/components/ui/page";
 import { Panel } from "@/components/ui/panel";
+import { Sentinel } from "@/components/ui/sentinel";
 import { Table } from "@/components/ui/table";
-import { outlineLoader } from "@/data/outline-loader";
 import { useNow } from "@/hooks/now";
 import { useResource } from "@/hooks/resource";
 import { useRunValues } from "@/hooks/run-values";
-import { useShownRuns } from "@/hooks/runs";
+import { useRunsOnShow, useShownRuns } from "@/hooks/runs";
 import { formatCount } from "@/lib/format";
 import { useCatalog } from "@/stores/catalog";
 import { useView } from "@/stores/view";
@@ -27,6 +27,9 @@ import { RunFilter } from "./run-filter";
 import { defaultColumns, nextSort, toRows } from "./run-rows";
 
 const ROWS = 300;
+/** A row has many cells: the first screen is mounted at once, the rest as the page is scrolled. */
+const FIRST = 40;
+const PAGE = 60;
 const ASK_MS = 3000;
 
 /** The server filters and sorts; what it says of each run comes on the stream. */
@@ -34,8 +37,10 @@ export function RunList() {
   const now = useNow(2000);
   const { runs, loaded } = useCatalog();
   const shown = useShownRuns();
+  const onShow = useRunsOnShow();
   const { runFilter, runSort, runColumns: wanted, baseline } = useView();
   const [known, setKnown] = useState<RunTable>();
+  const [limit, setLimit] = useState(FIRST);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [renaming, setRenaming] = useState<string | null>(null);
   const [noting, setNoting] = useState<RunInfo | null>(null);
@@ -53,7 +58,6 @@ export function RunList() {
   useEffect(() => setKnown((old) => data ?? old), [data]);
   const compared = useRunValues(baseline ? [baseline] : [], columns).values.get(baseline);
   const rows = toRows(runs, data ?? known, now).slice(0, ROWS); // a filter that cannot be read changes nothing
-  useEffect(() => outlineLoader.want(rows.map(({ run }) => run.run_id)));
   // Nobody deletes what they do not see.
   const chosen = rows.map(({ run }) => run).filter((run) => selected.has(run.run_id));
   const problem = error === null || isRecording(error) ? null : describe(error);
@@ -101,7 +105,7 @@ export function RunList() {
             ) : (
               <Table
                 label="Runs"
-                rows={rows}
+                rows={rows.slice(0, limit)}
                 columns={runColumns({
                   now,
                   shown,
@@ -121,8 +125,9 @@ export function RunList() {
                 onSort={(key) => useView.getState().set({ runSort: nextSort(runSort, key) })}
               />
             )}
+            {rows.length > limit && <Sentinel onSeen={() => setLimit(limit + PAGE)} />}
           </Panel>
-          <ConfigDiff runs={runs.filter((run) => shown.includes(run.run_id))} />
+          <ConfigDiff runs={onShow} />
         </>
       )}
       {noting && <LabelsDialog run={noting} onClose={() => setNoting(null)} />}

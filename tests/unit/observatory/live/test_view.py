@@ -1,6 +1,7 @@
 """The live view: who makes room in the cache, and what counts as a run's step."""
 
 from strata.clock import ManualClock
+from strata.observatory.answers.runs import RunInfo
 from strata.observatory.batch.columns import to_columns
 from strata.observatory.ingest.points import from_json
 from strata.observatory.live.cache import SeriesCache
@@ -64,3 +65,38 @@ def test_samples_of_the_host_are_no_steps() -> None:
     info = world.runs.info("r")
     assert info is not None
     assert info.latest_step == 7
+
+
+def test_news_of_runs_are_what_changed_since_clients_were_told() -> None:
+    world = World()
+    world.log("a", "m")
+    world.log("b", "m")
+    assert {info.run_id for info in world.runs.news()[1]} == {"a", "b"}
+    assert world.runs.news()[1] == []
+    world.log("b", "m", step=1)
+    every, changed = world.runs.news()
+    assert ({info.run_id for info in every}, [info.latest_step for info in changed]) == ({"a", "b"}, [1])
+    world.runs.edit("a", {"notes": "for a moment"})
+    assert {info.notes for info in world.runs.told()} == {"for a moment", None}
+    world.runs.edit("a", {"notes": ""})
+    assert [info.run_id for info in world.runs.news()[1]] == ["a"], "who heard of the notes hears that they are gone"
+
+
+def test_the_record_of_a_run_is_the_same_one_until_something_of_it_changes() -> None:
+    book = RunBook(ManualClock())
+
+    def told(name: str, config: str, tags: list[str], notes: str) -> RunInfo | None:
+        book.describe("r", {"name": name}, config, tags, started_ms=7)
+        book.state("r", "finished", "", 1)
+        book.edit("r", {"notes": notes})
+        return book.info("r")
+
+    first = told("n", '{"lr": 1}', ["a"], "x")
+    assert first is told("n", '{"lr": 1}', ["a"], "x"), "the store tells it again every 30 s"
+    assert [book.info("r") is first, first is told("m", "", [], "x")] == [True, False]
+    for words in (("m", '{"lr": 2}', ["a"], "x"), ("m", "", ["b"], "x"), ("m", "", ["b"], "y")):
+        before = book.info("r")
+        assert told(*words) != before
+    after = book.info("r")
+    assert after is not None
+    assert (after.name, after.config, after.tags, after.notes) == ("m", {"lr": 2}, ["b"], "y")

@@ -18,3 +18,11 @@ def test_clients_with_one_filter_share_a_frame() -> None:
     frames = Frames()
     event = Event(1, "state", "state", "e:1", body=b"{}")
     assert frames.of(event, Filter()) is frames.of(event, Filter(runs=frozenset({"a"})))
+
+
+def test_a_sparse_client_gets_the_thin_body_where_there_is_one() -> None:
+    frames = Frames()
+    event = Event(1, "metrics", "runs_meta", "e:1", body=b"[1,2,3]", thin=b"[3]")
+    assert b"data: [3]\n" in frames.of(event, Filter(sparse=True))
+    assert b"data: [1,2,3]\n" in frames.of(event, Filter())
+    assert (event.size(sparse=True), event.size()) == (3, 7)
