@@ -32,14 +32,23 @@ VISITS = 5
 SETTLE_S, STEADY_S = 5.0, 30.0
 """What a page does while it opens is the other case's; a hundred deltas come in STEADY_S."""
 START_S = 120.0
+STILL_MS = 1_500
 
 CARD = "article[data-metric]"
 # A chart is built when its points are here; its newest value is in the card's head.
 DRAWN = """(card) =>
   card.querySelector('.uplot canvas') && /\\d/.test(card.querySelector('[data-testid=latest]').textContent)"""
-# Runs before the page's own code: when deltas arrive, long tasks, and whether React touched a chart card.
+# Runs before the page's own code: when deltas arrive, long tasks, whether React touched a chart card, and when anything
+# was last awaited or drawn.
 WATCH = """() => {
-  const log = (window.__bench = { deltas: [], painted: [], longest: 0, long: 0, grid: 0 });
+  const log = (window.__bench = { deltas: [], painted: [], longest: 0, long: 0, grid: 0, busy: 0, draws: 0 });
+  const look = () => {
+    const now = window.__strata?.counters();
+    const busy = now && (now.waiting > 0 || now.draws > log.draws);
+    if (busy) Object.assign(log, { busy: performance.now(), draws: now.draws });
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
   const add = EventSource.prototype.addEventListener;
   EventSource.prototype.addEventListener = function (type, listener, options) {
     const timed = (event) => {
@@ -144,6 +153,13 @@ def opened(url: str, query: str = "") -> dict[str, float]:
         page.on("request", lambda one: scripts.append(one.url) if one.resource_type == "script" else None)
         figures = visit(page, f"{url}/ui/metrics{query}", card=CARD, drawn=DRAWN)
     return figures | {"js_gzip_bytes": float(sum(len(gzip.compress(fetched(one))) for one in scripts))}
+
+
+def settled(page: Any) -> dict[str, float]:
+    """When the page had drawn all that it had asked for, and its longest task until then."""
+    page.wait_for_function(f"() => performance.now() - window.__bench.busy > {STILL_MS}", polling=100, timeout=60_000)
+    log = page.evaluate("window.__bench")
+    return {"settled_s": log["busy"] / 1000, "longest_task_ms": float(log["longest"])}
 
 
 def medians(visits: list[dict[str, float]]) -> dict[str, float]:

@@ -7,7 +7,6 @@ import type {
   ListCell,
   NewSeries,
   Preview,
-  SnapshotSeries,
   StreamEvents,
   TextCell,
   Worker,
@@ -22,7 +21,6 @@ export type MarkedCell = ImageCell | TextCell | BytesCell | ArrayCell | ListCell
 export type PreviewCell = Preview["rows"][number][string];
 
 export type SeriesHead = Omit<NewSeries, "total_points">;
-export type SeriesColumns = Pick<SnapshotSeries, "steps" | "times" | "values" | "min" | "max" | "bad">;
 
 export type StreamEventType = keyof StreamEvents;
 export type StreamEvent = { [T in StreamEventType]: { type: T; data: StreamEvents[T] } }[StreamEventType];

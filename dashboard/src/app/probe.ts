@@ -1,12 +1,14 @@
 /** window.__strata: what browser tests and benchmarks read. Read only; nothing in the product uses it. */
 import { frameLoop } from "@/data/frame";
+import { pointLoader } from "@/data/loader";
 import { logRing } from "@/data/log-ring";
+import { outlineLoader } from "@/data/outline-loader";
 import { seriesStore } from "@/data/series-store";
 import { useLink } from "@/stores/link";
 
 export interface Probe {
-  /** Chart draws, points received and log lines since the page was opened. */
-  counters(): { draws: number; received: number; orphans: number; logs: number };
+  /** Chart draws, points received and log lines since the page was opened, and what of series is still awaited. */
+  counters(): { draws: number; received: number; orphans: number; logs: number; waiting: number };
   link(): string;
   series(
     run: string,
@@ -28,6 +30,7 @@ export function installProbe(): void {
       received: seriesStore.received,
       orphans: seriesStore.orphans,
       logs: logRing.next - logRing.first,
+      waiting: pointLoader.waiting + outlineLoader.waiting,
     }),
     link: () => useLink.getState().state,
     series: (run, metric, rank = 0) => {

@@ -6,8 +6,9 @@ import type { Series } from "./series";
 import { type SeriesStore, seriesStore } from "./series-store";
 import { requests } from "./source";
 
-/** About six charts of five runs: the first answer must not wait for the last chart. */
-const BATCH = 32;
+/** The first answer must not wait for the last chart: about six charts of five runs, or as many points of short series. */
+const BATCH_POINTS = 32 * 512;
+const BATCH = 256;
 const AT_ONCE = 2;
 const KEEP = 3000;
 const RETRY_MS = 2000;
@@ -37,6 +38,11 @@ export class PointLoader {
     return series.held;
   }
 
+  /** Requests that are under way, and series for which none is yet. */
+  get waiting(): number {
+    return this.#queue.size + this.#inFlight;
+  }
+
   /** Other series than these are on their way. */
   clear(): void {
     this.#kept.clear();
@@ -57,11 +63,13 @@ export class PointLoader {
     while (this.#queue.size > 0 && this.#inFlight < AT_ONCE) {
       const [first] = this.#queue.values();
       const batch: Series[] = [];
+      let room = BATCH_POINTS;
       for (const [series, points] of this.#queue) {
         if (points !== first) continue;
         batch.push(series);
         this.#queue.delete(series);
-        if (batch.length === BATCH) break;
+        room -= Math.min(points, series.totalPoints);
+        if (room <= 0 || batch.length === BATCH) break;
       }
       this.#inFlight += 1;
       void this.#fetch(batch, first ?? 0);

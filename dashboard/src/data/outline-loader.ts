@@ -19,6 +19,11 @@ class OutlineLoader {
     if (this.#wanted.size > 0) queueMicrotask(() => void this.#fetch());
   }
 
+  /** Runs whose series are asked for. */
+  get waiting(): number {
+    return this.#wanted.size;
+  }
+
   /** Another snapshot is on its way. */
   clear(): void {
     this.#wanted.clear();

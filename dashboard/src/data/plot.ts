@@ -1,5 +1,14 @@
 /** From the store's columns to what a chart draws. Pure: same series and options, same plot. */
-import { alignMean, type Buckets, bucketize, bucketWidth, type Columns, type Row, unionIndex } from "@/lib/buckets";
+import {
+  alignMean,
+  type Buckets,
+  bucketize,
+  bucketWidth,
+  type Columns,
+  type Numbers,
+  type Row,
+  unionIndex,
+} from "@/lib/buckets";
 import { type Formula, isFormula, namesIn, parseFormula, plainName, problemOf } from "@/lib/formula";
 import { type SmoothingKind, smooth } from "@/lib/smoothing";
 import type { RankMode, XKind } from "@/lib/view-codec";
@@ -111,7 +120,7 @@ function finish(line: Line, x: readonly number[], { logY, smoothing, smoothingKi
   line.smooth = smoothing > 0 ? smooth(x, line.y, smoothing, logY, smoothingKind) : line.y;
 }
 
-function axisOf(series: PlotSeries, x: XKind): { values: readonly number[]; offset: number } {
+function axisOf(series: PlotSeries, x: XKind): { values: Numbers; offset: number } {
   if (x === "step") return { values: series.columns.steps, offset: 0 };
   return { values: series.columns.times, offset: x === "rel" ? series.start : 0 };
 }
@@ -137,8 +146,8 @@ function extent(series: PlotSeries, options: PlotOptions): { low: number; high: 
   const [from, to] = options.zoom ?? [-Infinity, Infinity];
   const out = { low: Infinity, high: -Infinity, inside: 0 };
   for (let i = 0; i < values.length; i += 1) {
-    const at = (values[i] ?? 0) - offset;
-    if (at < from || at > to || (series.columns.times[i] ?? 0) < options.since) continue;
+    const at = (values.at(i) ?? 0) - offset;
+    if (at < from || at > to || (series.columns.times.at(i) ?? 0) < options.since) continue;
     if (at < out.low) out.low = at;
     if (at > out.high) out.high = at;
     out.inside += 1;

@@ -96,8 +96,8 @@ test("any split, replayed overlap or resync gives the same series as one fetch",
         }
       }
       const got = store.of("m1")[0];
-      expect(got?.values).toEqual(values);
-      expect(got?.steps).toEqual(values.map((_, i) => i + 1));
+      expect(got?.values.slice()).toEqual(values);
+      expect(got?.steps.slice()).toEqual(values.map((_, i) => i + 1));
       expect(got?.nanCount).toBe(values.filter((value) => value === null).length);
       expect(got?.totalPoints).toBe(values.length);
     }),
@@ -145,10 +145,10 @@ test("folding keeps extremes and NaN counts, and never folds over a restart", ()
   });
   const series = store.of("m1")[0];
   series?.fold();
-  expect(series?.steps).toEqual([2, 4, 5, 3]);
-  expect(series?.min).toEqual([-5, 1, 6, 7]);
-  expect(series?.max).toEqual([5, 1, 6, 8]);
-  expect(series?.bad).toEqual([0, 1, 0, 0]);
+  expect(series?.steps.slice()).toEqual([2, 4, 5, 3]);
+  expect(series?.min.slice()).toEqual([-5, 1, 6, 7]);
+  expect(series?.max.slice()).toEqual([5, 1, 6, 8]);
+  expect(series?.bad.slice()).toEqual([0, 1, 0, 0]);
   expect(series?.exact).toBe(false);
 });
 
@@ -160,7 +160,7 @@ test("a series holds no more than the server's own ceiling, and folds what comes
   for (let step = 1; step <= 5000; step += 1) series.append([step], [step], [step % 7 === 0 ? -1 : 1]);
   expect(series.length).toBeLessThanOrEqual(2000);
   expect(series.length).toBeGreaterThan(1000);
-  expect([Math.min(...series.min.map(Number)), Math.max(...series.max.map(Number))]).toEqual([-1, 1]);
+  expect([Math.min(...series.min.slice().map(Number)), Math.max(...series.max.slice().map(Number))]).toEqual([-1, 1]);
   expect(series.steps.at(-1)).toBe(5000);
 });
 
@@ -173,7 +173,7 @@ test("what comes live is held once while every point stands for itself", () => {
   const series = store.of("m1")[0];
   expect(series?.min).toBe(series?.values);
   series?.fold();
-  expect([series?.min, series?.values, series?.max]).toEqual([[3], [3.5], [4]]);
+  expect([series?.min.slice(), series?.values.slice(), series?.max.slice()]).toEqual([[3], [3.5], [4]]);
 });
 
 test("a deleted run leaves nothing behind, and its late points find nobody", () => {
@@ -231,7 +231,7 @@ test("a series that is new to the stream only has a past to ask for", () => {
   store.reset({ epoch: "e", series: [], outline: null });
   store.apply({ new_series: [{ ...head(1), total_points: 40 }, head(2)], points: [[1, [40], [400], [7]]] });
   const [old] = store.of("m1");
-  expect([old?.held, old?.totalPoints, old?.values]).toEqual([false, 41, [7]]);
+  expect([old?.held, old?.totalPoints, old?.values.slice()]).toEqual([false, 41, [7]]);
   expect(store.of("m2")[0]?.held).toBe(true);
 });
 
@@ -243,4 +243,53 @@ test("what the store cannot give now is asked for again, not shown as empty", ()
   series.ask();
   store.take({ epoch: "e", series: [], missing: [1] }, [series], 512);
   expect([series.asking, series.held]).toEqual([false, false]);
+});
+
+test("series of an outline that nobody has looked at follow the stream, and a deleted run takes its own along", () => {
+  const store = new SeriesStore();
+  store.reset({ epoch: "e", series: [], outline: outlineOf("a", "loss", 1, 10) });
+  store.extend({ epoch: "e", outline: outlineOf("b", "loss", 2, 5) });
+  const heard = vi.fn();
+  store.subscribe("loss", heard);
+  store.apply({ new_series: [], points: [[1, [10, 11], [100, 110], [null, 7]]] });
+  expect([heard.mock.calls.length, store.received, store.orphans]).toEqual([1, 2, 0]);
+  expect([store.count("loss", "a"), store.count("loss", "b"), [...store.seen()].length]).toEqual([1, 1, 0]);
+  const [first] = store.of("loss");
+  expect([
+    first?.totalPoints,
+    first?.nanCount,
+    first?.steps.at(-1),
+    first?.times.at(-1),
+    first?.values.slice(),
+  ]).toEqual([12, 1, 11, 110, [7]]);
+  expect(store.of("loss").map((series) => series.head.run_id)).toEqual(["a", "b"]);
+  expect([store.count("loss", "a"), [...store.seen()].length]).toEqual([1, 2]);
+  store.extend({ epoch: "e", outline: outlineOf("c", "other", 3, 5) });
+  store.drop(["b", "c"]);
+  expect([store.names(), store.namesOf(["a", "b", "c"]), store.of("other")]).toEqual([["loss"], ["loss"], []]);
+  store.apply({ new_series: [], points: [[3, [6], [60], [1]]] });
+  expect(store.orphans).toBe(1);
+});
+
+test("a series that the stream announced before its outline came is one series, in the outline's order", () => {
+  const store = new SeriesStore();
+  store.reset({ epoch: "e", series: [], outline: outlineOf("a", "m1", 7, 10) });
+  store.apply({ new_series: [{ ...head(1), total_points: 3 }], points: [[1, [4], [40], [1]]] });
+  store.extend({ epoch: "e", outline: outlineOf("r", "m1", 1, 4) });
+  expect([store.count("m1", "r"), store.count("m1", "a")]).toEqual([1, 1]);
+  expect(store.of("m1").map((series) => [series.head.run_id, series.totalPoints])).toEqual([
+    ["a", 10],
+    ["r", 4],
+  ]);
+});
+
+test("what was shown before a reconnect is shown until its points are here again", () => {
+  const store = new SeriesStore();
+  store.reset({ epoch: "e", series: [], outline: outlineOf("a", "loss", 1, 3) });
+  const before = store.of("loss");
+  for (const series of before) series.ask();
+  const points = { steps: [1, 2, 3], times: [1, 2, 3], values: [3, 2, 1], min: null, max: null, bad: null };
+  store.take({ epoch: "e", series: [{ id: 1, total_points: 3, nan_count: 0, ...points }], missing: [] }, before, 512);
+  store.reset({ epoch: "f", series: [], outline: outlineOf("a", "loss", 9, 4) });
+  expect([store.of("loss")[0]?.held, store.of("loss")[0]?.values.slice()]).toEqual([true, [3, 2, 1]]);
 });

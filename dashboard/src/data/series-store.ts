@@ -1,5 +1,6 @@
 /** All series of the stream, outside React. Charts subscribe to a metric; lists subscribe to the catalogue of names. */
-import type { Delta, Outline, OutlineAnswer, PointsAnswer, SeriesHead, Snapshot } from "@/api/wire";
+import type { Delta, OutlineAnswer, PointsAnswer, SeriesHead, Snapshot } from "@/api/wire";
+import { OutlineRows } from "./outline-rows";
 import { Series } from "./series";
 
 type Listener = () => void;
@@ -7,6 +8,8 @@ type Listener = () => void;
 export class SeriesStore {
   readonly #byId = new Map<number, Series>();
   readonly #byMetric = new Map<string, Series[]>();
+  /** What is known of series that nobody has looked at. */
+  #outlines: OutlineRows[] = [];
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #catalogListeners = new Set<Listener>();
   readonly #versions = new Map<string, number>();
@@ -25,14 +28,15 @@ export class SeriesStore {
     this.#byId.clear();
     this.#byMetric.clear();
     for (const wire of snapshot.series) this.#add(wire.id, Series.from(wire));
-    if (snapshot.outline)
-      this.#outline(snapshot.outline, new Map(before.map((series) => [keyOf(series.head), series])));
+    this.#outlines = snapshot.outline ? [new OutlineRows(snapshot.outline)] : [];
+    this.#lend(before);
     this.#changedCatalog();
     for (const metric of new Set([...this.#listeners.keys(), ...this.#versions.keys()])) this.#notify(metric);
   }
 
   apply(delta: Delta): void {
     for (const head of delta.new_series) {
+      this.#open(head.metric);
       if (this.#byId.has(head.id)) continue;
       const { total_points: before = 0, ...rest } = head;
       // What came before is the server's to tell: the newest point is in this very delta.
@@ -42,14 +46,13 @@ export class SeriesStore {
     if (delta.new_series.length > 0) this.#changedCatalog();
     const touched = new Set(delta.new_series.map((head) => head.metric));
     for (const [id, steps, times, values] of delta.points) {
-      const series = this.#byId.get(id);
-      if (!series) {
+      const metric = this.#append(id, steps, times, values);
+      if (metric === null) {
         this.orphans += steps.length;
         continue;
       }
-      series.append(steps, times, values);
       this.received += steps.length;
-      touched.add(series.head.metric);
+      touched.add(metric);
     }
     for (const metric of touched) this.#notify(metric);
   }
@@ -74,7 +77,7 @@ export class SeriesStore {
   extend(answer: OutlineAnswer): void {
     if (answer.epoch !== this.#epoch)
       throw new Error(`an outline of epoch ${answer.epoch}, the stream is at ${this.#epoch}`);
-    this.#outline(answer.outline, new Map());
+    this.#outlines.push(new OutlineRows(answer.outline));
     this.#changedCatalog();
     for (const metric of answer.outline.metrics) this.#notify(metric);
   }
@@ -86,19 +89,30 @@ export class SeriesStore {
 
   /** Forgets runs that were deleted. */
   drop(runs: readonly string[]): void {
-    const gone = [...this.#byId.values()].filter((series) => runs.includes(series.head.run_id));
+    const dropped = new Set(runs);
+    const gone = [...this.#byId.values()].filter((series) => dropped.has(series.head.run_id));
+    const touched = new Set(this.#outlines.flatMap((one) => one.drop(dropped)));
     for (const { head } of gone) {
       this.#byId.delete(head.id);
-      const left = this.of(head.metric).filter((series) => series.head.id !== head.id);
+      touched.add(head.metric);
+      const left = (this.#byMetric.get(head.metric) ?? []).filter((series) => series.head.id !== head.id);
       if (left.length > 0) this.#byMetric.set(head.metric, left);
       else this.#byMetric.delete(head.metric);
     }
-    if (gone.length > 0) this.#changedCatalog();
-    this.touch(gone);
+    if (touched.size > 0) this.#changedCatalog();
+    for (const metric of touched) this.#notify(metric);
   }
 
   of(metric: string): readonly Series[] {
+    this.#open(metric);
     return this.#byMetric.get(metric) ?? [];
+  }
+
+  /** How many series a run has of a metric; cheaper than `of` where many metrics are asked about. */
+  count(metric: string, run: string): number {
+    const objects = this.#byMetric.get(metric)?.filter((series) => series.head.run_id === run).length ?? 0;
+    const isKnown = (id: number) => this.#byId.has(id);
+    return this.#outlines.reduce((sum, one) => sum + one.count(metric, run, isKnown), objects);
   }
 
   /** Rises whenever series or points of the metric change. */
@@ -114,10 +128,15 @@ export class SeriesStore {
   /** The names that at least one of these runs has logged, sorted. */
   namesOf(runs: readonly string[]): string[] {
     const wanted = new Set(runs);
-    return this.#names.filter((name) => this.of(name).some((series) => wanted.has(series.head.run_id)));
+    const named = new Set(this.#outlines.flatMap((one) => one.names((run) => wanted.has(run))));
+    for (const [name, list] of this.#byMetric) {
+      if (list.some((series) => wanted.has(series.head.run_id))) named.add(name);
+    }
+    return this.#names.filter((name) => named.has(name));
   }
 
-  all(): Iterable<Series> {
+  /** Those of which points may be here: the snapshot brought them, or somebody has looked at their metric. */
+  seen(): Iterable<Series> {
     return this.#byId.values();
   }
 
@@ -141,23 +160,37 @@ export class SeriesStore {
     return () => this.#catalogListeners.delete(listener);
   };
 
-  #outline(outline: Outline, before: ReadonlyMap<string, Series>): void {
-    for (let i = 0; i < outline.id.length; i += 1) {
-      if (this.#byId.has(outline.id[i] ?? 0)) continue;
-      const head: SeriesHead = {
-        id: outline.id[i] ?? 0,
-        run_id: outline.runs[outline.run[i] ?? 0] ?? "",
-        metric: outline.metrics[outline.metric[i] ?? 0] ?? "",
-        host: outline.hosts[outline.host[i] ?? 0] ?? "",
-        rank: outline.rank[i] ?? 0,
-        device: outline.device[i] ?? 0,
-        unit: outline.units[outline.unit[i] ?? 0] ?? "",
-      };
-      const newest = { step: outline.step[i] ?? 0, time: outline.time[i] ?? 0, value: outline.value[i] ?? null };
-      const series = Series.outlined(head, outline.total_points[i] ?? 0, outline.nan_count[i] ?? 0, newest);
-      const old = before.size > 0 ? before.get(keyOf(head)) : undefined;
-      if (old) series.borrow(old);
-      this.#add(head.id, series);
+  /** Makes objects of the series of a metric, in the order in which they were told. */
+  #open(metric: string): void {
+    for (const outline of this.#outlines) {
+      for (const series of outline.take(metric)) {
+        if (!this.#byId.has(series.head.id)) this.#add(series.head.id, series);
+      }
+    }
+  }
+
+  #append(id: number, ...columns: Parameters<Series["append"]>): string | null {
+    const series = this.#byId.get(id);
+    if (series) {
+      series.append(...columns);
+      return series.head.metric;
+    }
+    for (const outline of this.#outlines) {
+      const metric = outline.append(id, ...columns);
+      if (metric !== null) return metric;
+    }
+    return null;
+  }
+
+  /** What was shown before a reconnect is shown until its points are here again. */
+  #lend(before: readonly Series[]): void {
+    if (this.#outlines.length === 0) return;
+    const known = new Map(before.map((series) => [keyOf(series.head), series]));
+    for (const metric of new Set(before.map((series) => series.head.metric))) {
+      for (const series of this.of(metric)) {
+        const old = known.get(keyOf(series.head));
+        if (old) series.borrow(old);
+      }
     }
   }
 
@@ -170,7 +203,8 @@ export class SeriesStore {
 
   #changedCatalog(): void {
     this.#catalogVersion += 1;
-    this.#names = [...this.#byMetric.keys()].sort();
+    const told = this.#outlines.flatMap((one) => one.names(() => true));
+    this.#names = [...new Set([...this.#byMetric.keys(), ...told])].sort();
     for (const listener of this.#catalogListeners) listener();
   }
 

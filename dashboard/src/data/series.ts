@@ -1,9 +1,10 @@
 /**
- * One metric of one run on one rank: plain columns that grow in place. Ordinary arrays, because uPlot needs null.
+ * One metric of one run on one rank: columns that grow in place.
  * Of a series that an outline named only the newest point is known, until its points are asked for and `take`n.
  */
-import type { Nullable, SeriesColumns, SeriesHead, SeriesPoints, SnapshotSeries } from "@/api/wire";
-import { foldColumns, newColumns, pushPoint } from "./columns";
+import type { Nullable, SeriesHead, SeriesPoints, SnapshotSeries } from "@/api/wire";
+import type { Column } from "./column";
+import { foldColumns, newColumns, type PointColumns, pushPoint, toColumns } from "./columns";
 
 /** Above the server's own ceiling pairs are folded, so that a page left open all night stays small. */
 const MAX_POINTS = 2000;
@@ -14,15 +15,15 @@ interface Point {
   value: Nullable<number>;
 }
 
-export class Series implements SeriesColumns {
-  #columns: SeriesColumns | null;
+export class Series implements PointColumns {
+  #columns: PointColumns | null;
   /** What arrived since the points were asked for; `#askedAt` is the number of points known then. */
   #tail: Point[] | null = null;
   #askedAt = 0;
   /** Points that an answer had before the stream brought them. */
   #ahead = 0;
   #newest: Point | null = null;
-  #stub: SeriesColumns | null = null;
+  #stub: PointColumns | null = null;
   totalPoints = 0;
   nanCount = 0;
   /** False once a point stands for several: then a zoom is worth a request for more detail. */
@@ -34,18 +35,19 @@ export class Series implements SeriesColumns {
 
   constructor(
     readonly head: SeriesHead,
-    columns: SeriesColumns | null = newColumns(),
+    columns: PointColumns | null = newColumns(),
   ) {
     this.#columns = columns;
   }
 
-  /** Takes the arrays as they are: a snapshot may hold many series, and nobody else keeps them. */
   static from(wire: SnapshotSeries): Series {
     const { id, run_id, metric, host, rank, device, unit } = wire;
-    const series = new Series({ id, run_id, metric, host, rank, device, unit }, wire);
+    const exact = wire.total_points <= wire.steps.length;
+    const columns = toColumns(exact ? { ...wire, min: null, max: null } : wire);
+    const series = new Series({ id, run_id, metric, host, rank, device, unit }, columns);
     series.totalPoints = wire.total_points;
     series.nanCount = wire.nan_count;
-    series.exact = wire.total_points <= wire.steps.length;
+    series.exact = exact;
     return series;
   }
 
@@ -61,22 +63,22 @@ export class Series implements SeriesColumns {
     return series;
   }
 
-  get steps(): number[] {
+  get steps(): Column {
     return this.#shown().steps;
   }
-  get times(): number[] {
+  get times(): Column {
     return this.#shown().times;
   }
-  get values(): Nullable<number>[] {
+  get values(): Column<Nullable<number>> {
     return this.#shown().values;
   }
-  get min(): Nullable<number>[] {
+  get min(): Column<Nullable<number>> {
     return this.#shown().min;
   }
-  get max(): Nullable<number>[] {
+  get max(): Column<Nullable<number>> {
     return this.#shown().max;
   }
-  get bad(): number[] {
+  get bad(): Column {
     return this.#shown().bad;
   }
   get length(): number {
@@ -121,17 +123,9 @@ export class Series implements SeriesColumns {
   take(answer: SeriesPoints, detail: number): void {
     const tail = this.#tail;
     if (tail === null) return;
-    const { steps, times, values } = answer;
-    const columns: SeriesColumns = {
-      steps,
-      times,
-      values,
-      min: answer.min ?? values,
-      max: answer.max ?? values,
-      bad: answer.bad ?? values.map((value) => (value === null ? 1 : 0)),
-    };
+    const columns = toColumns(answer);
     const later = tail.slice(Math.max(0, answer.total_points - this.#askedAt));
-    this.#hold(columns, answer.total_points <= steps.length, detail);
+    this.#hold(columns, answer.total_points <= columns.steps.length, detail);
     this.#ahead = Math.max(0, answer.total_points - this.totalPoints);
     this.totalPoints += this.#ahead;
     this.nanCount = answer.nan_count + later.filter((point) => point.value === null).length;
@@ -153,7 +147,7 @@ export class Series implements SeriesColumns {
   release(): void {
     const last = this.length - 1;
     const { steps, times, values } = this.#shown();
-    this.#newest = { step: steps[last] ?? 0, time: times[last] ?? 0, value: values[last] ?? null };
+    this.#newest = { step: steps.at(last) ?? 0, time: times.at(last) ?? 0, value: values.at(last) ?? null };
     this.#columns = null;
     this.held = false;
     this.exact = false;
@@ -166,7 +160,7 @@ export class Series implements SeriesColumns {
     this.exact = false;
   }
 
-  #hold(columns: SeriesColumns, exact: boolean, detail: number): void {
+  #hold(columns: PointColumns, exact: boolean, detail: number): void {
     this.#columns = columns;
     this.#stub = null;
     this.#newest = null;
@@ -184,7 +178,7 @@ export class Series implements SeriesColumns {
     }
   }
 
-  #shown(): SeriesColumns {
+  #shown(): PointColumns {
     if (this.#columns) return this.#columns;
     if (!this.#stub) {
       this.#stub = newColumns();

@@ -2,13 +2,19 @@
 
 type Value = number | null;
 
+/** What an array and a column that grows have in common. */
+export interface Numbers<T = number> {
+  readonly length: number;
+  at(place: number): T | undefined;
+}
+
 export interface Columns {
-  readonly steps: readonly number[];
-  readonly times: readonly number[];
-  readonly values: readonly Value[];
-  readonly min: readonly Value[];
-  readonly max: readonly Value[];
-  readonly bad: readonly number[];
+  readonly steps: Numbers;
+  readonly times: Numbers;
+  readonly values: Numbers<Value>;
+  readonly min: Numbers<Value>;
+  readonly max: Numbers<Value>;
+  readonly bad: Numbers;
 }
 
 /** A bucketed series: ascending bucket numbers, and per bucket the mean, the extremes and the NaN count. */
@@ -23,7 +29,7 @@ export interface Buckets {
 
 export interface BucketOptions {
   /** x of point i: a step, ms since the run's start, or unix ms. */
-  x: readonly number[];
+  x: Numbers;
   offset?: number;
   width: number;
   from?: number;
@@ -51,8 +57,8 @@ export function bucketize(columns: Columns, options: BucketOptions): Buckets {
   const { x, offset = 0, width, from = -Infinity, to = Infinity, since = -Infinity, rewinds } = options;
   const out = emptyBuckets();
   for (let i = 0; i < x.length; i += 1) {
-    const at = (x[i] ?? 0) - offset;
-    if (at < from || at > to || (columns.times[i] ?? 0) < since) continue;
+    const at = (x.at(i) ?? 0) - offset;
+    if (at < from || at > to || (columns.times.at(i) ?? 0) < since) continue;
     const slot = place(out, Math.floor(at / width), rewinds);
     add(out, slot, columns, i);
   }
@@ -100,13 +106,13 @@ function truncate(out: Buckets, length: number): void {
 }
 
 function add(out: Buckets, slot: number, columns: Columns, i: number): void {
-  const value = columns.values[i] ?? null;
-  out.bad[slot] = (out.bad[slot] ?? 0) + (columns.bad[i] ?? 0);
+  const value = columns.values.at(i) ?? null;
+  out.bad[slot] = (out.bad[slot] ?? 0) + (columns.bad.at(i) ?? 0);
   if (value === null) return;
   out.sum[slot] = (out.sum[slot] ?? 0) + value;
   out.count[slot] = (out.count[slot] ?? 0) + 1;
-  out.min[slot] = Math.min(out.min[slot] ?? Infinity, columns.min[i] ?? value);
-  out.max[slot] = Math.max(out.max[slot] ?? -Infinity, columns.max[i] ?? value);
+  out.min[slot] = Math.min(out.min[slot] ?? Infinity, columns.min.at(i) ?? value);
+  out.max[slot] = Math.max(out.max[slot] ?? -Infinity, columns.max.at(i) ?? value);
 }
 
 /** The sorted union of the bucket numbers of all series. */

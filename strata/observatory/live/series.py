@@ -4,6 +4,7 @@ Numbers are never reused, so a browser may keep them for as long as its stream l
 """
 
 from collections import Counter, OrderedDict, defaultdict
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,16 @@ Track = tuple[str, str, int, int]
 
 _MAX_REMEMBERED = 256
 # Rows in the store, those that are superseded (there or on their way), the place of its run among all, its rank, the
-# place of its run and metric among all, its own place in that group, and whether it samples a host.
-_ROW = np.dtype([*((name, "i8") for name in ("stored", "hidden", "run", "rank", "group", "place")), ("of_host", "?")])
+# place of its run and metric among all, its own place in that group, its device, the places of its words, and whether
+# it samples a host.
+_ROW = np.dtype(
+    [
+        *((name, "i8") for name in ("stored", "hidden", "run", "rank", "group", "place", "device")),
+        *((name, "i4") for name in ("metric", "host", "unit")),
+        ("of_host", "?"),
+    ],
+    align=True,
+)
 # Nobody reads a chart of more lines: of a wider group a page is sent the first few, and asks for the picture of all.
 WIDE = 128
 SHOWN_OF_WIDE = 16
@@ -31,7 +40,8 @@ class SeriesTable:
     def __init__(self) -> None:
         self._ids: dict[SeriesKey, int] = {}
         self._keys: list[SeriesKey] = []
-        self._units: list[str] = []
+        self._words: dict[str, int] = {"": 0}
+        self._texts: list[str] = [""]  # the same by their places
         self._by_run: dict[str, list[int]] = defaultdict(list)
         self._by_track: dict[Track, list[int]] = defaultdict(list)
         self._by_metric: dict[str, list[int]] = defaultdict(list)
@@ -51,13 +61,12 @@ class SeriesTable:
         """The series' number, new or known. A unit that comes late is kept."""
         known = self._ids.get(key)
         if known is not None:
-            if unit and not self._units[known]:
-                self._units[known] = unit
+            if unit and not self._rows["unit"][known]:
+                self._rows["unit"][known] = self._word(unit)
             return known
         number = len(self._keys)
         self._ids[key] = number
         self._keys.append(key)
-        self._units.append(unit)
         if number >= len(self._rows):
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
         siblings = self._by_run[key.run_id]
@@ -65,11 +74,18 @@ class SeriesTable:
             self._run_ids.append(key.run_id)
         run = self._rows["run"][siblings[0]] if siblings else len(self._run_ids) - 1
         group, place = self._enter(key)
-        self._rows[number] = (0, 0, run, key.rank, group, place, key.metric.startswith("sys."))
+        words = map(self._word, (key.metric, key.host, unit))
+        self._rows[number] = (0, 0, run, key.rank, group, place, key.device, *words, key.metric.startswith("sys."))
         siblings.append(number)
         self._by_track[track_of(key)].append(number)
         self._by_metric[key.metric].append(number)
         return number
+
+    def _word(self, text: str) -> int:
+        known = self._words.setdefault(text, len(self._texts))
+        if known == len(self._texts):
+            self._texts.append(text)
+        return known
 
     def intern_all(self, heads: tuple[SeriesHead, ...]) -> npt.NDArray[np.int64]:
         """The numbers of a batch's series, in order. Read only; a tuple that came before costs one look."""
@@ -103,6 +119,20 @@ class SeriesTable:
     def ranks(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return self._rows["rank"][numbers]
 
+    def devices(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return self._rows["device"][numbers]
+
+    def words(
+        self, part: Literal["run", "metric", "host", "unit"], numbers: npt.NDArray[np.int64]
+    ) -> tuple[list[str], npt.NDArray[np.int64]]:
+        """The distinct words of a part of these series, and for each series the place of its own among them."""
+        texts = self._run_ids if part == "run" else self._texts
+        codes = self._rows[part][numbers]
+        used = np.zeros(len(texts), bool)
+        used[codes] = True
+        places: npt.NDArray[np.int64] = np.cumsum(used) - 1
+        return [texts[code] for code in np.flatnonzero(used).tolist()], places[codes]
+
     def num_ranks(self, run_id: str) -> dict[str, int]:
         """How many ranks have logged each metric of a run."""
         size, found = self._num_ranks.get(run_id, (0, {}))
@@ -119,9 +149,8 @@ class SeriesTable:
 
     def is_thinned(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which of them a page is not sent: those of a wide group, but for its first few."""
-        rows = self._rows[numbers]
-        wide: npt.NDArray[np.bool_] = self._widths[rows["group"]] > WIDE
-        return wide & (rows["place"] >= SHOWN_OF_WIDE)
+        wide: npt.NDArray[np.bool_] = self._widths[self._rows["group"][numbers]] > WIDE
+        return wide & (self._rows["place"][numbers] >= SHOWN_OF_WIDE)
 
     def run_numbers(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Of which run each series is, as places of `run_id`."""
@@ -141,7 +170,7 @@ class SeriesTable:
         return self._keys[number]
 
     def unit(self, number: int) -> str:
-        return self._units[number]
+        return self._texts[int(self._rows["unit"][number])]
 
     def of_run(self, run_id: str) -> list[int]:
         return self._by_run.get(run_id, [])

@@ -3,7 +3,10 @@ fewer points, and the answer says so; a client that asks for points itself gets 
 as far as a page can take it. A series that did not change since is not encoded again.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +14,7 @@ from strata.observatory.answers.runs import RunInfo
 from strata.observatory.answers.series import Outline, SnapshotSeries
 from strata.observatory.answers.stream import Snapshot
 from strata.observatory.live.cache import SeriesCache
-from strata.observatory.live.decimate import Curve
+from strata.observatory.live.decimate import Curve, Ints
 from strata.observatory.live.outline import outline_of
 from strata.observatory.live.runs import RunBook
 from strata.observatory.live.series import SeriesTable
@@ -49,9 +52,10 @@ class SnapshotBuilder:
         self._runs = runs
         self._budget = budget_bytes // _BYTES_PER_POINT
         self._encoded: dict[int, _Encoded] = {}
+        self._runs_json: dict[str, tuple[RunInfo, bytes]] = {}
 
     def build(self, wanted: Filter, epoch: str) -> bytes:
-        runs = [info for info in self._runs.all() if wanted.runs is None or info.run_id in wanted.runs]
+        runs = [info for info in self._runs.told() if wanted.runs is None or info.run_id in wanted.runs]
         ordered = sorted(runs, key=lambda info: not info.is_active)
         if wanted.sparse and self._is_much(ordered):
             return self._outlined(ordered, epoch)
@@ -65,7 +69,7 @@ class SnapshotBuilder:
         return encode(
             Snapshot(
                 epoch=epoch,
-                runs=runs,
+                runs=self._run_parts(runs),
                 series=series,
                 reduced=reduced,
                 omitted_series=left_out,
@@ -76,9 +80,11 @@ class SnapshotBuilder:
 
     def outline(self, run_ids: list[str]) -> Outline:
         """Who the series of these runs are, and the newest point of each; of wide metrics the first few."""
-        numbers = np.array([number for run_id in run_ids for number in self._series.of_run(run_id)], np.int64)
-        shown = numbers[~self._series.is_thinned(numbers)].tolist()
-        return outline_of(shown, self._series, self._cache.tally)
+        numbers = self._numbers(run_ids)
+        return outline_of(numbers[~self._series.is_thinned(numbers)], self._series, self._cache.tally)
+
+    def _numbers(self, run_ids: Iterable[str]) -> Ints:
+        return np.fromiter(chain.from_iterable(map(self._series.of_run, run_ids)), np.int64)
 
     def _outlined(self, runs: list[RunInfo], epoch: str) -> bytes:
         """Running ones whole, whatever their size: deltas speak of their series. Of the others the newest that fit."""
@@ -93,7 +99,7 @@ class SnapshotBuilder:
         return encode(
             Snapshot(
                 epoch=epoch,
-                runs=runs,
+                runs=self._run_parts(runs),
                 series=[],
                 reduced=False,
                 omitted_series=0,
@@ -101,6 +107,14 @@ class SnapshotBuilder:
                 omitted_runs=omitted,
             )
         )
+
+    def _run_parts(self, runs: list[RunInfo]) -> list[Any]:
+        """As JSON; a record that was encoded before is not encoded again."""
+        known, self._runs_json = self._runs_json, {}
+        for info in runs:
+            before = known.get(info.run_id)
+            self._runs_json[info.run_id] = before if before is not None and before[0] is info else (info, encode(info))
+        return [encoded(body) for _, body in self._runs_json.values()]
 
     def _cached(self, runs: list[RunInfo], *, active: bool) -> list[int]:
         return [
@@ -118,7 +132,7 @@ class SnapshotBuilder:
 
     def _is_much(self, runs: list[RunInfo]) -> bool:
         """More points than a page takes at once, or some that only the store has."""
-        numbers = np.array([number for info in runs for number in self._series.of_run(info.run_id)], np.int64)
+        numbers = self._numbers(info.run_id for info in runs)
         if self._series.is_thinned(numbers).any():
             return True
         points = int(np.minimum(self._cache.tally.totals(numbers), MAX_POINTS).sum())

@@ -1,6 +1,7 @@
 """How many points every series has had, its newest one and its extremes: by number, whether its points are in
 memory or not."""
 
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
@@ -65,9 +66,9 @@ class Tally:
     def of(self, number: int) -> SeriesStats:
         return SeriesStats(*self._rows[number].item())
 
-    def many(self, numbers: list[int]) -> npt.NDArray[np.void]:
+    def many(self, numbers: Sequence[int] | Ints) -> npt.NDArray[np.void]:
         """Total, bad ones, the newest point's step, time and value, low and high, as columns by these names."""
-        return self._rows[np.array(numbers, np.int64)]
+        return self._rows[np.asarray(numbers, np.int64)]
 
     def _grow(self, number: int) -> None:
         while number >= len(self._rows):

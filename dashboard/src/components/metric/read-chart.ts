@@ -85,7 +85,7 @@ export function readChart(options: ReadOptions): ChartInput {
       pending = true;
       continue;
     }
-    const start = starts.get(one.head.run_id) || (one.times[0] ?? 0);
+    const start = starts.get(one.head.run_id) || (one.times.at(0) ?? 0);
     series.push({ head: one.head, start, columns: fine(one, look, start, onDetail) });
   }
   if (look.attempts === "all") {

@@ -84,12 +84,12 @@ export function useChart({ drawn, only, look, watch, onZoom, onDrawn }: Options)
 function locate(run: string, metric: string, x: XKind, at: number): { step: number | null; time: number | null } {
   const series = seriesStore.of(metric).find((one) => one.head.run_id === run);
   if (!series) return { step: null, time: null };
-  const start = useCatalog.getState().runs.find((one) => one.run_id === run)?.start_time_ms ?? series.times[0] ?? 0;
+  const start = useCatalog.getState().runs.find((one) => one.run_id === run)?.start_time_ms ?? series.times.at(0) ?? 0;
   const axis = x === "step" ? series.steps : series.times;
   const wanted = x === "rel" ? at + start : at;
   let best = 0;
   for (let i = 0; i < axis.length; i += 1) {
-    if (Math.abs((axis[i] ?? 0) - wanted) <= Math.abs((axis[best] ?? 0) - wanted)) best = i;
+    if (Math.abs((axis.at(i) ?? 0) - wanted) <= Math.abs((axis.at(best) ?? 0) - wanted)) best = i;
   }
-  return { step: series.steps[best] ?? null, time: series.times[best] ?? null };
+  return { step: series.steps.at(best) ?? null, time: series.times.at(best) ?? null };
 }

@@ -35,7 +35,7 @@ function NarrowHeatmap({ run }: { run: RunInfo | null }) {
   const names = useMetricNames(useMemo(() => (id === undefined ? [] : [id]), [id]));
   const [picked, setPicked] = useState("");
   const workers = useCluster((state) => state.workers);
-  const options = names.filter((name) => seriesStore.of(name).filter((one) => one.head.run_id === id).length > 1);
+  const options = names.filter((name) => seriesStore.count(name, id ?? "") > 1);
   const metric = options.includes(picked)
     ? picked
     : (options.find((name) => name.startsWith("step_time")) ?? options[0]);

@@ -24,8 +24,8 @@ export function buildHeat(series: readonly Series[], columns: number, window: nu
   for (const one of series) {
     const row = ranks.indexOf(one.head.rank);
     for (let i = one.length - 1; i >= 0; i -= 1) {
-      const step = one.steps[i] ?? 0;
-      const value = one.values[i];
+      const step = one.steps.at(i) ?? 0;
+      const value = one.values.at(i);
       if (step <= first || value === null || value === undefined) continue;
       const column = Math.min(count - 1, Math.floor((step - first - 1) / width));
       const [sum, seen] = [sums[row], counts[row]];
@@ -51,8 +51,8 @@ export function buildHeat(series: readonly Series[], columns: number, window: nu
 function spacing(series: Series, first: number): number {
   const gaps: number[] = [];
   for (let i = 1; i < series.length; i += 1) {
-    const gap = (series.steps[i] ?? 0) - (series.steps[i - 1] ?? 0);
-    if ((series.steps[i - 1] ?? 0) > first && gap > 0) gaps.push(gap);
+    const gap = (series.steps.at(i) ?? 0) - (series.steps.at(i - 1) ?? 0);
+    if ((series.steps.at(i - 1) ?? 0) > first && gap > 0) gaps.push(gap);
   }
   gaps.sort((x, y) => x - y);
   const half = gaps.reduce((sum, gap) => sum + gap, 0) / 2;

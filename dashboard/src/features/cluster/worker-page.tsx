@@ -26,8 +26,8 @@ function Metrics({ worker }: { worker: Worker }) {
   if (!run || worker.rank === null) return null;
   const { rank } = worker;
   const own = names.filter((name) => {
-    const series = seriesStore.of(name).filter((one) => one.head.run_id === run.run_id);
-    return series.length > 1 && series.some((one) => one.head.rank === rank);
+    if (seriesStore.count(name, run.run_id) < 2) return false;
+    return seriesStore.of(name).some((one) => one.head.run_id === run.run_id && one.head.rank === rank);
   });
   return (
     <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,320px),1fr))] gap-3">

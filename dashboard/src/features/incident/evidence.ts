@@ -1,6 +1,7 @@
 /** What was true at one step or moment of a run, gathered from what the page already holds. */
 import type { Barrier, Checkpoint } from "@/api/wire";
 import { seriesStore } from "@/data/series-store";
+import type { Numbers } from "@/lib/buckets";
 import { isGood } from "@/lib/checkpoints";
 import type { Incident } from "@/stores/overlay";
 
@@ -22,11 +23,12 @@ const MAX_METRICS = 8;
 const NEAR_MS = 60_000;
 
 /** Index of the last point at or before the step (or time); restarts make steps go back, so the newest one wins. */
-function indexNear(steps: readonly number[], times: readonly number[], at: Pick<Incident, "step" | "time">): number {
+function indexNear(steps: Numbers, times: Numbers, at: Pick<Incident, "step" | "time">): number {
   let best = -1;
   let distance = Infinity;
   for (let i = 0; i < steps.length; i += 1) {
-    const off = at.step !== null ? Math.abs((steps[i] ?? 0) - at.step) : Math.abs((times[i] ?? 0) - (at.time ?? 0));
+    const off =
+      at.step !== null ? Math.abs((steps.at(i) ?? 0) - at.step) : Math.abs((times.at(i) ?? 0) - (at.time ?? 0));
     if (off <= distance) {
       distance = off;
       best = i;
@@ -47,7 +49,7 @@ export function locate(
     .sort((a, b) => weigh(b.metric, 1, metric) - weigh(a.metric, 1, metric));
   if (best === undefined) return { step, time };
   const index = indexNear(best.steps, best.times, incident);
-  return { step: step ?? best.steps[index] ?? null, time: time ?? best.times[index] ?? null };
+  return { step: step ?? best.steps.at(index) ?? null, time: time ?? best.times.at(index) ?? null };
 }
 
 /** A series as the store or the server gives it. */
@@ -55,15 +57,15 @@ export interface Evidence {
   metric: string;
   rank: number;
   unit: string;
-  steps: readonly number[];
-  times: readonly number[];
-  values: readonly (number | null)[];
+  steps: Numbers;
+  times: Numbers;
+  values: Numbers<number | null>;
 }
 
 /** What the page holds of a run: enough for a first answer, but its points may stand for several steps. */
 export function heldSeries(run: string | null): Evidence[] {
   const out: Evidence[] = [];
-  for (const series of seriesStore.all()) {
+  for (const series of seriesStore.seen()) {
     const { head, held } = series;
     if (head.run_id !== run || !held) continue;
     const { steps, times, values } = series;
@@ -94,7 +96,9 @@ export function rankValues(
 
 function valueAt(series: Evidence, at: Pick<Incident, "step" | "time">): RankValue[] {
   const index = indexNear(series.steps, series.times, at);
-  return index < 0 ? [] : [{ rank: series.rank, value: series.values[index] ?? null, step: series.steps[index] ?? 0 }];
+  return index < 0
+    ? []
+    : [{ rank: series.rank, value: series.values.at(index) ?? null, step: series.steps.at(index) ?? 0 }];
 }
 
 function weigh(metric: string, ranks: number, clicked: string | null): number {

@@ -6,9 +6,12 @@ import numpy as np
 
 from strata.clock import ManualClock
 from strata.observatory.live.cache import SeriesCache
+from strata.observatory.live.outline import outline_of
 from strata.observatory.live.runs import RunBook
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.live.snapshot import SnapshotBuilder
+from strata.observatory.live.tally import Tally
+from strata.observatory.records.encoding import encode
 from strata.observatory.stream.ring import Filter
 from strata.types.metrics import SeriesKey
 
@@ -91,3 +94,13 @@ def test_a_sparse_stream_gets_an_outline_of_many_series() -> None:
 def test_a_sparse_stream_gets_few_points_at_once() -> None:
     builder = build(2, 2, 100, 1 << 20)
     assert builder.build(Filter(sparse=True), "e") == builder.build(Filter(), "e")
+
+
+def test_an_outline_names_hosts_units_and_devices_also_of_a_unit_that_came_late() -> None:
+    series, late = SeriesTable(), SeriesKey("r", "m", "h1", 3, 7)
+    units = ((SeriesKey("r", "m"), ""), (late, ""), (late, "ms"), (late, "ignored"))
+    numbers = sorted({series.intern(key, unit) for key, unit in units})
+    outline = outline_of(np.array(numbers), series, Tally())
+    assert ([outline.hosts[place] for place in outline.host], list(outline.rank)) == (["", "h1"], [0, 3])
+    assert ([outline.units[place] for place in outline.unit], list(outline.device)) == (["", "ms"], [65535, 7])
+    assert json.loads(encode(build(1, 1, 10, 1 << 20).outline(["nobody"])))["id"] == []

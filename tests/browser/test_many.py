@@ -1,0 +1,107 @@
+"""Many names and many runs: a page shows all of them, and holds and mounts what somebody looks at."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from strata.client.telemetry import send_batches
+from strata.protocol.generated.telemetry_pb2 import Batch
+from strata.types.metrics import NO_DEVICE
+from tests.support.cluster import Cluster
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.browser
+
+NAMES, WIDE_RUNS, STEPS = 4_000, 9, 3
+"""36,000 series: more than one snapshot names, so that the page asks for the rest."""
+FEW_RUNS = 120
+
+
+def metric_of(number: int) -> str:
+    return f"layer{number // 10:03d}/grad_{number % 10}"
+
+
+def wide_batch(run: int) -> Batch:
+    batch = Batch(batch_id=f"many-{run}")
+    batch.runs.add(run_id=f"wide-{run}", status="running" if run == 0 else "finished", updated_at_ms=1)
+    for index in range(NAMES):
+        batch.series.add(index=index, run_id=f"wide-{run}", metric=metric_of(index), device=NO_DEVICE)
+        batch.points.series.extend([index] * STEPS)
+        batch.points.step.extend(range(STEPS))
+        batch.points.value.extend([run + 0.5] * STEPS)
+    return batch
+
+
+def few_batch() -> Batch:
+    batch = Batch(batch_id="few")
+    for run in range(FEW_RUNS):
+        batch.runs.add(run_id=f"few-{run:03d}", status="finished", updated_at_ms=1)
+        batch.series.add(index=run, run_id=f"few-{run:03d}", metric="loss", device=NO_DEVICE)
+        batch.points.series.append(run)
+        batch.points.step.append(1)
+        batch.points.value.append(0.25)
+    return batch
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with Cluster(tmp_path_factory.mktemp("many"), "--no-agent") as cluster:
+        eventually("the store", lambda: cluster.get("/api/status")["metric_store_problem"] is None, within_s=120)
+        batches = [*map(wide_batch, range(WIDE_RUNS)), few_batch()]
+        send_batches(batches, cluster.endpoints["telemetry"])
+        eventually("the runs", lambda: len(cluster.get("/runs")) == WIDE_RUNS + FEW_RUNS, within_s=60)
+        yield cluster.endpoints["http"]
+
+
+def look_at(page: Page, metric: str, run: str, total: int) -> None:
+    """Filters the page down to one chart, until the run's points are in it."""
+    page.get_by_role("searchbox", name=re.compile("Search metrics")).fill(metric)
+    expect(page.locator("article[data-metric]")).to_have_count(1)
+    expect(page.get_by_test_id("latest")).to_have_text(re.compile(r"\d"))
+    page.wait_for_function(
+        "([run, metric, total]) => window.__strata.series(run, metric)?.steps.length === total",
+        arg=[run, metric, total],
+    )
+
+
+def test_every_name_of_every_run_is_found_and_follows_the_stream(page: Page, url: str) -> None:
+    runs = ",".join(f"wide-{run}" for run in range(WIDE_RUNS))
+    page.goto(f"{url}/ui/metrics?runs={runs}")
+    expect(page.get_by_role("tab", name=re.compile("Training"))).to_contain_text(re.compile("4,?000"))
+    expect(page.locator("article[data-metric] .uplot").first).to_be_visible()
+    mounted = page.locator("article[data-metric]").count()
+    assert mounted < 100, "charts that nobody sees are not there"
+    for run in (0, WIDE_RUNS - 1):
+        look_at(page, metric_of(3_997), f"wide-{run}", STEPS)
+
+    # A point of a metric that nobody has looked at, of a run that the page was told of and of one that it asked for.
+    for run in (0, WIDE_RUNS - 1):
+        body = {"points": [{"metric": metric_of(1_234), "step": STEPS, "value": 7.5}]}
+        httpx.post(f"{url}/api/runs/wide-{run}/points", json=body).raise_for_status()
+    page.wait_for_function("() => window.__strata.counters().received >= 2")
+    for run in (0, WIDE_RUNS - 1):
+        look_at(page, metric_of(1_234), f"wide-{run}", STEPS + 1)
+    assert page.evaluate("() => window.__strata.counters().orphans") == 0
+
+
+def test_rows_come_as_they_are_scrolled_to_and_change_alone(page: Page, url: str) -> None:
+    page.goto(f"{url}/ui/runs?q=few&sort=name")
+    rows = page.get_by_role("region", name="Runs", exact=True).locator("tbody tr")
+    expect(page.get_by_text(f"{FEW_RUNS} found")).to_be_visible()
+    expect(rows.first).to_contain_text("few-000")
+    assert rows.count() < FEW_RUNS
+
+    def scrolled() -> bool:
+        rows.last.scroll_into_view_if_needed()
+        return rows.count() == FEW_RUNS
+
+    eventually("all rows", scrolled, within_s=60)
+    expect(rows.last).to_contain_text(f"few-{FEW_RUNS - 1:03d}")
+    httpx.patch(f"{url}/api/runs/few-119", json={"notes": "the last one"}).raise_for_status()
+    expect(rows.last).to_contain_text("the last one")
+    httpx.delete(f"{url}/api/runs/few-119").raise_for_status()
+    expect(rows).to_have_count(FEW_RUNS - 1)
+    expect(rows.first).to_contain_text("few-000")
