@@ -36,6 +36,7 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),  # which is what gRPC goes by; a minute without it
     ("grpc.http2.max_pings_without_data", 0),
     # A coordinator that comes back is found within a third of a second, not after gRPC's two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -44,12 +45,11 @@ _OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.use_local_subchannel_pool", 1),
 )
-# One that stands still must be left for the next before its work is missed. Pings are sent only while a call waits, and
-# one at a time: while the ping by which gRPC estimates bandwidth has no answer, none asks whether anybody is there.
+# One that stands still must be left for the next before its work is missed. Pings are sent only while a call waits.
 _SEVERAL = (
     ("grpc.keepalive_time_ms", 1_500),
     ("grpc.keepalive_timeout_ms", 1_500),
-    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.ping_timeout_ms", 1_500),
 )
 
 

@@ -1,11 +1,15 @@
 """Calls that find nobody are repeated with patience; errors come back as what they are. Against a real gRPC server."""
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from strata.client.channel import Channel, dial
 from strata.client.tasks import TasksClient
@@ -86,3 +90,31 @@ def test_closing_ends_a_call_that_waits() -> None:
     threading.Timer(0.2, channel.close).start()
     with pytest.raises(Unavailable):
         TasksClient(channel).stop("t")
+
+
+_SERVER = """
+import concurrent.futures, grpc
+from grpc_health.v1 import health, health_pb2_grpc
+server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+health_pb2_grpc.add_HealthServicer_to_server(health.HealthServicer(), server)
+print(server.add_insecure_port("127.0.0.1:0"), flush=True)
+server.start()
+server.wait_for_termination()
+"""
+
+
+def test_one_of_several_that_stands_still_is_left_long_before_the_deadline_of_a_call() -> None:
+    """A stopped process keeps its connections, and takes what is sent: only a ping without an answer tells."""
+    servers = [subprocess.Popen([sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        ports = [one.stdout.readline().strip() for one in servers if one.stdout is not None]
+        with Channel(",".join(f"127.0.0.1:{port}" for port in ports)) as channel:
+            check = channel.stub(health_pb2_grpc.HealthStub).Check  # type: ignore[attr-defined]  # its types know none
+            channel.call(check, health_pb2.HealthCheckRequest())
+            servers[0].send_signal(signal.SIGSTOP)
+            channel.call(check, health_pb2.HealthCheckRequest(), timeout_s=3600.0)
+            assert channel.address == f"127.0.0.1:{ports[1]}"
+    finally:
+        for one in servers:
+            one.kill()
+            one.communicate()
