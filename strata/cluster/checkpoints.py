@@ -1,5 +1,6 @@
 """Checkpoints as records: every one that the cluster has heard of, oldest first, within its limits."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from strata.cluster import events as e
@@ -19,20 +20,23 @@ class CheckpointRecords:
     def __init__(self) -> None:
         self.records: dict[str, CheckpointInfo] = {}
         self.attempts: dict[str, str] = {}
+        self._latest: dict[str, CheckpointInfo] | None = None  # of each task, until a complete one changes
 
     def latest(self, task_id: str) -> CheckpointInfo | None:
         """The completed checkpoint that a task would go back to."""
         return self.latest_by_task().get(task_id)
 
-    def latest_by_task(self) -> dict[str, CheckpointInfo]:
+    def latest_by_task(self) -> Mapping[str, CheckpointInfo]:
         """Of every task that has one; plain workers' under an empty name."""
-        found: dict[str, CheckpointInfo] = {}
-        for record in self.records.values():
-            if record.status is CheckpointStatus.COMPLETED:
-                known = found.get(record.task_id or "")
-                if known is None or record.recovery_order > known.recovery_order:
-                    found[record.task_id or ""] = record
-        return found
+        if self._latest is None:
+            found: dict[str, CheckpointInfo] = {}
+            for record in self.records.values():
+                if record.status is CheckpointStatus.COMPLETED:
+                    known = found.get(record.task_id or "")
+                    if known is None or record.recovery_order > known.recovery_order:
+                        found[record.task_id or ""] = record
+            self._latest = found
+        return self._latest
 
     def completed_at(self, path: str, task_id: str) -> tuple[str, ...]:
         """The ids of a task's completed checkpoints at this path."""
@@ -68,7 +72,7 @@ class CheckpointRecords:
             case e.CheckpointVerified():
                 record = self.records.get(event.checkpoint_id)
                 if record is not None:
-                    self.records[record.id] = record.checked(event.damage, event.at)
+                    self.keep(record.checked(event.damage, event.at))
             case e.CheckpointRemoved():
                 for name in event.checkpoint_ids:
                     if name in self.records:
@@ -79,12 +83,16 @@ class CheckpointRecords:
                 pass
 
     def keep(self, record: CheckpointInfo) -> None:
+        before = self.records.get(record.id, record)
+        if CheckpointStatus.COMPLETED in (before.status, record.status):  # else a vote: there may be thousands
+            self._latest = None
         self.records[record.id] = record
         if len(self.records) > KEEP_CHECKPOINTS:
             self.trim()
 
     def trim(self) -> None:
         """Forgets the oldest beyond the limits. The one that a task would go back to is never forgotten."""
+        self._latest = None
         removed = [name for name, record in self.records.items() if record.status is CheckpointStatus.REMOVED]
         for name in removed[:-KEEP_REMOVED]:
             del self.records[name]

@@ -29,8 +29,10 @@ def take_beat(state: ClusterState, request: pb.HeartbeatRequest, now: Now) -> Wo
         known = state.membership.pulses.of(worker.worker_id).report
         if isinstance(known, pb.HeartbeatRequest) and known.HasField("resources"):
             request.resources.CopyFrom(known.resources)
-    state.membership.pulses.beat(worker.worker_id, request, now)
-    state.membership.pulses.of(worker.worker_id).speaks = True
+    pulses, status = state.membership.pulses, request.status
+    pulses.beat(worker.worker_id, request, now)
+    pulses.of(worker.worker_id).speaks = True
+    pulses.note_parting(worker.worker_id, asked=status.asked_to_stop, leaving=status.left)
     return worker
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from strata.cluster import events as e
 from strata.cluster.members import Group, Worker
+from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.beats import take_beat
@@ -42,6 +43,7 @@ class Ties:
         self._proofs = proofs
         self._ties: dict[str, dict[str, RankTie]] = {}  # group → worker → tie
         self._held: dict[str, list[tuple[str, str]]] = {}  # by group: losses, with reasons, to be told a little later
+        self._worlds: dict[str, tuple[Task, rk.World | None]] = {}  # by task, as of this record
         coordinator.listen(self._on_event)
 
     def carried(self, number: int, agent_id: str, send: Send, end: End) -> "RankTie":
@@ -75,6 +77,7 @@ class Ties:
         del group[tie.worker_id]
         if not group:
             del self._ties[task_id]
+            self._worlds.pop(task_id, None)
         return True
 
     # --- what groups are told
@@ -132,9 +135,14 @@ class Ties:
         """Who trains together now, for a running task in which a rank was replaced: the others know it from their
         start."""
         task = self.state.tasks.tasks.get(task_id)
-        if task is None or task.status is not TaskStatus.RUNNING or not task.course.world:
+        if task is None or task.status is not TaskStatus.RUNNING:
             return None
-        return to_message(rk.World, task.course, number=task.course.world, size=len(task.course.placement))
+        known = self._worlds.get(task_id)
+        if known is None or known[0] is not task:  # each rank asks, when it says its hello
+            number, size = task.course.world, len(task.course.placement)
+            made = to_message(rk.World, task.course, number=number, size=size) if number else None
+            known = self._worlds[task_id] = (task, made)
+        return known[1]
 
     def add_stop(self, news: rk.RankNews, task_id: str) -> None:
         """At which step the group leaves, when it does."""

@@ -2,15 +2,14 @@
 longer than there is time. Decides; carries nothing out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from strata.cluster.members import Agent, Worker
+from strata.cluster.members import Agent
 from strata.cluster.tasks import Task
-from strata.coordinator.scheduling.parting import HEARING_S, asked_ranks
+from strata.coordinator.scheduling.parting import HEARING_S
 from strata.coordinator.state.commands import ChangeTask
 from strata.coordinator.state.endings import plan_leave
 from strata.coordinator.state.now import Now
-from strata.coordinator.state.pulses import Pulses
 from strata.types.checkpoints import CheckpointInfo
 from strata.types.faults import Fault, FaultKind
 
@@ -20,24 +19,17 @@ _MIN_HEARING_S = 0.5
 
 
 def plan_departure(
-    task: Task,
-    agents: Mapping[str, Agent],
-    workers: Sequence[Worker],
-    pulses: Pulses,
-    saved: CheckpointInfo | None,
-    now: Now,
+    task: Task, going: Sequence[Agent], asked: Sequence[int], saved: CheckpointInfo | None, now: Now
 ) -> ChangeTask | None:
     """A running task leaves when a host of its ranks goes away, or when somebody has sent one of them SIGTERM; None
-    when it has no reason to, or is leaving already."""
+    when it has no reason to, or is leaving already. `going` are those hosts, and `asked` those ranks."""
     if task.course.leaving:
         return None
-    going = _going(task, agents)
     if going:
         names = ", ".join(sorted({agent.hostname or agent.agent_id for agent in going}))
         reasons = "; ".join(dict.fromkeys(agent.draining for agent in going))
         why = f"host {names} goes away ({reasons}){_doubt(going, saved, now)}"
         return plan_leave(task, why, Fault(kind=FaultKind.DRAINED, agent_id=going[0].agent_id, text=reasons))
-    asked = asked_ranks(workers, pulses)
     if not asked:
         return None
     rank = asked[0]
@@ -45,19 +37,13 @@ def plan_departure(
     return plan_leave(task, f"rank {rank} was sent SIGTERM", fault)
 
 
-def hearing_s(task: Task, agents: Mapping[str, Agent], saved: CheckpointInfo | None, now: Now) -> float:
+def hearing_s(going: Sequence[Agent], saved: CheckpointInfo | None, now: Now) -> float:
     """How far ahead the agreed step may lie: as near as can be when the save will hardly find the time."""
-    left = _time_left(_going(task, agents), now)
+    left = _time_left(going, now)
     if left is None:
         return HEARING_S
     took = saved.duration_s or 0.0 if saved is not None else 0.0
     return min(HEARING_S, max(_MIN_HEARING_S, (left - took) / 4))
-
-
-def _going(task: Task, agents: Mapping[str, Agent]) -> list[Agent]:
-    """The hosts of its ranks that go away."""
-    hosts = (agents.get(agent_id) for agent_id in dict.fromkeys(task.course.placement))
-    return [host for host in hosts if host is not None and host.draining]
 
 
 def _time_left(going: Sequence[Agent], now: Now) -> float | None:

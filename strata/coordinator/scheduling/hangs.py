@@ -4,7 +4,7 @@ chosen, which is journaled with the task's course, so that its agent hears of it
 """
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from strata.cluster.members import Worker
@@ -74,16 +74,23 @@ class Hangs:
 
     # --- judging
 
-    def judge(
-        self, task: Task, members: Sequence[Worker], ended: Container[int], now: float
-    ) -> tuple[str, TaskCourse] | None:
+    def pauses(self, task: Task, workers: Iterable[Worker], now: float) -> list[Pause]:
+        """How long each of these has made no step. Must be asked often: a step is seen only by two looks."""
+        world = task.course.world  # of thousands of numbers: it is not counted for each
+        return [self._pause_of(task, worker, world, now) for worker in workers]
+
+    def judge(self, task: Task, pauses: Sequence[Pause], now: float) -> tuple[str, TaskCourse] | None:
         """The task's new reason and course: a rank is named, or ended, or moves again. None when all is as it was.
-        `ended` are ranks whose processes have."""
+        `pauses` are those of all ranks whose processes have not ended."""
         if task.course.hung_s is not None:  # its agent ends it
             return None
-        pauses = [self._pause_of(task, worker, now) for worker in members if worker.rank not in ended]
         excused = any(pause.excused for pause in pauses)  # the others may wait for that one
-        still = [pause for pause in pauses if pause.stopped or pause.limit_s or (pause.counted and not excused)]
+        least_s = min(_named_s(task), self._given_s(task) or math.inf)  # of all who have no limit of their own
+        still = [
+            pause
+            for pause in pauses
+            if pause.stopped or pause.limit_s or (pause.silent_s > least_s and pause.counted and not excused)
+        ]
         whole = len(pauses) == task.size
         deadlines = {pause.rank: self._deadline_s(task, pause, whole=whole) for pause in still}
         late = [pause for pause in still if pause.silent_s > deadlines[pause.rank]]
@@ -96,9 +103,9 @@ class Hangs:
         del self._looks[task.task_id]
         return self._verdict(task, pauses, late, look)
 
-    def _pause_of(self, task: Task, worker: Worker, now: float) -> Pause:
+    def _pause_of(self, task: Task, worker: Worker, world: int, now: float) -> Pause:
         course = task.course
-        pause = self._progress.pause_of(worker, course.world, now) or Pause(rank=worker.rank, step=0)
+        pause = self._progress.pause_of(worker, world, now) or Pause(rank=worker.rank, step=0)
         since = self._stopped.get(worker.agent_id, {}).get(worker.worker_id)
         if since is not None:
             return replace(pause, stopped=True, excused=False, waiting=False, silent_s=max(pause.silent_s, now - since))
@@ -109,7 +116,7 @@ class Hangs:
     def _deadline_s(self, task: Task, pause: Pause, *, whole: bool) -> float:
         """How long this rank may make no step. Where nothing is set, one that has never told how long a step takes has
         no deadline, nor have the last ranks of a task: they may be storing the result."""
-        given = task.spec.hang_timeout_s if task.spec.hang_timeout_s is not None else self._default_s
+        given = self._given_s(task)
         if given == 0:
             return math.inf
         if limit_s := pause.limit_s or given:
@@ -119,6 +126,10 @@ class Hangs:
         if not pause.step_time_s or not whole:
             return math.inf
         return max(_ENDED_S, _STEPS * pause.step_time_s, _PAUSES * pause.longest_s)
+
+    def _given_s(self, task: Task) -> float | None:
+        """The deadline that is set: None to learn it, 0 for never."""
+        return task.spec.hang_timeout_s if task.spec.hang_timeout_s is not None else self._default_s
 
     def _ask(self, task: Task, pauses: Sequence[Pause], now: float) -> _Look | None:
         """Asks where the ranks stand, once; the answers when all are there, or it takes too long."""
@@ -156,11 +167,15 @@ class Hangs:
         return told, replace(task.course, stuck_rank=blamed.rank, stuck_step=blamed.step, hung_s=round(silent_s, 1))
 
 
+def _named_s(task: Task) -> float:
+    given = task.spec.config.get("hang_timeout_s")  # of older scripts: it has always named, and ended nothing
+    return float(given) if isinstance(given, int | float) and given > 0 else _NAMED_S
+
+
 def _named(task: Task, still: Sequence[Pause], deadlines: Mapping[int, float]) -> tuple[str, TaskCourse] | None:
     """The rank that stands still at the lowest step, the longest of several. Who waits for it without saying so stands
     still too, and is named beside it."""
-    given = task.spec.config.get("hang_timeout_s")  # of older scripts: it has always named, and ended nothing
-    named_s = float(given) if isinstance(given, int | float) and given > 0 else _NAMED_S
+    named_s = _named_s(task)
     limits = {pause.rank: min(max(named_s, _STEPS * pause.step_time_s), deadlines[pause.rank]) for pause in still}
     late = sorted((p.step, -p.silent_s, p.rank) for p in still if p.silent_s > limits[p.rank])
     if not late:

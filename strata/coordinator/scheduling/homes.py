@@ -48,14 +48,18 @@ class Homes:
         home = self._seen_home(task)
         if not home and _saves_at_home(task.spec):
             home = task.course.home if task.status is TaskStatus.RUNNING else self._best_home(task.spec, hosts)
-        return [replace(host, apart=bool(home) and self._home(host) not in ("", home)) for host in hosts]
+        if not home:
+            return list(hosts)
+        return [replace(host, apart=self._home(host) not in ("", home)) for host in hosts]
 
     def plan_wait(self, task: Task, reason: str) -> ChangeTask:
         """A task that finds no slots waits, with this reason, or with what to set where slots are there but in several
         homes: another host may come and make one of them large enough. Only when all agents are there that were
         started for this task alone, no other will come: then it has failed."""
+        if not _saves_at_home(task.spec) or self._seen_home(task):
+            return plan_change(task, task.status, reason)
         usable = [agent for agent in self._state.agents.agents.values() if agent.task_id in ("", task.task_id)]
-        refusal = "" if self._seen_home(task) else _refusal(task.spec, usable)
+        refusal = _refusal(task.spec, usable)
         if not refusal:
             return plan_change(task, task.status, reason)
         own = [agent for agent in usable if agent.task_id]

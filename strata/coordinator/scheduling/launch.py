@@ -4,7 +4,7 @@ script finds its place. Starts nothing.
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from strata.cluster.members import Agent
 from strata.cluster.tasks import Task
@@ -47,7 +47,7 @@ class Launch:
         self._common = {**_DEFAULTS, **private, **_environment(task, len(self._ranks), dataset)}
 
     @property
-    def agents(self) -> Collection[str]:
+    def agents(self) -> Set[str]:
         return self._ranks.keys()
 
     def ranks_on(self, agent_id: str) -> Sequence[int]:
@@ -93,14 +93,10 @@ class Launch:
         )
 
 
-def desired_state(
-    agent: Agent | None, tasks: Mapping[str, Task], processes: Iterable[ag.DesiredProcess]
-) -> ag.DesiredState:
-    """All that one agent is told. Whoever started it for a task may be gone by the time that the task is over."""
-    desired = ag.DesiredState(processes=processes)
+def desired_state(agent: Agent | None, processes: Iterable[ag.DesiredProcess], *, over: bool) -> ag.DesiredState:
+    """All that one agent is told. Whoever started it for a task may be gone by the time that the task is `over`."""
+    desired = ag.DesiredState(processes=processes, over=over)
     if agent is not None:
-        task = tasks.get(agent.task_id)
-        desired.over = bool(agent.task_id) and (task is None or task.status.final)
         desired.draining = bool(agent.draining)
         if agent.deadline is not None:
             desired.leave_by = agent.deadline

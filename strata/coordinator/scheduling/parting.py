@@ -15,7 +15,7 @@ from strata.coordinator.state.pulses import Pulses
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.types.tasks import TaskCourse
 
-__all__ = ["HEARING_S", "any_left", "asked_ranks", "plan_parting"]
+__all__ = ["HEARING_S", "plan_parting"]
 
 HEARING_S = 2.5  # within which every rank has sent a heartbeat and was told, on a busy host too
 
@@ -43,17 +43,6 @@ def _margin(stepping: Sequence[pb.WorkerStatus], hearing_s: float) -> int:
     """How many steps the fastest rank makes before all have heard."""
     times = [status.step_time_s for status in stepping if status.step_time_s > 0]
     return max(1, math.ceil(hearing_s / min(times))) if times else 2
-
-
-def any_left(workers: Sequence[Worker], pulses: Pulses) -> bool:
-    """Whether a rank has said that it goes because it was told to, and not because its work is done."""
-    return any(status.left for status in _statuses(workers, pulses))
-
-
-def asked_ranks(workers: Sequence[Worker], pulses: Pulses) -> list[int]:
-    """The ranks to which somebody has sent SIGTERM."""
-    told = ((worker.rank, status_of(worker, pulses)) for worker in workers)
-    return [rank for rank, status in told if status is not None and status.asked_to_stop]
 
 
 def _statuses(workers: Sequence[Worker], pulses: Pulses) -> list[pb.WorkerStatus]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from strata.cluster import events as e
-from strata.cluster.members import Agent, Worker
+from strata.cluster.members import Agent
 from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.scheduling.desired import DesiredStates, Push
@@ -20,9 +20,9 @@ from strata.coordinator.scheduling.growth import Growth
 from strata.coordinator.scheduling.hangs import Hangs
 from strata.coordinator.scheduling.homes import Homes
 from strata.coordinator.scheduling.launch import Launch, pick_ports
-from strata.coordinator.scheduling.parting import any_left, plan_parting
+from strata.coordinator.scheduling.parting import plan_parting
 from strata.coordinator.scheduling.processes import Held, Place, Processes, end_of, is_current
-from strata.coordinator.scheduling.progress import takes_part
+from strata.coordinator.scheduling.sights import Sight, look_at
 from strata.coordinator.scheduling.stragglers import StragglerRule, Stragglers
 from strata.coordinator.state import commands as c
 from strata.coordinator.state import endings as d
@@ -41,7 +41,6 @@ _log = logging.getLogger(__name__)
 _TICK_S = 0.25
 _WATCH_S = 0.5  # at most so often, and less so when it takes long: it has a twentieth of the loop
 _WATCH_SHARE = 20.0
-_LARGE = 500  # ranks
 _LEAVE_TOGETHER = 1_000  # members of a task that is over: with what follows from it that takes 20 ms of the loop
 _WAKING = (e.TaskSubmitted, e.TaskChanged, e.AgentJoined, e.AgentDraining, e.AgentLost, e.MembersLost)
 
@@ -134,6 +133,8 @@ class Scheduler:
     def _follow(self, task: Task, report: ag.ProcessReport, hostname: str, agent_id: str) -> None:
         """A rank whose process runs is a member. One that finished stays one until its task ends, for its peers still
         count on their generation."""
+        if self._joined(task, report.rank):
+            return
         spec = WorkerSpec(
             worker_id=worker_id_of(task.task_id, report.rank),
             task_id=task.task_id,
@@ -144,8 +145,7 @@ class Scheduler:
             gpu_count=len(report.gpus),
             metadata={"pid": str(report.pid)},
         )
-        if not self._joined(task, report.rank):
-            self._try(c.RegisterWorker(spec=spec))
+        self._try(c.RegisterWorker(spec=spec))
 
     def _lose_gone(self) -> None:
         """Membership hears of ends at once: a death breaks barriers now, not when a lease runs out."""
@@ -180,10 +180,11 @@ class Scheduler:
                 self._wake.clear()
 
     async def step(self) -> None:
-        """Runs one round: decides, waits for the journal, tells the agents."""
+        """Runs one round: decides, waits for the journal, tells the agents. It looks at what has changed: only a watch
+        now and then goes over all ranks."""
         now = self._coordinator.now().monotonic
         look, spent_s = now - self._watched_at >= self._watch_s, 0.0
-        for task_id in [task.task_id for task in self._state.tasks.tasks.values() if not task.status.final]:
+        for task_id in [task.task_id for task in self._state.tasks.unfinished()]:
             self._lose_gone()  # a loss is told before the world that is made of it, or ranks would leave that one too
             if (change := self._decide(self._state.tasks.task(task_id))) is not None:
                 self._carry_out(change)
@@ -192,28 +193,27 @@ class Scheduler:
                 self._watched_at = now
                 spent_s += await self._watch(task_id)
                 self._grow(self._state.tasks.task(task_id))
-            self._keep_finished(self._state.tasks.task(task_id))
+            self._keep_finished(self._state.tasks.task(task_id), look=look)
         if look:
             self._watch_s = max(_WATCH_S, _WATCH_SHARE * spent_s)
         self._place_queued()
         await self._let_leave()
         await self._coordinator.settled()
-        await self._desired.tell(self._state.tasks.tasks, self._state.agents.agents, self._state.term)
+        await self._desired.tell(self._state.tasks.unfinished(), self._state.agents.agents, self._state.term)
 
     def _decide(self, task: Task) -> c.ChangeTask | None:
-        now = self._coordinator.now()
+        now, membership = self._coordinator.now(), self._state.membership
         step = self._state.checkpoints.latest_step(task.task_id)
         match task.status:
             case TaskStatus.RUNNING:
-                members, pulses = self._state.membership.alive_in(task.task_id), self._state.membership.pulses
                 chance = random.random()  # noqa: S311  # jitter
                 ends = self._ends(task)
-                left = bool(ends) and any_left(members, pulses)
+                left = bool(ends) and membership.any_leaves(task.task_id)
                 change = d.plan_end(task, ends, step, now, chance, left=left)
                 if change is not None:
                     return r.plan_replace(task, ends, change, self._hosts(task), step) or change
                 saved = self._state.checkpoints.latest(task.task_id)
-                return plan_departure(task, self._state.agents.agents, members, pulses, saved, now)
+                return plan_departure(task, self._going(task), membership.asked_in(task.task_id), saved, now)
             case TaskStatus.STOPPING:
                 return d.plan_stopped(task, self._ends(task))
             case TaskStatus.RECOVERING if len(self._ends(task)) == task.size:
@@ -223,48 +223,45 @@ class Scheduler:
             case _:
                 return None
 
+    def _going(self, task: Task) -> list[Agent]:
+        """The hosts of its ranks that go away."""
+        return self._state.agents.draining(self._desired.launch_of(task).agents)
+
     def _part(self, task: Task) -> None:
         """A task that is going is told at which step its ranks leave together."""
         if not d.is_going(task) or task.course.stop_agreed:
             return
         saved, now = self._state.checkpoints.latest(task.task_id), self._coordinator.now()
-        ahead_s = hearing_s(task, self._state.agents.agents, saved, now)
+        ahead_s = hearing_s(self._going(task), saved, now)
         membership = self._state.membership
         course = plan_parting(task.course, membership.alive_in(task.task_id), membership.pulses, ahead_s)
         if course is not None:
             self._say(task, task.reason, course)
 
     async def _watch(self, task_id: str) -> float:
-        """A task that stands still says so, and one that a slow rank holds up. Each look goes over all of its ranks, so
-        it has a turn of the loop of its own. Returns the seconds that they took."""
-        spent_s = 0.0
-        for look in (self._watch_part, self._watch_hangs, self._watch_stragglers):
-            task, members = self._state.tasks.task(task_id), self._state.membership.alive_in(task_id)
-            began = time.perf_counter()
-            look(task, members)
-            spent_s += time.perf_counter() - began
-            if len(members) > _LARGE:
-                await asyncio.sleep(0)
-        return spent_s
+        """A task that stands still says so, and one that a slow rank holds up. Returns the seconds of the loop that it
+        took to look at all of its ranks. A task that changes meanwhile is looked at the next time."""
+        task = self._state.tasks.task(task_id)
+        if task.status is not TaskStatus.RUNNING:
+            return 0.0
+        sight = await look_at(task, self._coordinator, self.hangs, self._stragglers)
+        began = time.perf_counter()
+        if sight.steady:
+            self._judge(task, sight)
+        return sight.spent_s + time.perf_counter() - began
 
-    def _watch_part(self, task: Task, members: list[Worker]) -> None:
-        if (part := r.plan_part(task, takes_part(members, self._state.membership.pulses))) is not None:
-            self._carry_out(part)
-
-    def _watch_hangs(self, task: Task, members: list[Worker]) -> None:
-        if task.status is not TaskStatus.RUNNING or len(members) != task.size:
+    def _judge(self, task: Task, sight: Sight) -> None:
+        if (part := r.plan_part(task, sight.takes_part)) is not None:
+            task = self._carry_out(part)
+        if len(sight.pauses) != task.size:
             return
-        verdict = self.hangs.judge(task, members, self._ends(task), self._coordinator.now().monotonic)
+        ended, now = self._ends(task), self._coordinator.now().monotonic
+        verdict = self.hangs.judge(task, [pause for pause in sight.pauses if pause.rank not in ended], now)
         if self.hangs.asks(task):
             self._desired.note_task(task.task_id)
         if verdict is not None:
-            self._say(task, *verdict)
-
-    def _watch_stragglers(self, task: Task, members: list[Worker]) -> None:
-        if task.status is not TaskStatus.RUNNING or len(members) != task.size:
-            return
-        now = self._coordinator.now().monotonic
-        if (change := self._stragglers.plan(task, members, lambda: self._hosts(task), now)) is not None:
+            task = self._say(task, *verdict)
+        if (change := self._stragglers.plan(task, sight.times, lambda: self._hosts(task), now)) is not None:
             self._carry_out(change)
 
     def _say(self, task: Task, reason: str, course: TaskCourse) -> Task:
@@ -278,7 +275,7 @@ class Scheduler:
                 self._carry_out(change)
 
     def _queued(self) -> list[Task]:
-        return [task for task in self._state.tasks.tasks.values() if task.status is TaskStatus.QUEUED]
+        return [task for task in self._state.tasks.unfinished() if task.status is TaskStatus.QUEUED]
 
     def _place_queued(self) -> None:
         queued = self._queued()
@@ -297,7 +294,7 @@ class Scheduler:
         if (change.attempt, change.course.lives) != (before.attempt, before.course.lives):
             self._let_go(before, first_rank=len(change.course.placement))
             host = self._state.agents.agents[change.course.placement[0]]
-            master, gang = pick_ports(self._ports, self._state.tasks.tasks.values())
+            master, gang = pick_ports(self._ports, self._state.tasks.unfinished())
             course = replace(change.course, master_addr=host.address, master_port=master, gang_port=gang)
             change = replace(change, course=replace(course, home=self._homes.home_of(course.placement)))
         task = self._coordinator.apply(change).reply
@@ -305,7 +302,7 @@ class Scheduler:
             self._forget(task)
         elif task.status is TaskStatus.RECOVERING and task.course.leaving:
             self._dismiss(task)
-        elif task.course.lives != before.course.lives:
+        elif (task.attempt, task.course.lives) != (before.attempt, before.course.lives):
             self._processes.forget_ended(task)
         return task
 
@@ -335,15 +332,16 @@ class Scheduler:
             self._try(c.LoseWorkers(gone=dict(leaving[start : start + _LEAVE_TOGETHER]), left=True))
             await asyncio.sleep(0)
 
-    def _keep_finished(self, task: Task) -> None:
-        """A rank that finished early holds its place without heartbeats, unless somebody waits for it in vain."""
-        if task.status is not TaskStatus.RUNNING:
-            return
-        well = [rank for rank, end in self._processes.ends(task).items() if end.well and self._joined(task, rank)]
-        if not well:
+    def _keep_finished(self, task: Task, *, look: bool) -> None:
+        """A rank that finished early holds its place without heartbeats, unless somebody waits for it in vain. Leases
+        are long: now and then is often enough, but who waits hears of it at once."""
+        if task.status is not TaskStatus.RUNNING or not (ends := self._processes.ends(task)):
             return
         barriers, now = self._state.barriers, self._coordinator.now()
         waiting = [barrier for barrier in barriers.open.values() if barrier.key.task_id == task.task_id]
+        well = [rank for rank, end in ends.items() if end.well and self._joined(task, rank)] if look or waiting else []
+        if not well:
+            return
         missed = {name for barrier in waiting for name in barriers.missing(barrier)}
         finished = {worker_id_of(task.task_id, rank) for rank in well}
         self._state.membership.pulses.renew(finished - missed, now)
@@ -357,10 +355,8 @@ class Scheduler:
         """The ranks of the current attempt that are gone: reported so, or out of reach with a host that is lost."""
         ends = self._processes.ends(task)
         launch, agents = self._desired.launch_of(task), self._state.agents
-        for agent_id in launch.agents:
-            attached, agent = agent_id in self._desired.attached, agents.agents.get(agent_id)
-            if attached and agent is not None and agent.alive:
-                continue
+        for agent_id in self._desired.away(task) | agents.dead(launch.agents):
+            attached = agent_id in self._desired.attached
             for rank in launch.ranks_on(agent_id):
                 worker = self._state.membership.workers.get(worker_id_of(task.task_id, rank))
                 if rank not in ends and agents.took(agent_id, worker, task.incarnation(rank), attached=attached):
@@ -370,9 +366,10 @@ class Scheduler:
     def _hosts(self, of: Task | None = None) -> list[p.Host]:
         """Agents that are attached now, as a task finds them: with what others hold there."""
         mine, excluded = (of.task_id, of.course.excluded) if of is not None else ("", ())
-        held = self._processes.held(self._state.tasks.tasks, mine)
-        agents, listening = self._state.agents.agents, self._desired.attached
-        attached = [agent for name, agent in agents.items() if agent.alive and name in listening]
+        launches = map(self._desired.launch_of, self._state.tasks.unfinished())
+        held = self._processes.held(launches, self._state.tasks.tasks, mine)
+        agents, listening = self._state.agents, self._desired.attached
+        attached = [agents.agents[name] for name in agents.alive() if name in listening]
         taking = [agent for agent in attached if not mine or agent.task_id in ("", mine)]
         hosts = [_host(agent, held, excluded) for agent in taking]
         return hosts if of is None else self._homes.within_reach(of, hosts)

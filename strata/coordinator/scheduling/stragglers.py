@@ -4,9 +4,10 @@ restart.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import NamedTuple
 
 from strata.cluster.members import Worker
 from strata.cluster.tasks import Task
@@ -18,7 +19,7 @@ from strata.coordinator.state.pulses import Pulses
 from strata.types.faults import Fault, FaultKind
 from strata.types.tasks import TaskStatus
 
-__all__ = ["StragglerRule", "Stragglers"]
+__all__ = ["StragglerRule", "Stragglers", "Times"]
 
 _MIN_RANKS = 3  # of two nobody can say which one is the slow one
 _COST = 0.1  # of a step: what a straggler costs the others at least
@@ -44,6 +45,14 @@ class _Slow:
         return f"its own part of a step takes {self.own_s:.3g} s, {self.times:.1f} times the median, for {lasting}"
 
 
+class Times(NamedTuple):
+    """Of a rank: its own part of a step and the whole step, in seconds; 0 for what it has not told."""
+
+    rank: int
+    own_s: float
+    step_s: float
+
+
 class Stragglers:
     """Of all tasks of one coordinator: who is slow, and since when."""
 
@@ -55,15 +64,19 @@ class Stragglers:
     def forget(self, task_id: str) -> None:
         self._since.pop(task_id, None)
 
+    def times(self, workers: Iterable[Worker]) -> dict[str, Times]:
+        """By incarnation, how long steps of these take."""
+        return {worker.incarnation: self._times_of(worker) for worker in workers}
+
     def plan(
-        self, task: Task, members: Sequence[Worker], hosts: Callable[[], Sequence[Host]], now: float
+        self, task: Task, times: Mapping[str, Times], hosts: Callable[[], Sequence[Host]], now: float
     ) -> ChangeTask | None:
-        """A straggler is named, or no longer one, or its host is left; None when all is as it was. `hosts` are those
-        beside the task itself."""
+        """A straggler is named, or no longer one, or its host is left; None when all is as it was. `times` are those of
+        all ranks, `hosts` those beside the task itself."""
         course = task.course
         if course.leaving or course.stuck_rank is not None:
             return None
-        slow = self._slowest(task, members, now)
+        slow = self._slowest(task, times, now)
         if slow is None:
             cleared = replace(course, slow_rank=None)
             told = f"attempt {task.attempt}, and no rank is slow any more"
@@ -79,9 +92,8 @@ class Stragglers:
         kept = "; leaving its host would not make it quicker" if task.spec.exclude_stragglers else ""
         return plan_change(task, TaskStatus.RUNNING, f"{told}{kept}", replace(course, slow_rank=slow.rank))
 
-    def _slowest(self, task: Task, members: Sequence[Worker], now: float) -> _Slow | None:
+    def _slowest(self, task: Task, known: Mapping[str, Times], now: float) -> _Slow | None:
         """The slowest of those that have been stragglers for long enough."""
-        known = {worker.incarnation: (worker.rank, *self._times_of(worker)) for worker in members}
         told = [own_s for _, own_s, _ in known.values() if own_s > 0]
         usual = median(told) if len(told) >= _MIN_RANKS else math.inf
         before = self._since.pop(task.task_id, {})
@@ -93,18 +105,17 @@ class Stragglers:
         if since:
             self._since[task.task_id] = since
         after_s = self._rule.after_s
-        late = [(known[name][1], known[name][0], now - at) for name, at in since.items() if now - at >= after_s]
+        late = [(known[name].own_s, known[name].rank, now - at) for name, at in since.items() if now - at >= after_s]
         if not late:
             return None
         own_s, rank, for_s = max(late)
         return _Slow(rank=rank, own_s=own_s, times=own_s / usual, for_s=for_s)
 
-    def _times_of(self, worker: Worker) -> tuple[float, float]:
-        """Its own part of a step and the whole step, in seconds; 0 for what it has not told."""
+    def _times_of(self, worker: Worker) -> Times:
         status = status_of(worker, self._pulses)
         if status is None or not (math.isfinite(status.own_time_s) and math.isfinite(status.step_time_s)):
-            return 0.0, 0.0
-        return max(0.0, status.own_time_s), max(0.0, status.step_time_s)
+            return Times(worker.rank, 0.0, 0.0)
+        return Times(worker.rank, max(0.0, status.own_time_s), max(0.0, status.step_time_s))
 
 
 def _is_better_without(task: Task, agent_id: str, slow: _Slow, hosts: Sequence[Host]) -> bool:

@@ -4,11 +4,12 @@ either went with it.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 
 from strata.cluster.events import AgentDraining, AgentJoined, AgentLost
 from strata.cluster.members import Agent, Worker
 from strata.cluster.model import Cluster
+from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.pulses import Pulses
 from strata.errors import Conflict, Fenced, InvalidArgument, NotFound
@@ -30,6 +31,10 @@ class Agents:
     def __init__(self, cluster: Cluster, lease_s: float) -> None:
         self._cluster = cluster
         self.pulses = Pulses(lease_s)
+        self._alive: set[str] = set()
+        self._gone: set[str] = set()
+        self._lost: set[str] = set()  # of those that are gone
+        self._draining: set[str] = set()
 
     @property
     def agents(self) -> Mapping[str, Agent]:
@@ -89,32 +94,34 @@ class Agents:
         return AgentDraining(agent_id=agent_id, reason="", deadline=None, noticed=False, at=now.wall)
 
     def plan_expiry(self, now: Now) -> list[AgentLost]:
-        """Agents whose lease ran out."""
-        expired = self.pulses.expired(self.alive(), now)
+        """Agents whose lease ran out. Those who are late become suspect."""
+        expired = self.pulses.look(self.alive, now)
         return [AgentLost(agent_id=name, reason=reason, left=False, at=now.wall) for name, reason in expired.items()]
 
-    def gone_with(self, workers: Iterable[Worker], pulses: Pulses, now: Now) -> dict[str, str]:
+    def gone_with(self, membership: Membership, now: Now) -> dict[str, str]:
         """Workers that beat by themselves until their agent was lost, and not since then, each with the reason. Those
-        whose own connections have ended with those of their agent are known at once: nothing runs there any more."""
-        lost = {agent.agent_id for agent in self.agents.values() if agent.state is MemberState.LOST}
-        away = lost | {agent_id for agent_id in self.agents if self.pulses.of(agent_id).suspect}
-        found = {}
-        for worker in workers if away else ():
-            if worker.agent_id not in away or not worker.alive:
-                continue
-            pulse = pulses.of(worker.worker_id)
-            if pulse.cut_at is not None and pulse.suspect and self.pulses.of(worker.agent_id).suspect:
-                if now.monotonic - pulse.cut_at > _RETURN_S:
-                    found[worker.worker_id] = (
-                        f"its connections have ended, and so have those of agent {worker.agent_id}"
-                    )
-            elif worker.agent_id in lost and pulse.speaks:
-                silent_s = pulses.silent_s(worker.worker_id, now)
-                if silent_s > self.pulses.lease_s * _GONE_WITH:
-                    found[worker.worker_id] = (
-                        f"its agent {worker.agent_id} is lost, and it is silent for {silent_s:.1f} s"
-                    )
-        return found
+        whose own connections have ended with those of their agent are known at once: nothing runs there any more.
+        Only workers of agents that are away are looked at."""
+        hosts = membership.hosts
+        away = (hosts.keys() & self._lost) | (hosts.keys() & self.pulses.suspects)
+        found = {
+            worker_id: self._why_gone(membership.workers[worker_id], membership.pulses, now)
+            for agent_id in sorted(away)
+            for worker_id in hosts[agent_id]
+        }
+        return {worker_id: reason for worker_id, reason in found.items() if reason}
+
+    def _why_gone(self, worker: Worker, pulses: Pulses, now: Now) -> str:
+        """Why this worker, whose agent is away, is gone with it; empty while it may not be."""
+        pulse = pulses.of(worker.worker_id)
+        both_suspect = worker.worker_id in pulses.suspects and worker.agent_id in self.pulses.suspects
+        if pulse.cut_at is not None and both_suspect:
+            ended = now.monotonic - pulse.cut_at > _RETURN_S
+            return f"its connections have ended, and so have those of agent {worker.agent_id}" if ended else ""
+        silent_s = pulses.silent_s(worker.worker_id, now)
+        if worker.agent_id in self._lost and pulse.speaks and silent_s > self.pulses.lease_s * _GONE_WITH:
+            return f"its agent {worker.agent_id} is lost, and it is silent for {silent_s:.1f} s"
+        return ""
 
     def took(self, agent_id: str, worker: Worker | None, incarnation: str, *, attached: bool) -> bool:
         """Whether a rank went with its host: it is not there, and its agent is lost; or that is only away, and the rank
@@ -128,7 +135,16 @@ class Agents:
         return not attached and worker is not None and is_rank and worker.state is MemberState.LOST
 
     def alive(self) -> list[str]:
-        return [agent.agent_id for agent in self.agents.values() if agent.alive]
+        return sorted(self._alive)
+
+    def dead(self, names: Set[str]) -> Set[str]:
+        """Those of these hosts whose agents are lost or have left."""
+        return names & self._gone
+
+    def draining(self, names: Set[str]) -> list[Agent]:
+        """Those of these hosts that go away, in their order."""
+        going = names & self._draining
+        return [self.agents[name] for name in names if name in going] if going else []
 
     def beat(self, agent_id: str, report: object, now: Now) -> None:
         """Renews the lease. One that was declared lost must attach again: its host's work was given away."""
@@ -141,3 +157,28 @@ class Agents:
         """Marks an agent whose stream broke as suspect."""
         if self.agents[agent_id].alive:
             self.pulses.suspect(agent_id)
+
+    # --- evolving
+
+    def on_changed(self, agent_id: str) -> None:
+        """Told when the cluster's record of an agent has changed: what is asked of all agents, several times a second,
+        is known without a look at each."""
+        agent = self.agents.get(agent_id)
+        if agent is None:
+            return
+        for holds, names in (
+            (agent.alive, self._alive),
+            (not agent.alive, self._gone),
+            (agent.state is MemberState.LOST, self._lost),
+            (bool(agent.draining), self._draining),
+        ):
+            if holds:
+                names.add(agent_id)
+            else:
+                names.discard(agent_id)
+
+    def load(self, now: Now) -> None:
+        """The records must be loaded before."""
+        for agent_id in self.agents:
+            self.pulses.start(agent_id, now)
+            self.on_changed(agent_id)

@@ -309,18 +309,14 @@ class ClusterState:
 
     def _tick(self, _command: c.Tick, now: Now, emit: c.Emit) -> None:
         emit(*self.agents.plan_expiry(now))
-        workers, pulses = self.membership.workers.values(), self.membership.pulses
-        alive = self.membership.alive()
-        expired = self.agents.gone_with(workers, pulses, now) | pulses.expired(alive, now)
-        pulses.suspect_late(alive, now)
-        for lost in self.membership.plan_loss(expired, now):
+        gone = self.agents.gone_with(self.membership, now) | self.membership.pulses.look(self.membership.alive, now)
+        for lost in self.membership.plan_loss(gone, now):
             self._lose(lost, now, emit)
         emit(*self.barriers.plan_expiry(now), *self.checkpoints.plan_expiry(now))
         for task_id in self.datasets.readers():
             self._rebalance(task_id, emit)
         self.barriers.forget_old(now)
-        pulses.forget_others(self.cluster.workers)
-        self.agents.pulses.suspect_late(self.agents.alive(), now)
+        self.membership.pulses.forget_others(self.cluster.workers)
 
     def renew_leases(self, now: Now) -> None:
         """Everybody gets a fresh full term: after a restart or a stall of our own, silence proves nothing."""
@@ -357,10 +353,14 @@ class ClusterState:
                 self.checkpoints.on_aborted(event)
             case e.TaskSubmitted():
                 self.tasks.on_submitted(event)
+            case e.TaskChanged():
+                self.tasks.on_changed(event)
             case _:
                 pass
         self.readings.evolve(event)
         self.cluster.evolve(event)
+        if isinstance(event, e.AgentJoined | e.AgentDraining | e.AgentLost):
+            self.agents.on_changed(event.agent_id)
 
     # --- snapshots
 
@@ -392,8 +392,8 @@ class ClusterState:
             raise InvalidArgument(f"a state of version {dumped['version']} cannot be read by this release")
         load_cluster(self.cluster, dumped["cluster"])
         self.membership.load(dumped["seats"], now)
-        for agent_id in self.cluster.agents:
-            self.agents.pulses.start(agent_id, now)
+        self.agents.load(now)
+        self.tasks.load()
         self.datasets.load(dumped["shards"])
         self.checkpoints.load(dumped["checkpoints"], now)
         self.readings.load(dumped["readings"])

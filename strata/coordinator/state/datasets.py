@@ -2,6 +2,7 @@
 replacement moves nothing. Pure; a table changes only by an event, and the same events give the same tables.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -81,7 +82,9 @@ class Datasets:
 
     def num_assigned(self, worker: Worker, dataset_id: str) -> int:
         """How many shards of a dataset were dealt to a worker."""
-        if worker.rank not in self._dealt.get(worker.task_id, ()):
+        ranks = self._dealt.get(worker.task_id, ())
+        place = bisect_left(ranks, worker.rank)  # they are in order, and may be thousands
+        if place == len(ranks) or ranks[place] != worker.rank:
             return 0
         return self._managers[worker.task_id].num_assigned(dataset_id, slot_name(worker.rank))
 

@@ -49,6 +49,7 @@ class Membership:
     def __init__(self, cluster: Cluster, lease_s: float) -> None:
         self._cluster = cluster
         self._seats: dict[str, _Seats] = {"": _Seats()}
+        self._hosts: dict[str, dict[str, None]] = {}  # agent → its live workers
         self.pulses = Pulses(lease_s)
 
     # --- reading
@@ -72,6 +73,20 @@ class Membership:
             alive = (worker for worker in found if worker is not None and worker.alive)
             seats.alive, seats.group = sorted(alive, key=attrgetter("rank")), group
         return list(seats.alive)
+
+    def asked_in(self, task_id: str) -> list[int]:
+        """The ranks of a group to which somebody has sent SIGTERM."""
+        asked = (self.workers[worker_id] for worker_id in self.pulses.asked)
+        return sorted(worker.rank for worker in asked if worker.task_id == task_id)
+
+    def any_leaves(self, task_id: str) -> bool:
+        """Whether a rank has said that it goes because it was told to, and not because its work is done."""
+        return any(self.workers[worker_id].task_id == task_id for worker_id in self.pulses.leaving)
+
+    @property
+    def hosts(self) -> Mapping[str, Mapping[str, None]]:
+        """The live workers of each agent that has some."""
+        return self._hosts
 
     def holder(self, task_id: str, rank: int) -> str | None:
         """Who holds a rank now, or held it last."""
@@ -202,7 +217,7 @@ class Membership:
         ]
 
     def alive(self) -> list[str]:
-        return [worker.worker_id for worker in self.workers.values() if worker.alive]
+        return [worker_id for workers in self._hosts.values() for worker_id in workers]
 
     def suspect(self, worker_id: str, incarnation: str) -> None:
         """Marks a worker whose stream broke as suspect."""
@@ -229,6 +244,7 @@ class Membership:
         seats.num_alive += 1
         if event.rank == seats.full_below:
             seats.full_below += 1
+        self._hosts.setdefault(event.agent_id, {})[event.worker_id] = None
         self.pulses.start(event.worker_id, now)
 
     def on_lost(self, event: MembersLost) -> None:
@@ -236,11 +252,15 @@ class Membership:
         seats.num_alive -= len(event.worker_ids)
         elastic = self.groups[event.task_id].size is None
         for worker_id in event.worker_ids:
-            rank = self.workers[worker_id].rank
-            seats.full_below = min(seats.full_below, rank)
+            worker = self.workers[worker_id]
+            seats.full_below = min(seats.full_below, worker.rank)
             if event.left and elastic:
-                del seats.holders[rank]
-        self.pulses.note_change(event.worker_ids)
+                del seats.holders[worker.rank]
+            neighbours = self._hosts.get(worker.agent_id, {})
+            neighbours.pop(worker_id, None)
+            if not neighbours:
+                self._hosts.pop(worker.agent_id, None)
+        self.pulses.end(event.worker_ids)
 
     # --- snapshots
 
@@ -253,7 +273,9 @@ class Membership:
             self._seats[item["task_id"]] = _Seats(holders={int(rank): holder for rank, holder in item["holders"]})
         for worker in self.workers.values():
             self.pulses.start(worker.worker_id, now)
-            self._seats[worker.task_id].num_alive += worker.alive
+            if worker.alive:
+                self._seats[worker.task_id].num_alive += 1
+                self._hosts.setdefault(worker.agent_id, {})[worker.worker_id] = None
 
 
 def _group_name(task_id: str) -> str:

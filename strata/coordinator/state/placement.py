@@ -1,6 +1,7 @@
 """Where a gang of ranks goes, and what is lacking when it goes nowhere. Pure: starts and stops nothing."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -45,9 +46,9 @@ class Host:
         """How many it would take if nothing ran on it."""
         return _fitting(self.slots, self.gpus, gpus)
 
-    def hold(self, gpus: int) -> "Host":
-        """As it is with one such rank more."""
-        return replace(self, held=self.held + 1, gpus_held=self.gpus_held + gpus)
+    def hold(self, gpus: int, num_ranks: int) -> "Host":
+        """As it is with so many such ranks more."""
+        return replace(self, held=self.held + num_ranks, gpus_held=self.gpus_held + gpus * num_ranks)
 
 
 def _fitting(slots: int, cards: int, gpus: int) -> int:
@@ -184,13 +185,13 @@ def plan_queue(
     blocked: dict[str, str] = {}
     current = {host.agent_id: host for host in hosts}
     waiting = list(queued)
+    owners = {host.task_id for host in current.values() if host.task_id}
     for place, task in enumerate(waiting):
-        launcher = task.spec.launcher
-        now = marked(task, [host for host in current.values() if host.task_id in ("", task.task_id)])
-        has_own = any(host.task_id for host in now)
-        if launcher in blocked and not has_own:
+        launcher, has_own = task.spec.launcher, task.task_id in owners
+        if launcher in blocked and not has_own:  # before a look at the hosts: the queue may be long, and they many
             planned[task.task_id] = Lacking(reason=f"waiting behind task {blocked[launcher]}", ever=True)
             continue
+        now = marked(task, [host for host in current.values() if host.task_id in ("", task.task_id)])
         least, gpus = task.spec.least_workers, task.spec.gpus_per_worker
         plan = plan_gang(least, launcher, now, gpus=gpus)
         if isinstance(plan, tuple) and least < task.spec.worker_count:
@@ -201,6 +202,6 @@ def plan_queue(
             if plan.ever and not has_own:
                 blocked[launcher] = task.task_id
             continue
-        for agent_id in plan:
-            current[agent_id] = current[agent_id].hold(gpus)
+        for agent_id, num_ranks in Counter(plan).items():
+            current[agent_id] = current[agent_id].hold(gpus, num_ranks)
     return planned

@@ -2,7 +2,8 @@
 A suspicion lives here too: it is no event, so records know nothing of it.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from strata.coordinator.state.now import Now
@@ -22,30 +23,44 @@ class Pulse:
     seen_at: float  # monotonic
     seen_wall: float | None = None
     report: object | None = None
-    suspect: bool = False
     changed: bool = True
     speaks: bool = False
     cut_at: float | None = None  # monotonic
 
 
 class Pulses:
-    """By name. `lease_s` is how long somebody lives without a beat."""
+    """By name. `lease_s` is how long somebody lives without a beat. `suspects` may be dead. Of those alive, `asked`
+    were sent SIGTERM and `leaving` go because they were told to, by their own last word: whoever needs to know them
+    does not have to look at all."""
 
     def __init__(self, lease_s: float) -> None:
         self.lease_s = lease_s
+        self.suspects: set[str] = set()
+        self.asked: set[str] = set()
+        self.leaving: set[str] = set()
         self._pulses: dict[str, Pulse] = {}
+        # Nobody alive who was not late at the last look was last heard before the first, nobody who was before the
+        # second: who is heard of later is heard after that look.
+        self._oldest, self._oldest_late = -math.inf, math.inf
 
     def of(self, name: str) -> Pulse:
         return self._pulses[name]
 
     def start(self, name: str, now: Now) -> None:
+        self._forget_words((name,))
         self._pulses[name] = Pulse(seen_at=now.monotonic)
+
+    def end(self, names: Collection[str]) -> None:
+        """They are lost, or have left."""
+        self._forget_words(names)
+        self.note_change(names)
 
     def beat(self, name: str, report: object, now: Now) -> None:
         """A heartbeat arrived: the lease starts anew."""
         pulse = self._pulses[name]
         pulse.seen_at, pulse.seen_wall, pulse.report = now.monotonic, now.wall, report
-        pulse.suspect, pulse.changed, pulse.cut_at = False, True, None
+        pulse.changed, pulse.cut_at = True, None
+        self.suspects.discard(name)
 
     def touch(self, name: str, now: Now) -> None:
         """Whoever calls is alive, also between heartbeats."""
@@ -53,9 +68,17 @@ class Pulses:
 
     def suspect(self, name: str) -> None:
         """Marks one as suspect: it may be dead, which nobody has decided yet."""
-        pulse = self._pulses[name]
-        if not pulse.suspect:
-            pulse.suspect = pulse.changed = True
+        if name not in self.suspects:
+            self.suspects.add(name)
+            self._pulses[name].changed = True
+
+    def note_parting(self, name: str, *, asked: bool, leaving: bool) -> None:
+        """What it says of its going, with every beat of its own."""
+        for said, names in ((asked, self.asked), (leaving, self.leaving)):
+            if said:
+                names.add(name)
+            else:
+                names.discard(name)
 
     def note_farewell(self, name: str) -> None:
         """It has ended its stream as it should, and beats no more."""
@@ -68,23 +91,26 @@ class Pulses:
 
     def standing(self, name: str, state: MemberState) -> MemberState:
         """SUSPECT for one that is ready by its record but suspect; else the record's state."""
-        return MemberState.SUSPECT if state is MemberState.READY and self._pulses[name].suspect else state
+        return MemberState.SUSPECT if state is MemberState.READY and name in self.suspects else state
 
-    def expired(self, alive: Iterable[str], now: Now) -> dict[str, str]:
-        """Those whose lease ran out, each with the reason."""
-        return {
-            name: f"no heartbeat for {self.silent_s(name, now):.1f} s (timeout {self.lease_s:g} s)"
-            for name in self._silent_for(self.lease_s, alive, now)
-        }
-
-    def suspect_late(self, alive: Iterable[str], now: Now) -> None:
-        for name in self._silent_for(self.lease_s * _SUSPECT_AFTER, alive, now):
+    def look(self, alive: Callable[[], Iterable[str]], now: Now) -> dict[str, str]:
+        """Suspects those who are late, and returns those whose lease ran out, each with the reason. It is called
+        several times a second, and goes over those who are alive only when one of them may be late by now."""
+        moment, suspect_s = now.monotonic, self.lease_s * _SUSPECT_AFTER
+        if moment - self._oldest <= suspect_s and moment - self._oldest_late <= self.lease_s:
+            return {}
+        expired: dict[str, str] = {}
+        self._oldest, self._oldest_late = moment, math.inf
+        for name in alive():
+            seen_at = self._pulses[name].seen_at
+            if moment - seen_at <= suspect_s:
+                self._oldest = min(self._oldest, seen_at)
+                continue
             self.suspect(name)
-
-    def _silent_for(self, seconds: float, alive: Iterable[str], now: Now) -> list[str]:
-        """Who was silent for longer. It looks at thousands, several times a second."""
-        pulses, moment = self._pulses, now.monotonic
-        return [name for name in alive if moment - pulses[name].seen_at > seconds]
+            self._oldest_late = min(self._oldest_late, seen_at)
+            if moment - seen_at > self.lease_s:
+                expired[name] = f"no heartbeat for {moment - seen_at:.1f} s (timeout {self.lease_s:g} s)"
+        return expired
 
     def renew(self, names: Iterable[str], now: Now) -> None:
         """A fresh full term: after a restart or a stall of our own, silence proves nothing."""
@@ -108,3 +134,7 @@ class Pulses:
         if len(self._pulses) > len(known):
             for name in self._pulses.keys() - set(known):
                 del self._pulses[name]
+
+    def _forget_words(self, names: Collection[str]) -> None:
+        for words in (self.suspects, self.asked, self.leaving):
+            words.difference_update(names)

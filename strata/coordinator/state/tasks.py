@@ -36,6 +36,7 @@ class Tasks:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._unfinished: dict[str, None] = {}
         self.requests: dict[str, str] = {}
 
     @property
@@ -48,6 +49,10 @@ class Tasks:
         if found is None:
             raise UnknownTask(f"no task {task_id!r} is known")
         return found
+
+    def unfinished(self) -> list[Task]:
+        """Those that wait or run, oldest first: a few of all that there ever were."""
+        return [self.tasks[task_id] for task_id in self._unfinished]
 
     def submitted_as(self, request_id: str) -> str | None:
         return self.requests.get(request_id) if request_id else None
@@ -139,7 +144,21 @@ class Tasks:
         where = f"from step {step}" if step >= 0 else "at step 0, for it has no checkpoint"
         return _changed(plan_change(task, TaskStatus.QUEUED, f"{by}, to go on {where}", course), now)
 
+    # --- evolving: told before the cluster's records change
+
+    def on_changed(self, event: TaskChanged) -> None:
+        if TaskStatus(event.status).final:
+            self._unfinished.pop(event.task_id, None)
+        elif event.task_id not in self._unfinished:  # it is resumed, and has its old place in the queue
+            known = {*self._unfinished, event.task_id}
+            self._unfinished = {task_id: None for task_id in self.tasks if task_id in known}
+
+    def load(self) -> None:
+        """The records must be loaded before."""
+        self._unfinished = {task_id: None for task_id, task in self.tasks.items() if not task.status.final}
+
     def on_submitted(self, event: TaskSubmitted) -> None:
+        self._unfinished[event.task_id] = None
         if not event.request_id:
             return
         self.requests[event.request_id] = event.task_id

@@ -25,7 +25,7 @@ class Fleet:
     async def tell(self, *tasks: Task, changed: bool = True) -> dict[str, list[list[int]]]:
         for task in tasks if changed else ():
             self.states.note_task(task.task_id)
-        await self.states.tell({task.task_id: task for task in tasks}, {}, 1)
+        await self.states.tell([task for task in tasks if not task.status.final], {}, 1)
         told, self.told = self.told, {name: [] for name in self.told}
         return {name: words for name, words in told.items() if words}
 

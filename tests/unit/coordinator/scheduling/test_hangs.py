@@ -52,8 +52,9 @@ class _Job:
 
     def judge(self, without: int = -1) -> TaskCourse:
         """After one look of the judge: the task's course, with its reason taken over."""
-        members = self.cluster.state.membership.alive_in("t")
-        verdict = self.hangs.judge(self.task, members, (without,), self.cluster.now().monotonic)
+        members, now = self.cluster.state.membership.alive_in("t"), self.cluster.now().monotonic
+        pauses = [pause for pause in self.hangs.pauses(self.task, members, now) if pause.rank != without]
+        verdict = self.hangs.judge(self.task, pauses, now)
         if verdict is not None:
             self.task = replace(self.task, reason=verdict[0], course=verdict[1])
         return self.task.course

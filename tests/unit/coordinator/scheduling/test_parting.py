@@ -90,15 +90,13 @@ def _task(**course: object) -> Task:
 
 
 def _departure(task: Task, *agents: Agent, saved: CheckpointInfo | None = None, asked: bool = False) -> str | None:
-    workers, pulses = _said(_at(1), _at(1, asked_to_stop=asked))
-    known = {agent.agent_id: agent for agent in agents}
-    change = plan_departure(task, known, workers, pulses, saved, _NOW)
+    going = [agent for agent in agents if agent.draining]
+    change = plan_departure(task, going, [1] if asked else [], saved, _NOW)
     return change.course.leaving if change else None
 
 
 def test_a_task_leaves_a_host_that_goes_away() -> None:
     assert _departure(_task(), _agent("a"), _agent("b")) is None
-    assert _departure(_task(), _agent("a"), _agent("b"), _agent("c", "drained")) is None
     assert _departure(_task(), _agent("a"), _agent("b", "drained")) == "host b goes away (drained)"
     both = _departure(_task(), _agent("a", "spot"), _agent("b", "spot"))
     assert both == "host a, b goes away (spot)"
@@ -119,8 +117,9 @@ def test_a_save_that_takes_longer_than_there_is_time_is_said_up_front() -> None:
 
 
 def test_the_agreed_step_is_nearer_when_time_is_short() -> None:
-    agents = {"a": _agent("a"), "b": _agent("b", "spot", deadline=1_030.0)}
-    assert hearing_s(_task(), {"a": _agent("a")}, None, _NOW) == HEARING_S
-    assert hearing_s(_task(), agents, _saved(5.0), _NOW) == HEARING_S
-    assert hearing_s(_task(), agents, _saved(26.0), _NOW) == 1.0
-    assert hearing_s(_task(), agents, _saved(45.0), _NOW) == 0.5
+    going = [_agent("b", "spot", deadline=1_030.0)]
+    assert hearing_s([], None, _NOW) == HEARING_S
+    assert hearing_s([_agent("b", "drained")], None, _NOW) == HEARING_S
+    assert hearing_s(going, _saved(5.0), _NOW) == HEARING_S
+    assert hearing_s(going, _saved(26.0), _NOW) == 1.0
+    assert hearing_s(going, _saved(45.0), _NOW) == 0.5

@@ -43,7 +43,7 @@ class _Job:
             )
             membership.pulses.beat(f"t-{rank}", pb.HeartbeatRequest(status=status), self.cluster.now())
         now = self.cluster.now().monotonic
-        change = self.judge.plan(self.task, membership.alive_in("t"), lambda: self.hosts, now)
+        change = self.judge.plan(self.task, self.judge.times(membership.alive_in("t")), lambda: self.hosts, now)
         if change is not None:
             self.task = replace(self.task, reason=change.reason, course=change.course)
         return change

@@ -104,3 +104,16 @@ def test_nothing_is_placed_on_a_draining_host() -> None:
     hosts = [Host(agent_id="a", address="", slots=4, draining=True), Host(agent_id="b", address="", slots=2)]
     assert plan_gang(2, "local", hosts, before=("a", "a")) == ("b", "b")
     assert isinstance(plan_gang(3, "local", hosts), Lacking)
+
+
+def test_hosts_that_go_away_are_known_in_the_order_of_the_question_and_after_a_restart() -> None:
+    state = _state("a", "b", "c")
+    for name in ("c", "a"):
+        state.apply(c.DrainAgent(agent_id=name, reason="repair"), _NOW)
+    restarted = ClusterState(StateConfig())
+    restarted.load(state.dump(), _NOW)
+    for known in (state, restarted):
+        assert [agent.agent_id for agent in known.agents.draining({"b": 1, "c": 1, "a": 1}.keys())] == ["c", "a"]
+        assert known.agents.draining({"b"}) == []
+    state.apply(c.DrainAgent(agent_id="c", reason=""), _NOW)
+    assert state.agents.draining({"b", "c"}) == []

@@ -172,7 +172,7 @@ def _used(hosts: dict[str, Host], running: dict[str, tuple[Task, tuple[str, ...]
     used = dict(hosts)
     for task, plan in running.values():
         for name in plan:
-            used[name] = used[name].hold(task.spec.gpus_per_worker)
+            used[name] = used[name].hold(task.spec.gpus_per_worker, 1)
     return list(used.values())
 
 
