@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import replace
 from typing import Any
 
-from strata.cluster.snapshot import dump_cluster
+from strata.cluster.snapshot import copy_cluster
 from strata.cluster.tasks import Task
 from strata.coordinator.engine.archives import Archives
 from strata.coordinator.engine.coordinator import Coordinator
@@ -25,7 +25,7 @@ from strata.protocol.fields import to_message
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import control_pb2_grpc as ct_grpc
 from strata.types.checkpoints import CheckpointInfo
-from strata.types.plain import to_plain
+from strata.types.plain import json_parts, to_plain
 from strata.types.shown import check_text
 from strata.types.tasks import TaskSpec, TaskStatus
 
@@ -101,9 +101,12 @@ class ControlService(ct_grpc.ControlServicer):
     async def _durable_snapshot(self) -> ct.StateSnapshot:
         """The records as they are now, given out when all of them are durable. More may have been decided by then:
         whoever follows skips what the snapshot holds already."""
-        snapshot = ct.StateSnapshot(seq=self._coordinator.seq, records_json=_json(dump_cluster(self._cluster)))
+        seq, parts = self._coordinator.seq, []
+        for part in json_parts(copy_cluster(self._cluster)):
+            parts.append(part)
+            await asyncio.sleep(0)  # a large cluster takes 200 ms; its records do not change, and others are served
         await self._coordinator.settled()
-        return snapshot
+        return ct.StateSnapshot(seq=seq, records_json="".join(parts).encode())
 
     async def WatchState(self, request: ct.WatchRequest, context: Context) -> AsyncIterator[ct.StateUpdate]:
         self.meter.count("WatchState")
@@ -128,7 +131,7 @@ class ControlService(ct_grpc.ControlServicer):
             elif missed:
                 seen = missed[-1].seq
                 yield ct.StateUpdate(events=_batch(missed))
-            yield ct.StateUpdate(vitals=self._vitals.full())
+            yield ct.StateUpdate(vitals=await self._vitals.full())
             async for update in _merge(follower.next, vitals.next, seen):
                 if follower.cut:
                     raise Busy("this follower fell behind", hint="Come back with from_seq.")
