@@ -51,16 +51,15 @@ class _Host:
         self.name = f"host-{number}"
         self.ranks = range(number * _RANKS, (number + 1) * _RANKS)
         self._scheduler = scheduler
-        self._new_ties = partial(CarriedTies, ties, gathering, self.name, self._on_message)
+        self._new_ties = partial(CarriedTies, ties, gathering, self.name, self._hear)
         self.carried = self._new_ties()
         self.num_told = 0
 
-    def _on_message(self, message: ag.CoordinatorMessage) -> None:
-        message.SerializeToString()
+    def _hear(self, message: bytes) -> None:
         self.num_told += 1
 
     def push(self, desired: ag.DesiredState) -> None:
-        self._on_message(ag.CoordinatorMessage(desired=desired))
+        self._hear(ag.CoordinatorMessage(desired=desired).SerializeToString())
 
     async def report(self, *ranks: int, **what: Any) -> None:
         """Of these ranks, or of all of its own."""

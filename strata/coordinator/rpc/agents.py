@@ -52,7 +52,7 @@ class AgentsService(ag_grpc.AgentsServicer):
             if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
                 raise InvalidArgument("an agent's first message must be its hello")
             self._check_own(first.hello, context)
-            carried = CarriedTies(self._ties, self._gathering, first.hello.agent_id, context.send)
+            carried = CarriedTies(self._ties, self._gathering, first.hello.agent_id, context.send_bytes)
             check = partial(self._check_own, first.hello, context)
             await _Session(self._coordinator, self._scheduler, carried, first.hello, context, check).run()
         except StrataError as error:

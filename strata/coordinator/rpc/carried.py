@@ -5,7 +5,6 @@ Ranks that arrive at a barrier together are heard together and released together
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -17,6 +16,7 @@ from strata.errors import InvalidArgument, StrataError
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
+from strata.protocol.tie_frames import news_frame, ties_message, written_frame
 from strata.protocol.words import read_terms
 
 __all__ = ["CarriedTies"]
@@ -25,18 +25,16 @@ _COMPANIES = 64  # that are kept: those who arrive in one turn are most often th
 
 
 class CarriedTies:
-    """By the agent's number. `send` takes what goes to the agent."""
+    """By the agent's number. `send` takes what goes to the agent, a CoordinatorMessage as bytes."""
 
-    def __init__(
-        self, ties: Ties, gathering: Gathering, agent_id: str, send: Callable[[ag.CoordinatorMessage], None]
-    ) -> None:
+    def __init__(self, ties: Ties, gathering: Gathering, agent_id: str, send: Callable[[bytes], None]) -> None:
         self._ties = ties
         self._gathering = gathering
         self._agent_id = agent_id
         self._send = send
         self._carried: dict[int, RankTie] = {}
         self._companies: dict[bytes, Company] = {}  # as the agent names them; none of a tie that has ended
-        self._outgoing = ag.CoordinatorMessage()
+        self._outgoing: list[bytes] = []
 
     def on_frames(self, frames: ag.TieFrames) -> None:
         for frame in frames.frames:
@@ -80,23 +78,23 @@ class CarriedTies:
         return self._carried.pop(number, None) is not None
 
     def _send_frame(self, number: int, payload: bytes) -> None:
-        self._frames().add(tie=number, payload=payload)
+        self._say(news_frame(number, payload))
 
     def _end_tie(self, number: int, error: StrataError) -> None:
         self._forget(number)
-        self._frames().add(
-            tie=number, ended=True, error_code=error.code, error_message=error.message, error_hint=error.hint
-        )
+        frame = ag.TieFrame(tie=number, ended=True, error_code=error.code)
+        frame.error_message, frame.error_hint = error.message, error.hint
+        self._say(written_frame(frame))
 
-    def _frames(self) -> Any:
+    def _say(self, frame: bytes) -> None:
         """What goes to the ranks of this host in this turn of the loop leaves as one message."""
-        if not self._outgoing.ties.frames:
+        if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
-        return self._outgoing.ties.frames
+        self._outgoing.append(frame)
 
     def _flush(self) -> None:
-        self._send(self._outgoing)
-        self._outgoing = ag.CoordinatorMessage()
+        outgoing, self._outgoing = self._outgoing, []
+        self._send(ties_message(outgoing))
 
     # --- ranks that arrive together
 
@@ -135,8 +133,7 @@ class CarriedTies:
         for company in companies:
             end = start + len(company.ties)
             own = request_ids[start:end]
-            releases = self._ties.releases.write_all(event, company.names, company.numbers, own)
-            self._frames().add(releases=releases)
+            self._say(self._ties.releases.write_all(event, company.names, company.numbers(), own))
             start = end
 
 

@@ -6,6 +6,7 @@ from typing import Protocol
 from strata.cluster.events import BarrierReleased
 from strata.cluster.members import Group
 from strata.coordinator.rpc.ties import RankTie
+from strata.protocol.generated import agents_pb2 as ag
 
 __all__ = ["Company", "Road"]
 
@@ -20,18 +21,24 @@ class Road(Protocol):
 class Company:
     """Ranks of one group that came by one road and have said their hello. It is good as long as their ties are."""
 
-    __slots__ = ("group", "names", "numbers", "road", "task_id", "ties")
+    __slots__ = ("_numbers", "group", "names", "road", "task_id", "ties")
 
     def __init__(self, road: Road, ties: Sequence[RankTie]) -> None:
         self.road = road
         self.ties = ties
         self.task_id = ties[0].task_id
         self.names = [tie.worker_id for tie in ties]
-        self.numbers = [tie.number for tie in ties]
         self.group: Group | None = None  # as it was when each of them was let in
+        self._numbers = b""
 
     def may_act(self, group: Group) -> bool:
         """Whether each was let in when its group was as it is now."""
         if self.group is not group and all(tie.group is group for tie in self.ties):
             self.group = group
         return self.group is group
+
+    def numbers(self) -> bytes:
+        """The numbers of their ties, as Releases have them."""
+        if not self._numbers:
+            self._numbers = ag.Releases(ties=[tie.number for tie in self.ties]).SerializeToString()
+        return self._numbers

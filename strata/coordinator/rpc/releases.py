@@ -8,6 +8,7 @@ from strata.errors import BarrierFailed, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import ranks_pb2 as rk
+from strata.protocol.tie_frames import alike_part, releases_frame
 
 __all__ = ["ReleaseWriter", "to_result"]
 
@@ -18,6 +19,8 @@ class ReleaseWriter:
     def __init__(self) -> None:
         self._event: BarrierReleased | BarrierBroke | None = None
         self._news = rk.RankNews()
+        self._told: BarrierReleased | None = None
+        self._alike = b""  # what all are told of it
 
     def write(self, event: BarrierReleased, worker_ids: Sequence[str], request_ids: Sequence[str]) -> Iterator[bytes]:
         """Yields the serialised RankNews for one member after the other."""
@@ -29,13 +32,17 @@ class ReleaseWriter:
             yield self._news.SerializeToString()
 
     def write_all(
-        self, event: BarrierReleased, worker_ids: Sequence[str], ties: Sequence[int], request_ids: Sequence[str]
-    ) -> ag.Releases:
-        """For members that one agent tells."""
-        response = self._result(event, worker_ids[0]).response
-        response.ClearField("arrival_order")
+        self, event: BarrierReleased, worker_ids: Sequence[str], numbers: bytes, request_ids: Sequence[str]
+    ) -> bytes:
+        """A frame for members that one agent tells; `numbers` are those of their ties, as Releases have them."""
+        if event is not self._told:
+            self._told = event
+            response = self._result(event, worker_ids[0]).response
+            response.ClearField("arrival_order")
+            self._alike = alike_part(response)
         orders = map(places_in(event).__getitem__, worker_ids)
-        return ag.Releases(alike=response, ties=ties, request_ids=request_ids, arrival_orders=orders)
+        own = ag.Releases(request_ids=request_ids, arrival_orders=orders).SerializeToString()
+        return releases_frame(self._alike, numbers, own)
 
     def write_broken(self, event: BarrierBroke, request_id: str) -> bytes:
         """The serialised RankNews for one member."""

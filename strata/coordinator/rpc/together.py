@@ -20,14 +20,14 @@ from strata.protocol.generated import coordinator_pb2 as pb
 
 __all__ = ["Gathering"]
 
-_road = attrgetter("road")
+_road, _waiters = attrgetter("road"), attrgetter("waiters")
 
 
 class _Crowd:
     """Companies in the order they came, on the same terms, and the requests of one rank after the other. `alike` is the
     arrival of one of them."""
 
-    __slots__ = ("alike", "companies", "request_ids", "task_id", "terms")
+    __slots__ = ("_requests", "_ties", "alike", "companies", "request_ids", "task_id", "terms")
 
     def __init__(self, task_id: str, terms: object, alike: pb.BarrierRequest) -> None:
         self.task_id = task_id
@@ -35,14 +35,21 @@ class _Crowd:
         self.alike = alike
         self.companies: list[Company] = []
         self.request_ids: list[str] = []
+        self._ties: list[RankTie] = []
+        self._requests: dict[str, str] = {}
 
     def ties(self) -> list[RankTie]:
-        return [tie for company in self.companies for tie in company.ties]
+        """Asked for when all have come; so is what follows."""
+        if not self._ties:
+            self._ties = [tie for company in self.companies for tie in company.ties]
+        return self._ties
 
     def requests(self) -> dict[str, str]:
         """By worker, in the order they came."""
-        names = (name for company in self.companies for name in company.names)
-        return dict(zip(names, self.request_ids, strict=True))
+        if not self._requests:
+            names = (name for company in self.companies for name in company.names)
+            self._requests = dict(zip(names, self.request_ids, strict=True))
+        return self._requests
 
     def sort_out(self, group: Group) -> "tuple[_Crowd, _Crowd]":
         """Those who may act and come for the first time, with requests that are good; and the others."""
@@ -71,7 +78,8 @@ class _Crowd:
             return False
         if not min(map(len, request_ids)) or max(map(len, request_ids)) > convert.MAX_REQUEST_ID:
             return False
-        if any(request in tie.waiters for tie, request in zip(self.ties(), request_ids, strict=True)):
+        waiting = any(map(_waiters, self.ties()))
+        if waiting and any(request in tie.waiters for tie, request in zip(self.ties(), request_ids, strict=True)):
             return False
         return len(self.requests()) == len(request_ids)
 
@@ -100,6 +108,8 @@ class Gathering:
 
     def settle(self) -> None:
         """Hears those who came until now."""
+        if not self._crowds:
+            return
         crowds, self._crowds = self._crowds, []
         for crowd in crowds:
             self._coordinator.meter.count("Tie", len(crowd.request_ids))
