@@ -36,17 +36,17 @@ class FedHost(Host):
 
     def __init__(self, fleet: "Fleet", number: int) -> None:
         super().__init__(fleet, number)
-        self._step = 0
+        self._steps = 0
 
-    def beat(self) -> None:
-        self._step += 1
-        self.say(ag.AgentMessage(beat=ag.AgentBeat(sequence=1)))
+    def beat(self, sequence: int = 1) -> None:
+        self._steps += 1
+        self.say(ag.AgentMessage(beat=ag.AgentBeat(sequence=sequence)))
         frames = []
         for tie, process in self.ranks.items():
             status = pb.WorkerStatus(
                 state=pb.WorkerStatus.TRAINING,
-                current_step=self._step,
-                step_time_s=step_time(process.rank, self._step),
+                current_step=self._steps,
+                step_time_s=step_time(process.rank, self._steps),
             )
             words = rk.RankWords(beat=pb.HeartbeatRequest(status=status), sequence=1).SerializeToString()
             frames.append(ag.TieFrame(tie=tie, payload=words))
@@ -80,6 +80,12 @@ class Fleet:
         self._num_greeted += number if what == "greeted" else 0
         if self._num_greeted >= self._num_ranks:
             self._ready.set()
+
+    def came(self, what: str, who: str) -> None:
+        self.heard(what, 1)
+
+    def went(self, what: str, who: str) -> None:
+        self.heard(what, -1)
 
     async def run(self) -> None:
         await asyncio.gather(*(host.attach() for host in self._hosts))

@@ -4,7 +4,7 @@ it as an agent does. No process is started.
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
 from benchmarks.scripts.grpc_wire import Connection
@@ -32,26 +32,37 @@ class Listening(Protocol):
 
     def heard(self, what: str, number: int) -> None: ...
 
+    def came(self, what: str, who: str) -> None:
+        """The same of somebody who is heard of once, however often it says it, until it `went`."""
+
+    def went(self, what: str, who: str) -> None: ...
+
     def spawn(self, job: Coroutine[Any, Any, None]) -> None: ...
 
 
 class Wire(Connection):
-    """A connection that says when it is lost."""
+    """A connection that says when it is lost. That may be before whoever opened it has heard of it: `gone`."""
 
-    lost: Callable[[], None] | None = None
+    gone = False
+    on_lost: Callable[[], None] | None = None
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self.lost is not None:
-            self.lost()
+        self.gone = True
+        if self.on_lost is not None:
+            self.on_lost()
 
 
 class Host:
-    """One agent: does what its desired state says at once, and tells it as an agent does."""
+    """One agent: does what its desired state says at once, and tells it as an agent does. When its stream breaks, its
+    ranks open their ties anew and say again what was not answered, as those of a relay do."""
 
     def __init__(self, fleet: Listening, number: int) -> None:
         self._fleet = fleet
         self.name = f"host-{number}"
         self.ranks: dict[int, ag.DesiredProcess] = {}  # by the number of its tie
+        self._waiting: set[int] = set()  # ties whose ranks have arrived
+        self._step = 0  # at which
+        self._ended: list[ag.ProcessReport] = []
         self._company = b""
         self._beat = b""
         self.wire: Wire | None = None
@@ -64,17 +75,23 @@ class Host:
         while True:
             try:
                 _, wire = await loop.create_connection(lambda: Wire(self._on_message), host, int(port))
-                break
+                if not wire.gone:
+                    break
             except OSError:
-                await asyncio.sleep(random.uniform(*RETRY_S))  # jitter
-        self.wire, wire.lost = wire, self._on_lost
+                pass
+            await asyncio.sleep(random.uniform(*RETRY_S))  # jitter
+        self.wire, wire.on_lost = wire, self._on_lost
         wire.open(self._fleet.attach_block)
         hello = ag.AgentHello(agent_id=self.name, incarnation="one", hostname=self.name, address="h", slots=RANKS)
         hello.processes.extend(self._report(process, running=True, pid=1) for process in self.ranks.values())
+        hello.processes.extend(self._ended)  # it may not have been heard
         self.say(ag.AgentMessage(hello=hello))
 
     def _on_lost(self) -> None:
         self.wire = None
+        self._fleet.went("welcome", self.name)
+        for tie in self.ranks:
+            self._fleet.went("greeted", f"{self.name}/{tie}")
         if not self._fleet.over:
             self._fleet.spawn(self.attach())
 
@@ -92,9 +109,13 @@ class Host:
             self._on_frames(message.ties)
         elif kind == "desired":
             self._on_desired(message.desired)
+        elif kind == "beat":
+            self._fleet.heard(f"beat {message.beat.sequence}", 1)
         elif kind == "welcome":
-            self._fleet.heard("welcome", 1)
+            self._fleet.came("welcome", self.name)
             self._greet(list(self.ranks))
+            if self._waiting:
+                self.send(self._arrivals())
 
     # --- its processes
 
@@ -116,26 +137,31 @@ class Host:
             self._prepare()
             self._greet(started)
         if not wanted:
-            self._fleet.heard("nothing to do", 1)
+            self._fleet.came("nothing to do", self.name)
 
     def end(self, ties: list[int], **how: Any) -> None:
         """A rank's connection ends first, then its process is seen to have."""
         if not ties:
             return
         gone = [self.ranks.pop(tie) for tie in ties]
+        self._waiting.difference_update(ties)
         self.say(ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(tie=tie, ended=True) for tie in ties])))
-        for process in gone:
-            self.say(ag.AgentMessage(process=self._report(process, **how)))
+        self._ended = [self._report(process, **how) for process in gone]
+        for report in self._ended:
+            self.say(ag.AgentMessage(process=report))
 
     def _prepare(self) -> None:
-        names = [process.worker_id for process in self.ranks.values()]
-        incarnations = [incarnation_of(p.task_id, p.attempt, p.rank, p.life) for p in self.ranks.values()]
-        company = ag.Company(ties=self.ranks, worker_ids=names, incarnations=incarnations)
-        self._company = company.SerializeToString()
+        self._company = self._named_company(self.ranks)
         status = pb.WorkerStatus(state=pb.WorkerStatus.TRAINING, current_step=100, step_time_s=0.5)
         words = rk.RankWords(beat=pb.HeartbeatRequest(status=status), sequence=1).SerializeToString()
         frames = [ag.TieFrame(tie=tie, payload=words) for tie in self.ranks]
         self._beat = ag.AgentMessage(ties=ag.TieFrames(frames=frames)).SerializeToString()
+
+    def _named_company(self, ties: Iterable[int]) -> bytes:
+        ranks = [self.ranks[tie] for tie in ties]
+        incarnations = [incarnation_of(p.task_id, p.attempt, p.rank, p.life) for p in ranks]
+        company = ag.Company(ties=ties, worker_ids=[p.worker_id for p in ranks], incarnations=incarnations)
+        return company.SerializeToString()
 
     # --- its ranks
 
@@ -153,16 +179,22 @@ class Host:
         if frames:
             self.say(ag.AgentMessage(ties=ag.TieFrames(frames=frames)))
 
-    def beat(self) -> None:
-        self.say(ag.AgentMessage(beat=ag.AgentBeat(sequence=1)))
+    def beat(self, sequence: int = 1) -> None:
+        self.say(ag.AgentMessage(beat=ag.AgentBeat(sequence=sequence)))
         if self.ranks and self._fleet.beating:
             self.send(self._beat)
 
-    def arrivals(self, step: int) -> bytes:
+    def arrive(self, step: int) -> bytes:
+        """All of its ranks come to a barrier: what is to be sent."""
+        self._step, self._waiting = step, set(self.ranks)
+        return self._arrivals()
+
+    def _arrivals(self) -> bytes:
+        ties = sorted(self._waiting)
         arrivals = ag.Arrivals(
-            alike=pb.BarrierRequest(barrier_id="b", step=step).SerializeToString(),
-            company=self._company,
-            request_ids=[f"{process.rank}-{step}" for process in self.ranks.values()],
+            alike=pb.BarrierRequest(barrier_id="b", step=self._step).SerializeToString(),
+            company=self._company if len(ties) == len(self.ranks) else self._named_company(ties),
+            request_ids=[f"{self.ranks[tie].rank}-{self._step}" for tie in ties],
         )
         return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(arrivals=arrivals)])).SerializeToString()
 
@@ -170,20 +202,26 @@ class Host:
         again = []
         for frame in frames.frames:
             if frame.HasField("releases"):
-                self._fleet.heard("released", len(frame.releases.ties))
+                self._on_answers("released", frame.releases.ties)
             elif frame.ended:
                 if frame.error_code in _TOO_EARLY:
                     again.append(frame.tie)
+                self._fleet.heard(f"end of a tie: {frame.error_code}", 1)
             elif frame.payload:
-                self._on_news(rk.RankNews.FromString(frame.payload))
+                self._on_news(frame.tie, rk.RankNews.FromString(frame.payload))
         if again:
             asyncio.get_running_loop().call_later(0.02, self._greet, again)
 
-    def _on_news(self, news: rk.RankNews) -> None:
+    def _on_news(self, tie: int, news: rk.RankNews) -> None:
         if news.HasField("result"):
-            self._fleet.heard("broken" if news.result.error_code else "released", 1)
+            self._on_answers("broken" if news.result.error_code else "released", (tie,))
         elif not news.heard and not news.lost:
-            self._fleet.heard("greeted", 1)
+            self._fleet.came("greeted", f"{self.name}/{tie}")
+
+    def _on_answers(self, what: str, ties: Iterable[int]) -> None:
+        answered = self._waiting.intersection(ties)
+        self._waiting -= answered
+        self._fleet.heard(what, len(answered))
 
 
 def _named(process: ag.DesiredProcess | None) -> tuple[str, int, int]:

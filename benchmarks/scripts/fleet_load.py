@@ -23,6 +23,7 @@ from benchmarks.coordinator import serve
 from benchmarks.measure import report
 from benchmarks.scripts.fleet_host import RANKS, Host
 from benchmarks.scripts.grpc_wire import Connection, connect_all, header_block
+from benchmarks.scripts.load import cpu_s
 from strata.client.channel import Channel
 from strata.client.tasks import TasksClient
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -68,6 +69,7 @@ class Fleet:
         self._hosts = [Host(self, number) for number in range(num_hosts)]
         self._num_ranks = num_hosts * RANKS
         self._due: dict[str, int] = {}
+        self._here: dict[str, set[str]] = {}  # of those who are heard of once
         self._at: list[float] = []
         self._besides: Counter[str] = Counter()
         self._waiting: asyncio.Event | None = None
@@ -84,6 +86,7 @@ class Fleet:
 
     def expect(self, **due: int) -> None:
         self._due = {name.replace("_", " "): number for name, number in due.items()}
+        self._here = {name: set() for name in self._due}
         self._waiting = asyncio.Event()
         self._at = []
         self._besides.clear()
@@ -99,13 +102,25 @@ class Fleet:
             if not self._due:
                 self._waiting.set()
 
+    def came(self, what: str, who: str) -> None:
+        here = self._here.setdefault(what, set())
+        if who not in here:
+            here.add(who)
+            self.heard(what, 1)
+
+    def went(self, what: str, who: str) -> None:
+        here = self._here.get(what, set())
+        if who in here:
+            here.discard(who)
+            self.heard(what, -1)
+
     async def all_heard(self, limit_s: float = 120.0) -> float:
         """Returns when."""
         assert self._waiting is not None
         try:
             await asyncio.wait_for(self._waiting.wait(), limit_s)
         except TimeoutError:
-            besides = dict(self._besides) or "nothing"  # "broken": ranks were lost meanwhile
+            besides = dict(self._besides) or "nothing"  # "broken", "welcome": ranks, or a stream, were lost meanwhile
             raise SystemExit(f"still waiting for {self._due} after {limit_s:g} s; besides came {besides}") from None
         return time.perf_counter()
 
@@ -147,12 +162,16 @@ class Fleet:
         self.beating = True
 
     async def _meet(self) -> None:
-        taken = [await self._barrier(step) for step in range(ROUNDS + 2)][2:]
+        for step in range(2):
+            await self._barrier(step)
+        spent = cpu_s(self._server.pid)
+        taken = [await self._barrier(step) for step in range(2, ROUNDS + 2)]
+        self.found["barrier_server_cpu_s"] = (cpu_s(self._server.pid) - spent) / ROUNDS  # beats included
         self.found["barrier_p50_s"] = statistics.median(taken)
         self.found["barrier_p99_s"] = statistics.quantiles(taken, n=100)[98]
 
     async def _barrier(self, step: int) -> float:
-        messages = [(host, host.arrivals(step)) for host in self._hosts]
+        messages = [(host, host.arrive(step)) for host in self._hosts]
         self.expect(released=self._num_ranks)
         for host, message in messages:
             host.send(message)
@@ -224,9 +243,11 @@ class Fleet:
         recovered: list[float] = []
         for number in range(KILLS):
             *others, victim = self._hosts
+            self.expect(**{f"beat_{1_000 + number}": len(others)})
             for host in others:
-                host.send(host.arrivals(1_000 + number))
-            await asyncio.sleep(1.0)  # all of them wait
+                host.send(host.arrive(1_000 + number))
+                host.beat(1_000 + number)  # answered when all of them wait
+            await self.all_heard()
             self.expect(broken=self._num_ranks - RANKS)
             self.beating = False
             victim.end([RANKS], exit_code=-9)
