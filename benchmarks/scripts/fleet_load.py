@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Coroutine
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -129,25 +129,27 @@ class Fleet:
     async def run(self) -> None:
         self.spawn(self._beat())
         await self._start()
-        probe = Probe(self.address)
-        await self._meet()
-        await self._save()
-        await self._kill_some()
-        self.found["death_block_s"] = probe.longest_s()
-        probe.close()
+        with closing(Probe(self.address)) as probe:
+            await self._meet()
+            await self._save()
+            await self._kill_some()
+            self.found["death_block_s"] = probe.longest_s()
         await self._restart_coordinator()
-        probe = Probe(self.address)
-        await self._end(probe)
-        probe.close()
+        with closing(Probe(self.address)) as probe:
+            await self._end(probe)
         self.over = True
 
     async def _beat(self) -> None:
-        """Each host once in a second, in turn."""
+        """Each host once in a second, in turn. After a pause all whose turn it was: a busy machine may not make their
+        beats so rare that they are lost."""
+        clock, size, told = asyncio.get_running_loop().time, len(self._hosts), 0
+        began = clock()
         while not self.over:
-            for start in range(20):
-                for host in self._hosts[start::20]:
-                    host.beat()
-                await asyncio.sleep(0.05)
+            due = int((clock() - began) * size)
+            for number in range(max(told, due - size), due):
+                self._hosts[number % size].beat()
+            told = due
+            await asyncio.sleep(0.05)
 
     async def _start(self) -> None:
         began = time.perf_counter()

@@ -28,7 +28,10 @@ def main(address: str) -> None:
         server.sendall(frame_bytes(PING, 0, 0, b"strata\0\0"))
         answer = b""
         while len(answer) < SIZE:
-            answer += server.recv(65536)
+            part = server.recv(65536)
+            if not part:
+                raise SystemExit("the coordinator has ended")
+            answer += part
         longest = max(longest, time.perf_counter() - asked)
         if select.select([sys.stdin], [], [], INTERVAL_S)[0]:
             os.read(0, 4096)
