@@ -7,7 +7,7 @@ from pathlib import Path
 
 from strata.errors import InvalidConfig
 
-__all__ = ["network_file_system", "open_data_dir"]
+__all__ = ["network_file_system", "open_data_dir", "write_private"]
 
 _log = logging.getLogger(__name__)
 
@@ -51,3 +51,14 @@ def network_file_system(folder: Path) -> str:
     ]
     _, kind = max(holding, key=lambda item: len(item[0]), default=("", ""))
     return kind if kind in _NETWORK_FILE_SYSTEMS else ""
+
+
+def write_private(path: Path, text: str) -> None:
+    """A file that only its owner can read, whole or as it was before."""
+    staged = path.with_suffix(".part")
+    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    staged.replace(path)

@@ -22,6 +22,7 @@ from strata.gate import Gate
 from strata.network import bind, check_free, join_address, reachable_host, write_endpoint
 from strata.observatory.alerts.book import AlertBook
 from strata.observatory.alerts.deliveries import Deliveries
+from strata.observatory.alerts.delivery_log import DeliveryLog
 from strata.observatory.alerts.rule_book import RuleBook
 from strata.observatory.alerts.rule_watcher import RuleWatcher
 from strata.observatory.alerts.rules import Target
@@ -125,7 +126,8 @@ class Observatory:
         self._rules = RuleBook(settings.data_dir / "alert-rules.json", self._aside)
         url = settings.webhook_url
         own = Target(name="settings", kind="webhook", url=url) if url else None
-        self._deliveries = Deliveries(self._rules, clock, own)
+        log = DeliveryLog(settings.data_dir / "alert-deliveries.json", self._aside)
+        self._deliveries = Deliveries(self._rules, log, clock, own)
         self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, self._deliveries.offer)
         self._edits = RunEditor(self._store, self._writer, self._live, clock, self._media.drop)
         self._attempts = AttemptHistory(self._store, self._history, self._live)
@@ -170,6 +172,8 @@ class Observatory:
     async def _start(self, teardown: Teardown) -> None:
         settings = self._settings
         open_data_dir(settings.data_dir)
+        self._rules.load()
+        self._deliveries.log.load()
         guard = Guard.from_settings(settings, lambda: self._published.followed.records.tokens.records)
         self._identity = ensure_identity(settings)
         sock = bind(settings.host, settings.http_port, flag="--http-port")
@@ -183,6 +187,7 @@ class Observatory:
         for part in (
             self._writer,
             self._intake,
+            self._deliveries,  # until nobody finds anything more
             self._alerts,
             self._queue,
             self._pins,
@@ -193,7 +198,6 @@ class Observatory:
             self._ticker,
             self._watcher,
             self._rule_watcher,
-            self._deliveries,
             self._poller,
             self._files,
             self._media,

@@ -14,7 +14,7 @@ SECRET = "T0-very-secret"
 class Receiver:
     """A web server that keeps what is posted to it: /ok answers 200, /broken 500, /moved a redirect to /ok."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.posts: list[tuple[str, dict[str, Any]]] = []
         kept = self.posts
 
@@ -30,7 +30,7 @@ class Receiver:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def url(self, path: str) -> str:

@@ -4,12 +4,12 @@ other, and nobody who finds something waits for any.
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
 
 from strata.clock import Clock
 from strata.errors import StrataError
+from strata.observatory.alerts.delivery_log import DeliveryLog, Post
 from strata.observatory.alerts.rule_book import RuleBook
 from strata.observatory.alerts.rules import Target
 from strata.observatory.alerts.senders import send
@@ -18,47 +18,28 @@ from strata.observatory.answers.rules import Delivery, DeliveryState
 from strata.observatory.background.part import Part
 from strata.observatory.records.times import to_ms
 
-__all__ = ["Deliveries", "Post"]
+__all__ = ["Deliveries"]
 
 _log = logging.getLogger(__name__)
 _TRIES = 3
 _MAX_WAITING = 200
-_MAX_TOLD = 1_000  # alerts of which is remembered who got them
 _EVERY_S = 0.2
-
-
-@dataclass(slots=True)
-class Post:
-    """What became of alerts for one target. `dropped` did not fit into the queue; `quieted` came in quiet hours.
-    `last_at` is when the last one was sent or given up (Unix seconds), `problem` why it was not sent."""
-
-    waiting: deque[Alert] = field(default_factory=deque)
-    sent: int = 0
-    failed: int = 0
-    dropped: int = 0
-    quieted: int = 0
-    problem: str = ""
-    last_at: float | None = None
-    busy: bool = False
+_KEEP_EVERY_S = 1.0
+_MAX_AT_ONCE = 64  # more than there are targets
 
 
 class Deliveries(Part):
     """`own` is the target of the settings (STRATA_WEBHOOK_URL), which gets every alert."""
 
-    def __init__(self, book: RuleBook, clock: Clock, own: Target | None = None) -> None:
+    def __init__(self, book: RuleBook, log: DeliveryLog, clock: Clock, own: Target | None = None) -> None:
+        self.log = log
         self._book = book
         self._clock = clock
         self._own = own
-        self._posts: dict[str, Post] = {}
         self._jobs: set[asyncio.Task[None]] = set()
-        self._told: dict[str, dict[str, Delivery]] = {}  # by alert and target, the oldest first
-
-    def post_of(self, name: str) -> Post:
-        return self._posts.setdefault(name, Post())
-
-    def of_alert(self, alert_id: str) -> list[Delivery]:
-        """What became of one alert at each of its targets; empty for one that is long past."""
-        return list(self._told.get(alert_id, {}).values())
+        self._threads = ThreadPoolExecutor(_MAX_AT_ONCE, "alert-sender")  # of its own: others must not wait for these
+        self._kept_at = -_KEEP_EVERY_S
+        self._writing = asyncio.Lock()
 
     def offer(self, alert: Alert) -> None:
         """To the targets that get every alert."""
@@ -73,62 +54,96 @@ class Deliveries(Part):
                 self._put(target, alert)
 
     def _put(self, target: Target, alert: Alert) -> None:
-        post = self.post_of(target.name)
+        post = self.log.post_of(target.name)
         if alert.severity != "critical" and target.is_quiet(self._clock.wall()):
             post.quieted += 1
-            self._note(target, alert, "quieted")
+            self._note(target.name, alert, "quieted")
         elif len(post.waiting) >= _MAX_WAITING:
             post.dropped += 1
-            self._note(target, alert, "dropped", "too many alerts wait for this target")
+            self._note(target.name, alert, "dropped", "too many alerts wait for this target")
         else:
             post.waiting.append(alert)
-            self._note(target, alert, "waiting")
+            self._note(target.name, alert, "waiting")
 
-    def _note(self, target: Target, alert: Alert, state: DeliveryState, problem: str = "") -> None:
-        self._told.setdefault(alert.id, {})[target.name] = Delivery(
-            target=target.name, state=state, at_ms=to_ms(self._clock.wall()), problem=problem or None
-        )
-        while len(self._told) > _MAX_TOLD:
-            del self._told[next(iter(self._told))]
+    def _note(self, target: str, alert: Alert, state: DeliveryState, problem: str = "") -> None:
+        at_ms = to_ms(self._clock.wall())
+        self.log.note(alert, Delivery(target=target, state=state, at_ms=at_ms, problem=problem or None))
 
     async def test(self, target: Target, alert: Alert) -> None:
         """One try, now, whatever the hour; raises Unavailable when it fails."""
-        await asyncio.to_thread(send, target, alert)
+        await self._send(target, alert)
+
+    async def _send(self, target: Target, alert: Alert) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._threads, send, target, alert)
+
+    async def stop(self) -> None:
+        """What is on its way goes on waiting: it is sent by the next start."""
+        await super().stop()
+        for job in self._jobs:
+            job.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        if self.log.changed:
+            await self._keep()
 
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(_EVERY_S)
-            for name, post in list(self._posts.items()):
-                if post.waiting and not post.busy:
+            for name, post in list(self.log.posts.items()):
+                if self._target(name) is None:
+                    self._forget(name, post)
+                elif post.waiting and not post.busy:
                     post.busy = True
                     job = asyncio.get_running_loop().create_task(self._deliver(name, post))
                     self._jobs.add(job)
                     job.add_done_callback(self._jobs.discard)
+            now = self._clock.monotonic()
+            if self.log.changed and now - self._kept_at >= _KEEP_EVERY_S:
+                self._kept_at = now
+                await asyncio.shield(self._keep())  # a stop must not write beside it
+
+    def _target(self, name: str) -> Target | None:
+        return self._own if self._own is not None and name == self._own.name else self._book.targets.get(name)
+
+    def _forget(self, name: str, post: Post) -> None:
+        """Of a target that was deleted, so that a new one of its name begins anew."""
+        for alert in post.waiting:
+            self._note(name, alert, "dropped", "the target was deleted")
+        del self.log.posts[name]
+        self.log.changed = True
+
+    async def _keep(self) -> None:
+        """A disk that is full keeps nobody from being told."""
+        try:
+            async with self._writing:
+                await asyncio.to_thread(self.log.write, self.log.plain())
+        except OSError as error:
+            self.log.changed = True
+            self._book.aside.note("alert deliveries", "the file of what was sent", error.strerror or str(error))
+        else:
+            self._book.aside.clear("alert deliveries", "the file of what was sent")
 
     async def _deliver(self, name: str, post: Post) -> None:
-        """All that waits, one after the other."""
+        """All that waits, one after the other; what is on its way counts as waiting."""
         try:
-            while post.waiting:
-                target = self._own if self._own is not None and name == self._own.name else self._book.targets.get(name)
-                alert = post.waiting.popleft()
-                if target is not None:
-                    await self._try(target, alert, post)
+            while post.waiting and (target := self._target(name)) is not None:
+                await self._try(target, post.waiting[0], post)
+                post.waiting.popleft()
         finally:
             post.busy = False
 
     async def _try(self, target: Target, alert: Alert, post: Post) -> None:
         for attempt in range(_TRIES):
             try:
-                await asyncio.to_thread(send, target, alert)
+                await self._send(target, alert)
             except StrataError as error:
                 post.problem = error.message
-                self._note(target, alert, "waiting", error.message)
+                self._note(target.name, alert, "waiting", error.message)
                 if attempt + 1 < _TRIES:
                     await asyncio.sleep(2**attempt)
             else:
                 post.sent, post.problem, post.last_at = post.sent + 1, "", self._clock.wall()
-                self._note(target, alert, "sent")
+                self._note(target.name, alert, "sent")
                 return
         post.failed, post.last_at = post.failed + 1, self._clock.wall()
-        self._note(target, alert, "failed", post.problem)
+        self._note(target.name, alert, "failed", post.problem)
         _log.warning("alert %s was not sent after %d tries: %s", alert.id, _TRIES, post.problem)

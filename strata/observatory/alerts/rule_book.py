@@ -1,11 +1,11 @@
 """Rules and targets, kept in one file of the data folder that only its owner can read: targets hold secrets."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from strata.datadir import write_private
 from strata.errors import InvalidArgument, NotFound, Refused
 from strata.observatory.alerts.rules import Rule, Target
 from strata.observatory.background.setaside import SetAside
@@ -18,24 +18,28 @@ _MAX_TARGETS = 50
 
 
 class RuleBook:
-    """Changed by one process; every change is on disk before it is answered. What cannot be read is set aside."""
+    """Changed by one process; every change is on disk before it is answered."""
 
     def __init__(self, path: Path, aside: SetAside) -> None:
         self._path = path
         self.aside = aside
         self.rules: dict[str, Rule] = {}
         self.targets: dict[str, Target] = {}
+
+    def load(self) -> None:
+        """What cannot be read is set aside, piece by piece."""
+        path, aside = self._path, self.aside
         if not path.exists():
             return
         kept: dict[str, list[dict[str, Any]]] = {}
         with aside.guard("alert rules", str(path)):
-            kept = json.loads(path.read_text())
-        for given in kept.get("targets", ()):
-            with aside.guard("alert rules", f"target {given.get('name')}"):
+            kept = dict(json.loads(path.read_text()))
+        for number, given in enumerate(kept.get("targets", ())):
+            with aside.guard("alert rules", f"target {number}"):
                 target = from_plain(Target, given)
                 self.targets[target.name] = target
-        for given in kept.get("rules", ()):
-            with aside.guard("alert rules", f"rule {given.get('name')}"):
+        for number, given in enumerate(kept.get("rules", ())):
+            with aside.guard("alert rules", f"rule {number}"):
                 rule = from_plain(Rule, given)
                 self.rules[rule.name] = rule
 
@@ -88,14 +92,9 @@ class RuleBook:
 
     def _save(self, rules: dict[str, Rule], targets: dict[str, Target]) -> None:
         body = {"rules": [*map(to_plain, rules.values())], "targets": [*map(to_plain, targets.values())]}
-        staged = self._path.with_suffix(".part")
         try:
-            descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "w") as file:
-                json.dump(body, file)
-                file.flush()
-                os.fsync(file.fileno())
-            staged.replace(self._path)
+            write_private(self._path, json.dumps(body))
         except OSError as error:
-            raise Refused(f"the rules cannot be kept: {error.strerror}", hint=f"See the disk of {staged}.") from None
+            hint = f"See the disk of {self._path.parent}."
+            raise Refused(f"the rules cannot be kept: {error.strerror}", hint=hint) from None
         self.rules, self.targets = rules, targets

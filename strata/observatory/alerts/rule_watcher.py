@@ -11,7 +11,6 @@ from strata.observatory.alerts.rule_book import RuleBook
 from strata.observatory.alerts.rule_checks import check_rule, finding_of
 from strata.observatory.alerts.rules import Rule
 from strata.observatory.alerts.run_facts import RunFactReader
-from strata.observatory.answers.alerts import Alert
 from strata.observatory.answers.rules import RuleState
 from strata.observatory.background.part import Part
 
@@ -28,7 +27,6 @@ class RuleWatch:
     number: int
     since: dict[str, float] = field(default_factory=dict)
     num_firing: int = 0
-    last_alert: Alert | None = None
 
     def state_of(self, rule: Rule) -> RuleState:
         if not rule.enabled:
@@ -60,6 +58,7 @@ class RuleWatcher(Part):
             await asyncio.sleep(_EVERY_S)
             rules = self._book.rules
             self._watches = {name: watch for name, watch in self._watches.items() if name in rules}
+            self._deliveries.log.forget_rules(rules)
             for rule in list(rules.values()):
                 with self._book.aside.guard("alert rules", f"rule {rule.name}"):
                     if self._facts.is_whole:
@@ -82,5 +81,5 @@ class RuleWatcher(Part):
                 found.append(finding_of(rule, run, what, watch.number))
         watch.since, watch.num_firing = since, len(found)
         for alert in self._alerts.report(found):
-            watch.last_alert = alert
+            self._deliveries.log.note_fired(rule.name, alert)
             self._deliveries.offer_to(rule.targets, alert)

@@ -37,7 +37,7 @@ class Delivery:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleInfo:
     """A rule as it was set, and how it stands: `waiting` holds for some run, but not yet for `for_s`; `firing` does for
-    `num_firing` runs. `last_alert` is its newest since this observatory started, with what became of it."""
+    `num_firing` runs. `last_alert` is its newest one, with what became of it."""
 
     name: str
     kind: RuleKind
@@ -59,7 +59,7 @@ class RuleInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetInfo:
-    """A target, and what became of its alerts since this observatory started: the last one was sent at `last_at_ms`
+    """A target, and what became of its alerts: the last one was sent at `last_at_ms`
     or, with a `problem`, given up then. `place` is the server that gets them; the rest of a URL is a secret."""
 
     name: str
@@ -86,8 +86,7 @@ class TargetInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertRules:
-    """All of them, in the order in which they were made. `may_change`: whoever asked may also set and delete them."""
+    """All of them, in the order in which they were made."""
 
-    may_change: bool
     rules: list[RuleInfo]
     targets: list[TargetInfo]

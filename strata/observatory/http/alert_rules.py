@@ -8,22 +8,20 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from strata.errors import Conflict, StrataError
+from strata.errors import Conflict
 from strata.observatory.alerts.rules import Rule, Target
 from strata.observatory.answers.alerts import Alert, Severity
 from strata.observatory.answers.rules import AlertRules, Comparison, RuleInfo, RuleKind, TargetInfo, TargetKind
 from strata.observatory.answers.status import Success
-from strata.observatory.http.asker import asker, visitor
+from strata.observatory.http.asker import asker
 from strata.observatory.http.body import Body, Int32
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
 from strata.observatory.records.fill import fill
-from strata.trust.table import admit
 
 __all__ = ["alert_rules_router"]
 
 _log = logging.getLogger(__name__)
-_SET_RULE = "PUT /api/alerts/rules/{name}"
 
 
 class SetRule(Body):
@@ -66,10 +64,9 @@ def alert_rules_router(parts: Parts) -> APIRouter:
     book, deliveries, writing = parts.rules, parts.deliveries, asyncio.Lock()
 
     @router.get("/api/alerts/rules")
-    async def rules(request: Request) -> Answer[AlertRules]:
+    async def rules() -> Answer[AlertRules]:
         return answer(
             AlertRules(
-                may_change=not isinstance(admit(_SET_RULE, visitor(request)), StrataError),
                 rules=[_shown_rule(parts, rule) for rule in book.rules.values()],
                 targets=[_shown(parts, target) for target in book.targets.values()],
             )
@@ -127,14 +124,15 @@ def _check_new(request: Request, what: str, exists: bool) -> None:
 
 def _shown_rule(parts: Parts, rule: Rule) -> RuleInfo:
     watch = parts.rule_watcher.watch_of(rule.name)
-    last = watch.last_alert
+    last = parts.deliveries.log.fired.get(rule.name)
     return fill(
         RuleInfo,
         rule,
         watch,
         targets=list(rule.targets),
         state=watch.state_of(rule),
-        deliveries=parts.deliveries.of_alert(last.id) if last is not None else [],
+        last_alert=last,
+        deliveries=parts.deliveries.log.of_alert(last.id) if last is not None else [],
     )
 
 
@@ -143,7 +141,7 @@ def _shown(parts: Parts, target: Target) -> TargetInfo:
     return fill(
         TargetInfo,
         target,
-        parts.deliveries.post_of(target.name),
+        parts.deliveries.log.post_of(target.name),
         place=place,
         has_password=bool(target.password),
         recipients=list(target.recipients),

@@ -3,6 +3,7 @@ Slack's form and by mail, never twice; targets that refuse or hang hold up no ot
 """
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -183,3 +184,71 @@ def test_no_secret_comes_back_and_odd_rules_are_refused(
     assert (second.status_code, second.json()["error"]["field"]) == (409, "name"), "a new one replaces no other"
     assert client.delete("/api/alerts/targets/hidden").status_code == 200
     assert client.delete("/api/alerts/rules/none").status_code == 404
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_a_restart_forgets_no_delivery_and_sends_what_was_on_its_way(
+    tmp_path: Path, receiver: Receiver, how: str
+) -> None:
+    """A target that takes the connection and never answers has three tries of 5 s for each of 20 alerts."""
+    observatory = ObservatoryProcess(tmp_path).start()
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as silent, _client(observatory) as client:
+            port = silent.getsockname()[1]
+            before = _told_one_of_two(client, receiver.url(f"/{how}"), f"http://127.0.0.1:{port}/late", tmp_path)
+        ids = [body["alert"]["id"] for body in receiver.told(f"/{how}")]
+        getattr(observatory, how)()
+        late = Receiver(port)
+        with _client(observatory.start()) as client:
+            after = client.get("/api/alerts/rules").json()
+            (was,), (now,) = before["rules"], after["rules"]
+            assert now["last_alert"] == was["last_alert"]
+            assert now["deliveries"][0] == was["deliveries"][0], "the one of the hook"
+            assert after["targets"][0] == before["targets"][0], "how many were sent, and when"
+            wait_until(lambda: delivered(client, "high")["slow"] == ("sent", None), "what was on its way")
+            given_up = client.get("/api/alerts/rules").json()["targets"][1]["failed"]
+        assert [body["alert"]["id"] for body in late.told("/late")] == ids[given_up:]
+        assert len(receiver.told(f"/{how}")) == len(ids) == 20, "what was sent is not sent again"
+        late.stop()
+    finally:
+        observatory.dispose()
+
+
+def _client(observatory: ObservatoryProcess) -> httpx.Client:
+    return httpx.Client(base_url=observatory.http, timeout=60)
+
+
+def _told_one_of_two(client: httpx.Client, hook: str, slow: str, folder: Path) -> dict[str, Any]:
+    """Twenty alerts of one rule, which is quiet again, for two targets; what is shown when only `slow` waits."""
+    put(client, "targets/hook", kind="webhook", url=hook)
+    put(client, "targets/slow", kind="webhook", url=slow)
+    put(client, "rules/high", kind="threshold", metric="loss", value=4, targets=["hook", "slow"])
+    for value, step in ((9.0, 0), (1.0, 1)):
+        for number in range(20):
+            log(client, f"bad-{number}", value, first=step)
+        state = "quiet" if step else "firing"
+        wait_until(lambda state=state: shown_rule(client, "high")["state"] == state, state)  # type: ignore[misc]  # bound
+    kept = folder / "alert-deliveries.json"
+    wait_until(lambda: '"sent": 20' in kept.read_text(), "that it is on disk")
+    shown: dict[str, Any] = client.get("/api/alerts/rules").json()
+    assert [one["state"] for one in shown["rules"][0]["deliveries"]] == ["sent", "waiting"]
+    return shown
+
+
+@pytest.mark.slow
+def test_files_that_cannot_be_read_keep_no_observatory_from_its_start(tmp_path: Path) -> None:
+    for name in ("alert-rules.json", "alert-deliveries.json"):
+        (tmp_path / name).write_text('{"rules": [7], "targets": [')
+    observatory = ObservatoryProcess(tmp_path).start()
+    try:
+        aside = {one["part"] for one in observatory.get("/api/status")["set_aside"]}
+        assert {"alert rules", "alert deliveries"} <= aside
+        assert observatory.get("/api/alerts/rules") == {"rules": [], "targets": []}
+    finally:
+        observatory.dispose()
+
+
+def shown_rule(client: httpx.Client, name: str) -> dict[str, Any]:
+    rules: list[dict[str, Any]] = client.get("/api/alerts/rules").json()["rules"]
+    return next(one for one in rules if one["name"] == name)
