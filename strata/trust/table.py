@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from strata.errors import PermissionDenied, StrataError, Unauthenticated
 from strata.trust.who import Visitor, Who
 
-__all__ = ["TABLE", "Admission", "Rule", "admit"]
+__all__ = ["TABLE", "Admission", "Rule", "acts_of", "admit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,7 @@ TABLE: Mapping[str, Rule] = {
     "GET /health": _ANYONE,
     "GET /api/health": _ANYONE,
     "GET /{path:path}": _ANYONE,  # the page itself: files of the package
+    "GET /api/session": _ANYONE,  # what the caller may: nothing, for a stranger
     "POST /api/session": _ANYONE,  # gives nothing without the token
     "DELETE /api/session": _ANYONE,
     "GET /docs": _VIEWERS,
@@ -205,6 +206,11 @@ class Admission:
             owns = self.visitor.owns_worker if field == "worker_id" else self.visitor.owns_task
             if value and not owns(value):
                 raise PermissionDenied(f"{field} {value[:80]!r} is not of task {self.visitor.task_id}")
+
+
+def acts_of(who: Who) -> list[str]:
+    """The rows of REST that are for this caller and not for viewers: what a page offers only to those who may."""
+    return [row for row, rule in TABLE.items() if " /" in row and who in rule.may and Who.VIEWER not in rule.may]
 
 
 def admit(command: str, visitor: Visitor) -> Admission | StrataError:

@@ -2,7 +2,7 @@
 import { ApiError } from "./client";
 import { makeRequests } from "./requests";
 import type { DataSource, Sink } from "./source";
-import type { LogEntry, MediaEntries, StreamEvent, StreamEventType } from "./wire";
+import type { Caller, LogEntry, MediaEntries, StreamEvent, StreamEventType } from "./wire";
 
 /** Offsets are milliseconds since the recording began; data and answers are the server's own JSON. */
 export interface Recording {
@@ -14,6 +14,8 @@ export interface Recording {
 }
 
 const BACK_MS = 24 * 3600_000;
+/** A recording is looked at: nothing in it can be changed. */
+const CALLER: Caller = { who: "viewer", may: ["GET /api/datasets/{dataset_id}/preview"] };
 
 export class DemoSource implements DataSource {
   readonly kind = "demo";
@@ -50,6 +52,7 @@ export class DemoSource implements DataSource {
 
   async #answer(method: string, address: string): Promise<unknown> {
     const [path = "", query = ""] = address.split("?");
+    if (path === "/session") return CALLER;
     const recorded = this.recording.answers[path];
     if (method !== "GET" || recorded === undefined) {
       throw new ApiError(409, "demo", "A recording cannot do this.", "Switch to Live to act on a real cluster.");

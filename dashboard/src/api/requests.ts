@@ -114,6 +114,8 @@ export function makeRequests(send: Send) {
 
   return {
     status: (signal?: AbortSignal) => ask("GET /status", { signal }),
+    /** Who this browser is to the server, and what it may do. */
+    caller: (signal?: AbortSignal) => ask("GET /session", { signal }),
     dashboard: (signal?: AbortSignal) => ask("GET /dashboard", { query: { sparse: true }, signal }),
     fleet: (signal?: AbortSignal) => ask("GET /fleet", { signal }),
     /** Workers of a folded fleet, a page of them. */

@@ -20,9 +20,8 @@ export interface AlertNews {
   alerts: Alert[];
 }
 
-/** All of them, in the order in which they were made. `may_change`: whoever asked may also set and delete them. */
+/** All of them, in the order in which they were made. */
 export interface AlertRules {
-  may_change: boolean;
   rules: RuleInfo[];
   targets: TargetInfo[];
 }
@@ -101,6 +100,12 @@ export interface BytesCell {
   kind: "bytes";
   hex: string;
   size: number;
+}
+
+/** `may` are the requests that this caller may send and a viewer may not, as METHOD and route: a page shows their buttons to nobody else. */
+export interface Caller {
+  who: string;
+  may: string[];
 }
 
 /** What people may write about a run; what is left out stays as it is. */
@@ -695,7 +700,7 @@ export interface Resync {
   reason: string;
 }
 
-/** A rule as it was set, and how it stands: `waiting` holds for some run, but not yet for `for_s`; `firing` does for `num_firing` runs. `last_alert` is its newest since this observatory started, with what became of it. */
+/** A rule as it was set, and how it stands: `waiting` holds for some run, but not yet for `for_s`; `firing` does for `num_firing` runs. `last_alert` is its newest one, with what became of it. */
 export interface RuleInfo {
   name: string;
   kind: "threshold" | "no_progress" | "bad_value" | "divergence" | "checkpoint_age";
@@ -1092,7 +1097,7 @@ export interface TablePanel {
   key?: string;
 }
 
-/** A target, and what became of its alerts since this observatory started: the last one was sent at `last_at_ms` or, with a `problem`, given up then. `place` is the server that gets them; the rest of a URL is a secret. */
+/** A target, and what became of its alerts: the last one was sent at `last_at_ms` or, with a `problem`, given up then. `place` is the server that gets them; the rest of a URL is a secret. */
 export interface TargetInfo {
   name: string;
   kind: "webhook" | "slack" | "email";
@@ -1326,6 +1331,7 @@ export interface Answers {
   "GET /dashboards/{dashboard_id}": SavedDashboard;
   "PUT /dashboards/{dashboard_id}": SavedDashboard;
   "DELETE /dashboards/{dashboard_id}": DashboardDeleted;
+  "GET /session": Caller;
   "POST /session": Success;
   "DELETE /session": Success;
 }

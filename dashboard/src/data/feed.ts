@@ -8,6 +8,7 @@ import { mergeRuns, NO_RUNS_KNOWN, setRuns, useCatalog } from "@/stores/catalog"
 import { applyState, EMPTY_CLUSTER, useCluster } from "@/stores/cluster";
 import { setLink, useLink } from "@/stores/link";
 import { announce } from "@/stores/overlay";
+import { NO_RIGHTS_KNOWN, setRights, useRights } from "@/stores/rights";
 import { pointLoader } from "./loader";
 import { logRing } from "./log-ring";
 import { outlineLoader } from "./outline-loader";
@@ -114,15 +115,17 @@ class Feed {
   async #refresh(withRuns: boolean): Promise<void> {
     this.#written = new Set();
     const { requests } = this.source;
-    const [board, fleet, logs, alerts, runs] = await Promise.allSettled([
+    const [board, fleet, caller, logs, alerts, runs] = await Promise.allSettled([
       requests.dashboard(),
       requests.fleet(),
+      requests.caller(),
       requests.logs({ limit: 1000 }),
       requests.alerts(),
       withRuns ? requests.runs() : null,
     ]);
     if (this.#stopped) return;
     this.#flush(); // what is newer than the answers stands in their place, so it must be there with them
+    if (caller.status === "fulfilled") setRights(caller.value);
     if (fleet.status === "fulfilled") applyState({ fleet: fleet.value }, this.#written);
     if (board.status === "fulfilled") applyState(board.value, this.#written);
     else await this.#askStatus();
@@ -146,6 +149,7 @@ class Feed {
 function forget(): void {
   useCluster.setState(EMPTY_CLUSTER, true);
   useCatalog.setState(NO_RUNS_KNOWN);
+  useRights.setState(NO_RIGHTS_KNOWN);
   useAlerts.setState({ alerts: [], loaded: false, unread: 0 });
   useLink.setState({ state: "connecting", detail: "Opening the live stream.", lastEventAt: null, lostAt: null });
   pointLoader.clear();

@@ -5,11 +5,14 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request
 
+from strata.observatory.answers.session import Caller
 from strata.observatory.answers.status import Success
+from strata.observatory.http.asker import visitor
 from strata.observatory.http.auth import COOKIE, SESSION_S
 from strata.observatory.http.body import Body
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
+from strata.trust.table import acts_of
 
 __all__ = ["session_router"]
 
@@ -23,6 +26,11 @@ class SignIn(Body):
 def session_router(parts: Parts) -> APIRouter:
     """A session is a signed date: nothing is stored here, and it outlives a restart."""
     router = APIRouter(tags=["session"])
+
+    @router.get("/api/session")
+    async def caller(request: Request) -> Answer[Caller]:
+        who = visitor(request).who
+        return answer(Caller(who=who, may=acts_of(who)))
 
     @router.post("/api/session")
     async def sign_in(body: SignIn, request: Request) -> Answer[Success]:

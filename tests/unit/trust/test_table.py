@@ -23,7 +23,7 @@ from strata.protocol.generated import (
 )
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.trust.proofs import Proofs
-from strata.trust.table import TABLE, Admission, admit
+from strata.trust.table import TABLE, Admission, acts_of, admit
 from strata.trust.who import OWNER, STRANGER, Visitor, Who
 
 _RANK = Visitor(Who.RANK, "t", 1)
@@ -108,3 +108,15 @@ def test_a_secret_is_of_one_attempt_and_of_one_cluster() -> None:
     assert Proofs("other").recognise(None, secret=secret) is STRANGER
     assert Proofs(None).recognise(None, token="", secret=Proofs("").mint_secret("t", 1)) is STRANGER
     assert mine.recognise(None, token="token") is OWNER
+
+
+def test_a_page_is_told_what_its_caller_may_and_a_viewer_may_not() -> None:
+    for who in (Who.VIEWER, Who.STRANGER):
+        assert acts_of(who) == []
+    for who in (Who.OWNER, Who.OPERATOR):
+        acts = acts_of(who)
+        assert {"POST /api/tasks", "DELETE /api/runs/{run_id}", "GET /api/datasets/{dataset_id}/preview"} < set(acts)
+        assert "GET /api/runs" not in acts
+        for row in acts:
+            assert isinstance(admit(row, Visitor(who)), Admission)
+            assert isinstance(admit(row, Visitor(Who.VIEWER)), PermissionDenied)

@@ -1,5 +1,7 @@
 import type { ButtonHTMLAttributes } from "react";
+import type { Answers } from "@/api/wire";
 import { cx } from "@/lib/cx";
+import { useRights } from "@/stores/rights";
 
 type Look = "plain" | "primary" | "quiet" | "danger";
 
@@ -13,9 +15,13 @@ const LOOKS: Record<Look, string> = {
 interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
   look?: Look;
   icon?: boolean;
+  /** The request that a click leads to: whoever may not send it does not see the button. */
+  needs?: keyof Answers;
 }
 
-export function Button({ look = "plain", icon = false, className, ...rest }: Props) {
+export function Button({ look = "plain", icon = false, needs, className, ...rest }: Props) {
+  const shown = useRights((state) => needs === undefined || state.may.has(needs));
+  if (!shown) return null;
   return (
     <button
       type="button"

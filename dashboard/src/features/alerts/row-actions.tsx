@@ -3,8 +3,8 @@ import { Button } from "@/components/ui/button";
 import { useTargetTest } from "./use-target-test";
 
 interface Props {
-  /** What the buttons are about, for whoever hears them: rule high, target chat. */
-  about: string;
+  kind: "rule" | "target";
+  name: string;
   /** Who gets the test message. */
   targets: readonly string[];
   onEdit(): void;
@@ -12,20 +12,32 @@ interface Props {
 }
 
 /** Test, edit and delete of a rule or a target; below them what came of the test. */
-export function RowActions({ about, targets, onEdit, onDelete }: Props) {
+export function RowActions({ kind, name, targets, onEdit, onDelete }: Props) {
+  const about = `${kind} ${name}`;
   const { busy, results, test } = useTargetTest();
   return (
     <>
       <div className="flex shrink-0 items-center gap-1">
         {targets.length > 0 && (
-          <Button aria-label={`Test ${about}`} disabled={busy} onClick={() => void test(targets)}>
+          <Button
+            needs="POST /alerts/targets/{name}/test"
+            aria-label={`Test ${about}`}
+            disabled={busy}
+            onClick={() => void test(targets)}
+          >
             {busy ? "Sending…" : "Test"}
           </Button>
         )}
-        <Button look="quiet" icon aria-label={`Edit ${about}`} onClick={onEdit}>
+        <Button needs={`PUT /alerts/${kind}s/{name}`} look="quiet" icon aria-label={`Edit ${about}`} onClick={onEdit}>
           <Pencil size={13} />
         </Button>
-        <Button look="quiet" icon aria-label={`Delete ${about}`} onClick={onDelete}>
+        <Button
+          needs={`DELETE /alerts/${kind}s/{name}`}
+          look="quiet"
+          icon
+          aria-label={`Delete ${about}`}
+          onClick={onDelete}
+        >
           <Trash2 size={13} />
         </Button>
       </div>

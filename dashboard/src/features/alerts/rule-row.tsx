@@ -8,12 +8,11 @@ import { deliveryText, ruleText } from "./rule-text";
 
 interface Props {
   rule: RuleInfo;
-  mayChange: boolean;
   onEdit(): void;
   onDelete(): void;
 }
 
-export function RuleRow({ rule, mayChange, onEdit, onDelete }: Props) {
+export function RuleRow({ rule, onEdit, onDelete }: Props) {
   const now = useNow(5000);
   const { last_alert: last } = rule;
   return (
@@ -38,7 +37,7 @@ export function RuleRow({ rule, mayChange, onEdit, onDelete }: Props) {
             Last fired {formatAge(last.timestamp_ms, now)}: <span className="text-accent">{last.message}</span>
           </button>
         ) : (
-          <p className="text-faint">Has not fired since the server started.</p>
+          <p className="text-faint">Has not fired yet.</p>
         )}
         {rule.deliveries.map((delivery) => (
           <p key={delivery.target} className="flex items-baseline gap-1.5 break-words text-muted">
@@ -52,7 +51,7 @@ export function RuleRow({ rule, mayChange, onEdit, onDelete }: Props) {
           </p>
         )}
       </div>
-      {mayChange && <RowActions about={`rule ${rule.name}`} targets={rule.targets} {...{ onEdit, onDelete }} />}
+      <RowActions kind="rule" name={rule.name} targets={rule.targets} {...{ onEdit, onDelete }} />
     </li>
   );
 }

@@ -6,6 +6,7 @@ import { Empty, Skeleton } from "@/components/ui/empty";
 import { Panel } from "@/components/ui/panel";
 import { requests } from "@/data/source";
 import { useResource } from "@/hooks/resource";
+import { useMay, useRights } from "@/stores/rights";
 import { RuleDialog } from "./rule-dialog";
 import { RuleRow } from "./rule-row";
 import { TargetDialog } from "./target-dialog";
@@ -24,6 +25,8 @@ export function RulesTab() {
   const { data, error, refetch } = useResource(["alert-rules"], (it, signal) => it.alertRules(signal), {
     everyMs: EVERY_MS,
   });
+  const who = useRights((state) => state.who);
+  const mayChange = useMay("PUT /alerts/rules/{name}");
   const close = () => setOpen(null);
   const saved = () => void refetch();
   if (!data) {
@@ -34,18 +37,23 @@ export function RulesTab() {
       </Empty>
     );
   }
-  const { rules, targets, may_change: mayChange } = data;
-  const add = (what: "rule" | "target") =>
-    mayChange ? <Button onClick={() => setOpen({ what, one: null })}>New {what}</Button> : undefined;
+  const { rules, targets } = data;
+  const add = (what: "rule" | "target") => (
+    <Button needs={`PUT /alerts/${what}s/{name}`} onClick={() => setOpen({ what, one: null })}>
+      New {what}
+    </Button>
+  );
   return (
     <>
-      {!mayChange && <p className="text-xs text-muted">You may see rules and targets. An operator may change them.</p>}
+      {who !== null && !mayChange && (
+        <p className="text-xs text-muted">You may see rules and targets. An operator may change them.</p>
+      )}
       <Panel title="Rules" note="looked at every two seconds" actions={add("rule")} flush>
         <ul aria-label="Alert rules">
           {rules.map((rule) => (
             <RuleRow
               key={rule.name}
-              {...{ rule, mayChange }}
+              rule={rule}
               onEdit={() => setOpen({ what: "rule", one: rule })}
               onDelete={() =>
                 setOpen({
@@ -69,7 +77,7 @@ export function RulesTab() {
           {targets.map((target) => (
             <TargetRow
               key={target.name}
-              {...{ target, mayChange }}
+              target={target}
               onEdit={() => setOpen({ what: "target", one: target })}
               onDelete={() =>
                 setOpen({

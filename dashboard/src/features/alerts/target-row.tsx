@@ -6,12 +6,11 @@ import { TARGET_KINDS } from "./target-form";
 
 interface Props {
   target: TargetInfo;
-  mayChange: boolean;
   onEdit(): void;
   onDelete(): void;
 }
 
-export function TargetRow({ target, mayChange, onEdit, onDelete }: Props) {
+export function TargetRow({ target, onEdit, onDelete }: Props) {
   const now = useNow(5000);
   return (
     <li
@@ -31,12 +30,12 @@ export function TargetRow({ target, mayChange, onEdit, onDelete }: Props) {
         </p>
         <p className={target.problem ? "break-words text-bad" : "text-muted"}>{delivered(target, now)}</p>
       </div>
-      {mayChange && <RowActions about={`target ${target.name}`} targets={[target.name]} {...{ onEdit, onDelete }} />}
+      <RowActions kind="target" name={target.name} targets={[target.name]} {...{ onEdit, onDelete }} />
     </li>
   );
 }
 
-/** What became of its alerts since the server started. */
+/** What became of its alerts. */
 function delivered(target: TargetInfo, now: number): string {
   const counts = { sent: target.sent, "not sent": target.failed, dropped: target.dropped, "held back": target.quieted };
   const told = Object.entries(counts)

@@ -10,10 +10,12 @@ import { requests } from "@/data/source";
 import { explain, isGood, verdictOf } from "@/lib/checkpoints";
 import { formatAge, formatBytes, formatCount, formatDateTime, formatDuration, formatRate, UNKNOWN } from "@/lib/format";
 import { openFork, toast } from "@/stores/overlay";
+import { useMay } from "@/stores/rights";
 
 /** A pin is an object in the checkpoint's store; the state comes back on the stream once it is durable there. */
 function KeepButton({ row }: { row: Checkpoint }) {
   const [busy, setBusy] = useState(false);
+  const may = useMay("POST /checkpoints/{checkpoint_id}/pin");
   const pinned = row.pinned ?? false;
   const step = formatCount(row.step);
   const pin = async () => {
@@ -27,6 +29,7 @@ function KeepButton({ row }: { row: Checkpoint }) {
       setBusy(false);
     }
   };
+  if (!may) return pinned && <Kept />;
   return (
     <Button
       look="quiet"
@@ -42,6 +45,15 @@ function KeepButton({ row }: { row: Checkpoint }) {
       <Pin size={13} fill={pinned ? "currentColor" : "none"} />
       <span className="max-sm:sr-only">keep</span>
     </Button>
+  );
+}
+
+/** For those who cannot change it. */
+function Kept() {
+  return (
+    <span title="Kept, whatever retention says" className="inline-flex items-center gap-1.5 text-accent">
+      <Pin size={13} fill="currentColor" aria-hidden="true" /> kept
+    </span>
   );
 }
 
@@ -66,7 +78,13 @@ function tail(path: string): string {
   return parts.length > 3 ? `…/${parts.slice(-2).join("/")}` : path;
 }
 
-export function checkpointColumns(now: number): Column<Checkpoint>[] {
+const FORK: Column<Checkpoint> = {
+  key: "fork",
+  title: "Fork",
+  cell: (row) => isGood(row) && row.task_id && <ForkButton task={row.task_id} row={row} />,
+};
+
+export function checkpointColumns(now: number, mayFork: boolean): Column<Checkpoint>[] {
   return [
     {
       key: "step",
@@ -132,10 +150,6 @@ export function checkpointColumns(now: number): Column<Checkpoint>[] {
       title: "Keep",
       cell: (row) => row.status === "completed" && <KeepButton row={row} />,
     },
-    {
-      key: "fork",
-      title: "Fork",
-      cell: (row) => isGood(row) && row.task_id && <ForkButton task={row.task_id} row={row} />,
-    },
+    ...(mayFork ? [FORK] : []),
   ];
 }

@@ -10,6 +10,7 @@ import { Table } from "@/components/ui/table";
 import { useNow } from "@/hooks/now";
 import { formatAge, formatBytes, formatCount, formatDuration, formatRate } from "@/lib/format";
 import { useCluster } from "@/stores/cluster";
+import { useMay } from "@/stores/rights";
 import { checkpointColumns } from "./checkpoint-columns";
 
 const ROWS = 300;
@@ -49,6 +50,7 @@ function Summary({ rows, now }: { rows: readonly Checkpoint[]; now: number }) {
 export default function CheckpointsPage() {
   const now = useNow(1000);
   const { checkpoints, tasks, loaded } = useCluster();
+  const mayFork = useMay("POST /tasks/{task_id}/fork");
   const [task, setTask] = useState("");
   const [withRemoved, setWithRemoved] = useState(false);
   const ids = [...new Set(checkpoints.flatMap((row) => row.task_id ?? []))];
@@ -96,7 +98,7 @@ export default function CheckpointsPage() {
             <Table
               label="Checkpoints"
               rows={rows.slice(0, ROWS)}
-              columns={checkpointColumns(now)}
+              columns={checkpointColumns(now, mayFork)}
               rowKey={(row) => row.id}
               rowClass={(row) => (row.status === "removed" ? "text-muted" : undefined)}
             />

@@ -65,7 +65,11 @@ export default function DataPage() {
   const wanted = useView((view) => view.dataset);
   const chosen =
     datasets.find((one) => one.id === wanted) ?? datasets.find((one) => one.progress !== null) ?? datasets[0];
-  const register = <Button onClick={() => setRegistering(true)}>Register dataset</Button>;
+  const register = (
+    <Button needs="POST /datasets" onClick={() => setRegistering(true)}>
+      Register dataset
+    </Button>
+  );
   return (
     <Page title="Data" actions={register}>
       {!loaded ? (

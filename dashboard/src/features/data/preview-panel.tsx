@@ -6,6 +6,7 @@ import { Select } from "@/components/ui/input";
 import { Panel } from "@/components/ui/panel";
 import { useResource } from "@/hooks/resource";
 import { useCluster } from "@/stores/cluster";
+import { useMay, useRights } from "@/stores/rights";
 import { Gallery } from "./gallery";
 import { Cell, isImage } from "./preview-cell";
 
@@ -14,11 +15,20 @@ const SAMPLES = 8;
 export function PreviewPanel({ dataset }: { dataset: Dataset }) {
   const [worker, setWorker] = useState("");
   const workers = useCluster((state) => state.workers);
+  const who = useRights((state) => state.who);
+  const may = useMay("GET /datasets/{dataset_id}/preview");
   const { data, isPending, error } = useResource(
     ["preview", dataset.id, worker],
     (it, signal) => it.preview(dataset.id, worker || null, SAMPLES, signal),
-    { everyMs: 5000 },
+    { everyMs: 5000, enabled: may },
   );
+  if (who !== null && !may) {
+    return (
+      <Panel title="Preview">
+        <Empty title="Samples are for operators">The token of this browser is a {who}'s.</Empty>
+      </Panel>
+    );
+  }
   return (
     <Panel
       title="Preview"

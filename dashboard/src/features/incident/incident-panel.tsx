@@ -79,18 +79,20 @@ export default function IncidentPanel({ incident }: { incident: Incident }) {
           <p className="text-sm leading-6 font-medium">{incident.title}</p>
           <p className="mt-0.5 flex flex-wrap items-center gap-x-2 text-xs text-muted">
             {place.filter(Boolean).join(" · ")}
-            {task && checkpoint && (
-              <Button
-                look="quiet"
-                className="ml-auto"
-                onClick={() => openFork({ task_id: task.id, step: at.step, checkpoint_id: null })}
-              >
-                Fork from here
+            <span className="-mx-2.5 ml-auto flex">
+              {task && checkpoint && (
+                <Button
+                  needs="POST /tasks/{task_id}/fork"
+                  look="quiet"
+                  onClick={() => openFork({ task_id: task.id, step: at.step, checkpoint_id: null })}
+                >
+                  Fork from here
+                </Button>
+              )}
+              <Button look="quiet" onClick={copy}>
+                Copy as Markdown
               </Button>
-            )}
-            <Button look="quiet" className={task && checkpoint ? "" : "ml-auto"} onClick={copy}>
-              Copy as Markdown
-            </Button>
+            </span>
           </p>
         </div>
         {task && (

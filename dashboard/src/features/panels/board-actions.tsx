@@ -8,6 +8,7 @@ import { Popover } from "@/components/ui/popover";
 import { requests } from "@/data/source";
 import { pathOf } from "@/lib/routes";
 import { toast } from "@/stores/overlay";
+import { useMay } from "@/stores/rights";
 import { addressOf } from "@/stores/view";
 import { type Board, forget, isChanged, openSaved } from "./boards";
 import { ImportDialog } from "./import-dialog";
@@ -20,6 +21,8 @@ type Open = "save" | "import" | "share" | "delete" | "outdated" | null;
 /** Save, share, export, import, delete. A save that came second says so and offers both ways out. */
 export function BoardActions({ board }: { board: Board }) {
   const [open, setOpen] = useState<Open>(null);
+  const maySave = useMay("PUT /dashboards/{dashboard_id}");
+  const mayDelete = useMay("DELETE /dashboards/{dashboard_id}");
   const [, navigate] = useLocation();
   const close = () => setOpen(null);
   const go = (id?: string) => navigate(addressOf(pathOf("dashboards", id)));
@@ -34,16 +37,16 @@ export function BoardActions({ board }: { board: Board }) {
     }
   };
   const items: readonly (readonly [string, () => void, boolean])[] = [
-    ["Save as…", () => setOpen("save"), true],
+    ["Save as…", () => setOpen("save"), maySave],
     ["Share link…", () => setOpen("share"), board.id !== null],
     ["Export JSON", () => exportBoard(board), true],
-    ["Import JSON…", () => setOpen("import"), true],
+    ["Import JSON…", () => setOpen("import"), maySave],
     ["Give up changes", () => reload(board), isChanged(board)],
-    ["Delete…", () => setOpen("delete"), board.id !== null],
+    ["Delete…", () => setOpen("delete"), mayDelete && board.id !== null],
   ];
   return (
     <>
-      <Button look={isChanged(board) ? "primary" : "plain"} onClick={save}>
+      <Button needs="PUT /dashboards/{dashboard_id}" look={isChanged(board) ? "primary" : "plain"} onClick={save}>
         <Save size={13} /> Save
       </Button>
       <Popover label="More" align="right" className="flex w-44 flex-col py-1" trigger="More">

@@ -8,6 +8,7 @@ import { NoRuns } from "@/components/ui/no-runs";
 import { Page } from "@/components/ui/page";
 import { PageLink } from "@/components/ui/page-link";
 import { useCatalog } from "@/stores/catalog";
+import { useMay } from "@/stores/rights";
 import { AddPanel } from "./add-panel";
 import { BoardActions } from "./board-actions";
 import { BoardPicker } from "./board-picker";
@@ -21,10 +22,11 @@ import { isGone, useBoard } from "./use-board";
 export default function DashboardsPage({ id }: { id: string | null }) {
   const { board, error } = useBoard(id);
   const { runs, loaded } = useCatalog();
+  const maySave = useMay("PUT /dashboards/{dashboard_id}");
   return (
     <Page
       title={id === null ? "Dashboards" : (board?.name ?? "Dashboard")}
-      note={board && noteOf(board)}
+      note={board && noteOf(board, maySave)}
       actions={
         <>
           <BoardPicker current={id} />
@@ -59,10 +61,11 @@ export default function DashboardsPage({ id }: { id: string | null }) {
   );
 }
 
-function noteOf(board: Board): string {
+function noteOf(board: Board, maySave: boolean): string {
   const count = panelsOf(board.layout).length;
+  const changed = maySave ? "not saved yet" : "changed in this browser only";
   const words = [board.id === null ? "made from the metrics of the runs on show" : board.project, `${count} panels`];
-  return [...words, isChanged(board) && "not saved yet"].filter(Boolean).join(" · ");
+  return [...words, isChanged(board) && changed].filter(Boolean).join(" · ");
 }
 
 function BoardView({ board }: { board: Board }) {

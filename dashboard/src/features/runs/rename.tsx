@@ -50,7 +50,14 @@ export function RenameField({ run, onClose }: { run: RunInfo; onClose(): void })
 
 export function RenameButton({ name, onClick }: { name: string; onClick(): void }) {
   return (
-    <Button look="quiet" icon aria-label={`Rename ${name}`} title="Rename" onClick={onClick}>
+    <Button
+      needs="PATCH /runs/{run_id}"
+      look="quiet"
+      icon
+      aria-label={`Rename ${name}`}
+      title="Rename"
+      onClick={onClick}
+    >
       <Pencil size={13} />
     </Button>
   );

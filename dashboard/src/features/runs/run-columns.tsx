@@ -19,7 +19,8 @@ interface Options {
   shown: readonly string[];
   /** The chosen ones, by their names on the server. */
   columns: readonly string[];
-  selected: ReadonlySet<string>;
+  /** null: what is done to the selected ones is not for this caller. */
+  selected: ReadonlySet<string> | null;
   /** The run whose name is being typed. */
   renaming: string | null;
   onSelect(run: string): void;
@@ -92,6 +93,7 @@ export function runColumns(options: Options): Column<RunRow>[] {
           </Button>
           <RenameButton name={name} onClick={() => options.onRename(run.run_id)} />
           <Button
+            needs="PATCH /runs/{run_id}"
             look="quiet"
             icon
             aria-label={`Notes on ${name}`}
@@ -100,7 +102,14 @@ export function runColumns(options: Options): Column<RunRow>[] {
           >
             <NotebookPen size={13} />
           </Button>
-          <Button look="quiet" icon aria-label={`Delete ${name}`} title="Delete" onClick={() => options.onDelete(run)}>
+          <Button
+            needs="DELETE /runs/{run_id}"
+            look="quiet"
+            icon
+            aria-label={`Delete ${name}`}
+            title="Delete"
+            onClick={() => options.onDelete(run)}
+          >
             <Trash2 size={13} />
           </Button>
         </span>
@@ -130,12 +139,14 @@ function nameColumn({ shown, selected, renaming, onSelect, onRename }: Options):
     title: "Run",
     cell: ({ run, name }) => (
       <span className="flex items-center gap-2.5">
-        <input
-          type="checkbox"
-          aria-label={`Select ${name}`}
-          checked={selected.has(run.run_id)}
-          onChange={() => onSelect(run.run_id)}
-        />
+        {selected && (
+          <input
+            type="checkbox"
+            aria-label={`Select ${name}`}
+            checked={selected.has(run.run_id)}
+            onChange={() => onSelect(run.run_id)}
+          />
+        )}
         <ChartToggle name={name} on={shown.includes(run.run_id)} onChange={() => toggleRun(run.run_id)} />
         <RunSwatch run={run.run_id} />
         {renaming === run.run_id ? (

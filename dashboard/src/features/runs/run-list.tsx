@@ -16,6 +16,7 @@ import { useRunValues } from "@/hooks/run-values";
 import { useRunsOnShow, useShownRuns } from "@/hooks/runs";
 import { formatCount } from "@/lib/format";
 import { useCatalog } from "@/stores/catalog";
+import { useMay } from "@/stores/rights";
 import { useView } from "@/stores/view";
 import { BulkBar } from "./bulk-bar";
 import { ColumnPicker } from "./column-picker";
@@ -38,6 +39,7 @@ export function RunList() {
   const { runs, loaded } = useCatalog();
   const shown = useShownRuns();
   const onShow = useRunsOnShow();
+  const maySelect = useMay("PATCH /runs");
   const { runFilter, runSort, runColumns: wanted, baseline } = useView();
   const [known, setKnown] = useState<RunTable>();
   const [limit, setLimit] = useState(FIRST);
@@ -111,7 +113,7 @@ export function RunList() {
                   shown,
                   columns,
                   baseline: baseline ? { run: baseline, values: compared ?? {} } : null,
-                  selected,
+                  selected: maySelect ? selected : null,
                   renaming,
                   onSelect: toggle,
                   onRename: setRenaming,

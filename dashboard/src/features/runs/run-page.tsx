@@ -86,9 +86,15 @@ export function RunPage({ id }: { id: string }) {
           ) : (
             <RenameButton name={displayName(run)} onClick={() => setAsking("name")} />
           )}
-          <Button onClick={() => setAsking("notes")}>Tags and notes</Button>
-          <Button onClick={() => void archive(run)}>{run.archived ? "Restore" : "Archive"}</Button>
-          <Button onClick={() => setAsking("delete")}>Delete</Button>
+          <Button needs="PATCH /runs/{run_id}" onClick={() => setAsking("notes")}>
+            Tags and notes
+          </Button>
+          <Button needs="PATCH /runs/{run_id}" onClick={() => void archive(run)}>
+            {run.archived ? "Restore" : "Archive"}
+          </Button>
+          <Button needs="DELETE /runs/{run_id}" onClick={() => setAsking("delete")}>
+            Delete
+          </Button>
         </>
       }
     >

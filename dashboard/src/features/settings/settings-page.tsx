@@ -12,6 +12,7 @@ import { useNow } from "@/hooks/now";
 import { formatBytes, formatCount, formatDateTime, formatDuration, UNKNOWN } from "@/lib/format";
 import { upFor, useCluster } from "@/stores/cluster";
 import { useLink } from "@/stores/link";
+import { useRights } from "@/stores/rights";
 import { useTheme } from "@/stores/theme";
 import { RulesPanel } from "./rules-panel";
 
@@ -49,12 +50,14 @@ function ServerPanel() {
 function StreamPanel() {
   useNow(1000);
   const { state, detail, lastEventAt } = useLink();
+  const who = useRights((rights) => rights.who);
   return (
     <Panel title="This browser">
       <Facts
         rows={[
           ["Stream", `${state}. ${detail}`],
           ["Last event", formatDateTime(lastEventAt)],
+          ["To the server it is", who ?? UNKNOWN],
           [
             "Metrics",
             `${formatCount(seriesStore.names().length)} names, ${formatCount(seriesStore.received)} points received since the page was opened`,

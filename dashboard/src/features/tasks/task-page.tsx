@@ -75,9 +75,24 @@ export function TaskPage({ id }: { id: string }) {
               Its metrics
             </PageLink>
           )}
-          {canStop(task) && <Button onClick={() => setAsking("stop")}>Stop</Button>}
-          {canResume(task) && <Button onClick={() => setAsking("resume")}>Resume</Button>}
-          {saved && <Button onClick={() => openFork({ task_id: id, step: null, checkpoint_id: null })}>Fork</Button>}
+          {canStop(task) && (
+            <Button needs="POST /tasks/{task_id}/stop" onClick={() => setAsking("stop")}>
+              Stop
+            </Button>
+          )}
+          {canResume(task) && (
+            <Button needs="POST /tasks/{task_id}/resume" onClick={() => setAsking("resume")}>
+              Resume
+            </Button>
+          )}
+          {saved && (
+            <Button
+              needs="POST /tasks/{task_id}/fork"
+              onClick={() => openFork({ task_id: id, step: null, checkpoint_id: null })}
+            >
+              Fork
+            </Button>
+          )}
         </>
       }
     >

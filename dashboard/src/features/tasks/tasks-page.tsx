@@ -76,9 +76,10 @@ function columns(now: number, onAsk: (task: Task) => void): Column<Task>[] {
       right: true,
       cell: (row) => {
         const verb = canStop(row) ? "Stop" : canResume(row) ? "Resume" : null;
+        const needs = verb === "Stop" ? "POST /tasks/{task_id}/stop" : "POST /tasks/{task_id}/resume";
         return (
           verb && (
-            <Button look="quiet" aria-label={`${verb} ${row.name}`} onClick={() => onAsk(row)}>
+            <Button needs={needs} look="quiet" aria-label={`${verb} ${row.name}`} onClick={() => onAsk(row)}>
               {verb}
             </Button>
           )
@@ -98,7 +99,7 @@ export default function TasksPage({ id }: { id: string | null }) {
     (a, b) => Number(canStop(b)) - Number(canStop(a)) || (b.started_at ?? 0) - (a.started_at ?? 0),
   );
   const create = (
-    <Button look="primary" onClick={() => setCreating(true)}>
+    <Button needs="POST /tasks" look="primary" onClick={() => setCreating(true)}>
       <Plus size={14} /> New task
     </Button>
   );
