@@ -83,6 +83,11 @@ class StrataError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    @property
+    def sentence(self) -> str:
+        """The message with its full stop: what a command prints before the hint."""
+        return self.message if self.message.endswith((".", "!", "?")) else f"{self.message}."
+
 
 class InvalidArgument(StrataError):
     """The request itself is wrong; repeating it cannot help."""

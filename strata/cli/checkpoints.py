@@ -29,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
         group.command()(command)
     group.command("export")(export_model)
     group.command("import")(import_model)
-    app.add_typer(group, name="checkpoints", rich_help_panel="Inspect")
+    app.add_typer(group, name="checkpoints")
 
 
 def checkpoints(context: typer.Context, data_dir: DataDir = None, as_json: Json = False, removed: All = False) -> None:

@@ -22,7 +22,7 @@ _COLUMNS: list[Column] = [
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Inspect")(doctor)
+    app.command()(doctor)
 
 
 def doctor(

@@ -15,8 +15,8 @@ __all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Inspect")(hosts)
-    app.command(rich_help_panel="Cluster")(drain)
+    app.command()(hosts)
+    app.command()(drain)
 
 
 def hosts(

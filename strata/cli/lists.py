@@ -21,16 +21,15 @@ _FOLLOW_S = 1.0
 
 
 def add_to(app: typer.Typer) -> None:
-    panel = "Inspect"
-    app.command(rich_help_panel=panel)(workers)
-    app.command(rich_help_panel=panel)(datasets)
-    app.command(rich_help_panel=panel)(runs)
-    app.command(rich_help_panel=panel)(logs)
+    app.command()(workers)
+    app.command()(datasets)
+    app.command()(runs)
+    app.command()(logs)
     group = typer.Typer(help="List tasks; stop or resume one.", invoke_without_command=True)
     group.callback()(tasks)
     group.command()(stop)
     group.command()(resume)
-    app.add_typer(group, name="tasks", rich_help_panel=panel)
+    app.add_typer(group, name="tasks")
 
 
 def workers(data_dir: DataDir = None, as_json: Json = False) -> None:

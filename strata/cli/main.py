@@ -2,55 +2,31 @@
 
 import os
 import sys
-from importlib import import_module
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from strata import __version__
+from strata.cli.commands import Commands
 from strata.errors import StrataError
 
-__all__ = ["PARTS", "build", "run"]
-
-PARTS = {
-    "up": ("up",),
-    "demo": ("demo",),
-    "init": ("init",),
-    "run": ("run", "resume"),
-    "fork": ("fork",),
-    "chaos": ("chaos",),
-    "sync": ("sync",),
-    "lists": ("workers", "datasets", "runs", "logs", "tasks"),
-    "why": ("why",),
-    "hosts": ("hosts", "drain"),
-    "token": ("token",),
-    "checkpoints": ("checkpoints",),
-    "transfer": ("import", "export"),
-    "sql": ("sql",),
-    "mcp": ("mcp",),
-    "nodes": ("coordinator", "observatory", "agent"),
-    "state": ("state",),
-    "config": ("config",),
-    "doctor": ("doctor",),
-}
-"""The commands of each file of this folder, in the order of `strata --help`."""
+__all__ = ["build", "run"]
 
 _stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def build(command: str | None = None) -> typer.Typer:
-    """The command line: of one command alone, so that it starts without what the others need, or of all of them."""
+def build() -> typer.Typer:
+    """The command line, with no command loaded."""
     app = typer.Typer(
         name="strata",
+        cls=Commands,
         help="Run distributed training jobs and watch them live: kill anything, lose nothing, and see why.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for part in [part for part, commands in PARTS.items() if command in commands] or PARTS:
-        import_module(f"strata.cli.{part}").add_to(app)
     return app
 
 
@@ -73,19 +49,15 @@ def run() -> None:
     """The console script: turns every StrataError into one line and an exit code."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # a handshake that fails is told by us, in a sentence
     try:
-        build(next((word for word in sys.argv[1:] if not word.startswith("-")), None))()
+        build()()
     except StrataError as error:
         if "--debug" in sys.argv[1:2]:
             raise
         hint = f" [default]{_escape(error.hint)}[/]" if error.hint else ""
-        _stderr.print(f"[red]error:[/] [red]{_escape(_sentence(error.message))}[/]{hint}")
+        _stderr.print(f"[red]error:[/] [red]{_escape(error.sentence)}[/]{hint}")
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _escape(text: str) -> str:

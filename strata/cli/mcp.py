@@ -25,7 +25,7 @@ _MAX_ROWS = 500
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command("mcp", rich_help_panel="Metrics")(serve)
+    app.command("mcp")(serve)
 
 
 def serve(

@@ -18,7 +18,7 @@ def add_to(app: typer.Typer) -> None:
     group = typer.Typer(help="Inspect the coordinator's durable state.", no_args_is_help=True)
     group.callback()(_group)
     group.command()(dump)
-    app.add_typer(group, name="state", rich_help_panel="Inspect")
+    app.add_typer(group, name="state")
 
 
 def _group() -> None:

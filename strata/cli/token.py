@@ -28,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
     group.command("create")(create)
     group.command("list")(list_tokens)
     group.command("revoke")(revoke)
-    app.add_typer(group, name="token", rich_help_panel="Cluster")
+    app.add_typer(group, name="token")
 
 
 def create(

@@ -49,8 +49,8 @@ _IMPORT_HELP = (
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command("import", rich_help_panel="Metrics")(import_)
-    app.command(rich_help_panel="Metrics")(export)
+    app.command("import")(import_)
+    app.command()(export)
 
 
 def import_(

@@ -18,7 +18,7 @@ __all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Inspect")(why)
+    app.command()(why)
 
 
 def why(

@@ -7,10 +7,9 @@ from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
-import typer
 import yaml  # type: ignore[import-untyped]  # ships no types
 
-from strata.cli.main import build
+from strata.cli.commands import load
 
 _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 _UNITS = sorted((_DEPLOY / "systemd").glob("*.service"))
@@ -23,7 +22,7 @@ def test_a_unit_starts_a_command_with_flags_that_it_knows(unit: Path) -> None:
     parsed.read_string(unit.read_text())
     program, command, *rest = shlex.split(parsed["Service"]["ExecStart"])
     assert program.endswith("/strata")
-    known = typer.main.get_command(build(None)).commands[command]  # type: ignore[attr-defined]  # it is a group
+    known = load(command)
     flags = {flag for param in known.params for flag in param.opts}
     assert {word for word in rest if word.startswith("--")} <= flags
     assert parsed["Service"]["KillMode"] == "process", "ranks outlive a crash of their agent"
@@ -65,6 +64,6 @@ def test_the_head_in_kubernetes_starts_a_command_with_flags_that_it_knows() -> N
     *_, head = yaml.safe_load_all((_DEPLOY / "kubernetes" / "head.yaml").read_text())
     (container,) = head["spec"]["template"]["spec"]["containers"]
     command, *rest = container["args"]
-    known = typer.main.get_command(build(None)).commands[command]  # type: ignore[attr-defined]  # it is a group
+    known = load(command)
     assert {word for word in rest if word.startswith("--")} <= {flag for param in known.params for flag in param.opts}
     assert [port["containerPort"] for port in container["ports"]] == [50051, 50052, 3000]
