@@ -71,6 +71,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "ray": ("strata.launchers.ray",),
     "typer": ("strata.cli",),
     "mcp": ("strata.cli.mcp",),
+    "pydantic_settings": ("strata.config.judge",),
     "torch": ("strata.integrations",),
     "lightning": ("strata.integrations",),
     "transformers": ("strata.integrations",),

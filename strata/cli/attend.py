@@ -18,7 +18,7 @@ from strata.client.endpoints import Endpoints, find_endpoints, folder_endpoints
 from strata.client.leaders import split_addresses
 from strata.client.rest import Rest
 from strata.client.tasks import TasksClient, TaskView
-from strata.config import Settings
+from strata.config import SETTINGS, Settings
 from strata.errors import CoordinatorUnavailable, InvalidArgument, StrataError, UnknownTask
 from strata.network import is_loopback, split_address
 from strata.types.tasks import TaskStatus
@@ -103,7 +103,7 @@ def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[T
 
 def _with_slots(settings: Settings, workers: int) -> Settings:
     if settings.slots is None:
-        return settings.model_copy(update={"slots": max(workers, 4, os.cpu_count() or 1)})
+        return settings.but(slots=max(workers, 4, os.cpu_count() or 1))
     if settings.slots < workers:
         raise InvalidArgument(
             f"{workers} workers do not fit into {settings.slots} slots",
@@ -132,7 +132,7 @@ class Attendance:
         self._rest = Rest(settings)
         self._lines = LogFollower(self._rest, {"task_id": task_id})
         self._stops, self._pause = here.stops, here.pause
-        default = Settings.model_fields["data_dir"].default
+        default = SETTINGS["data_dir"].default
         self._folder = f" --data-dir {settings.data_dir}" if settings.data_dir != default else ""
         self._command = command
         self._advice = ""

@@ -55,15 +55,7 @@ def _site(settings: Settings) -> Iterator[tuple[Settings, Endpoints]]:
         yield settings, endpoints
         return
     with tempfile.TemporaryDirectory(prefix="strata-chaos-") as folder:
-        fresh = settings.model_copy(
-            update={
-                "data_dir": Path(folder),
-                "grpc_port": 0,
-                "http_port": 0,
-                "telemetry_port": 0,
-                "slots": _WORKERS,
-            }
-        )
+        fresh = settings.but(data_dir=Path(folder), grpc_port=0, http_port=0, telemetry_port=0, slots=_WORKERS)
         with cluster(fresh, with_agent=True) as supervisor, _watched(supervisor.look):
             started = folder_endpoints(fresh)
             assert started is not None

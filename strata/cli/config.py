@@ -16,7 +16,7 @@ __all__ = ["add_to"]
 def add_to(app: typer.Typer) -> None:
     group = typer.Typer(help="Look at the settings.", no_args_is_help=True)
     group.command()(show)
-    app.add_typer(group, name="config", rich_help_panel="Inspect")
+    app.add_typer(group, name="config")
 
 
 def show(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
@@ -33,7 +33,7 @@ def show(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] 
 
 
 def _source(settings: Settings, name: str) -> str:
-    if name not in settings.model_fields_set:
+    if name not in settings.given:
         return "[dim]default[/]"
     for place, known in (("", os.environ), (".env: ", dotenv_variables())):
         found = next((variable for variable in variables(name) if variable in known), None)

@@ -1,10 +1,7 @@
 """`strata coordinator`, `strata observatory`, `strata agent`: one process alone, for clusters and for `strata up`."""
 
-import os
-
 import typer
 
-from strata.cli.extras import require_server
 from strata.cli.options import (
     Advertise,
     AllowOrigin,
@@ -17,17 +14,16 @@ from strata.cli.options import (
     Key,
     Slots,
     TelemetryPort,
-    prepare,
 )
-from strata.cli.parent import die_with_parent
+from strata.cli.server import start
 
 __all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Cluster")(coordinator)
-    app.command(rich_help_panel="Cluster")(observatory)
-    app.command(rich_help_panel="Cluster")(agent)
+    app.command()(coordinator)
+    app.command()(observatory)
+    app.command()(agent)
 
 
 def coordinator(
@@ -39,11 +35,7 @@ def coordinator(
     key: Key = None,
 ) -> None:
     """Run the control plane alone: membership, barriers, shards, checkpoints, tasks."""
-    require_server()
-    from strata.coordinator.server import run
-
-    die_with_parent()
-    run(prepare(data_dir=data_dir, host=host, grpc_port=grpc_port, advertise=advertise, cert=cert, key=key))
+    start("coordinator", data_dir=data_dir, host=host, grpc_port=grpc_port, advertise=advertise, cert=cert, key=key)
 
 
 def observatory(
@@ -58,23 +50,17 @@ def observatory(
     coordinator_addr: str | None = typer.Option(None, "--coordinator", help="The coordinator's host:port."),
 ) -> None:
     """Run the observability plane alone: metrics, logs, REST and the dashboard."""
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # it starts programs, it never forks; gRPC would warn
-    require_server()
-    from strata.observatory.server import run
-
-    die_with_parent()
-    run(
-        prepare(
-            data_dir=data_dir,
-            host=host,
-            http_port=http_port,
-            telemetry_port=telemetry_port,
-            allowed_origins=allow_origin or None,
-            coordinator_addr=coordinator_addr,
-            advertise=advertise,
-            cert=cert,
-            key=key,
-        )
+    start(
+        "observatory",
+        data_dir=data_dir,
+        host=host,
+        http_port=http_port,
+        telemetry_port=telemetry_port,
+        allowed_origins=allow_origin or None,
+        coordinator_addr=coordinator_addr,
+        advertise=advertise,
+        cert=cert,
+        key=key,
     )
 
 
@@ -89,7 +75,4 @@ def agent(
 
     `--join` is needed once: the agent keeps a credential of its own in the data folder.
     """
-    from strata.agent.server import run
-
-    die_with_parent()
-    run(prepare(data_dir=data_dir, slots=slots, coordinator_addr=coordinator_addr, join=join, advertise=advertise))
+    start("agent", data_dir=data_dir, slots=slots, coordinator_addr=coordinator_addr, join=join, advertise=advertise)

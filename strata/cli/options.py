@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from strata.cli.prepare import prepare
 from strata.client.endpoints import find_joined
-from strata.config import Settings, load_settings
-from strata.logs import set_up_logging
+from strata.config import Settings
 
 __all__ = [
     "Advertise",
@@ -48,13 +48,6 @@ Join = Annotated[
 Slots = Annotated[
     int | None, typer.Option("--slots", help="Workers this host may run (default: its cores, at least 4).")
 ]
-
-
-def prepare(**flags: Any) -> Settings:
-    """Settings of all sources, with logging set up as they say."""
-    settings = load_settings(flags)
-    set_up_logging(settings.log, settings.log_format)
-    return settings
 
 
 def reach(**flags: Any) -> Settings:

@@ -53,7 +53,7 @@ class Child:
         _rotate(self.log_file)
         if not _is_of_living(self.ready_file):  # of one that was killed: nobody should go where it listened
             self.ready_file.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "strata", *self.arguments()]
+        command = [sys.executable, "-m", "strata.cli.server", *self.arguments()]
         environment = {**os.environ, SUPERVISOR_VARIABLE: str(os.getpid())}
         with self.log_file.open("ab") as log:
             self.log_start = log.tell()

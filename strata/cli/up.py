@@ -25,11 +25,8 @@ from strata.cli.options import (
     prepare,
 )
 from strata.cli.supervisor import Child, Supervisor
-from strata.cli.token import usage
-from strata.client.channel import Channel
 from strata.client.endpoints import announced, folder_endpoints
 from strata.client.leaders import split_addresses
-from strata.client.tokens import TokensClient
 from strata.config import Settings, check_storage
 from strata.datadir import open_data_dir
 from strata.lockfile import FolderLock
@@ -199,6 +196,10 @@ def _invite(settings: Settings) -> None:
     lasts a day."""
     if is_loopback(settings.host):
         return
+    from strata.cli.token import usage  # here: a supervisor that others cannot reach does without gRPC
+    from strata.client.channel import Channel
+    from strata.client.tokens import TokensClient
+
     known = folder_endpoints(settings)
     assert known is not None
     with Channel(known.grpc, access=known.access) as channel:

@@ -19,12 +19,10 @@ from strata.client.leaders import Leaders, Roaming
 from strata.client.mismatch import explain
 from strata.errors import DeadlineExceeded, Unavailable
 from strata.protocol.status import from_rpc_error
-from strata.trust.access import Access
+from strata.trust.access import OPEN, Access
 from strata.trust.proofs import SECRET_METADATA, SECRET_VARIABLE
 
-__all__ = ["OPEN", "Channel", "dial", "open_channel", "token_metadata"]
-
-OPEN = Access()  # shows nothing
+__all__ = ["Channel", "dial", "open_channel", "token_metadata"]
 
 _T = TypeVar("_T")
 

@@ -14,11 +14,10 @@ from typing import Any
 
 import psutil
 
-from strata.client.channel import OPEN
 from strata.client.leaders import split_addresses
 from strata.config import Settings
 from strata.network import is_loopback, join_address, split_address, write_endpoint
-from strata.trust.access import Access, find_access
+from strata.trust.access import OPEN, Access, find_access
 
 __all__ = [
     "Endpoints",
@@ -53,7 +52,7 @@ def find_endpoints(settings: Settings) -> Endpoints:
 def find_cluster(settings: Settings) -> Endpoints | None:
     """The nearest one that is named anywhere."""
     named = find_joined(settings) or _named(settings)
-    if named is None and "data_dir" not in settings.model_fields_set:  # who names a data folder means that one
+    if named is None and "data_dir" not in settings.given:  # who names a data folder means that one
         named = _of_user(settings)
     return named
 
@@ -64,7 +63,7 @@ def find_observatory(settings: Settings) -> Endpoints | None:
     here = folder_endpoints(settings)
     if here is not None and here.telemetry:
         return here
-    if settings.model_fields_set & {"coordinator_addr", "telemetry_port"}:
+    if settings.given & {"coordinator_addr", "telemetry_port"}:
         return _guessed(settings)
     found = _of_user(settings)
     return found if found is not None and found.telemetry else None
@@ -78,7 +77,7 @@ def telemetry_address(settings: Settings) -> str | None:
 
 def _named(settings: Settings) -> Endpoints | None:
     here = folder_endpoints(settings)
-    if "coordinator_addr" not in settings.model_fields_set:
+    if "coordinator_addr" not in settings.given:
         return here
     if here is not None and _same(here.grpc, settings.coordinator_addr):
         return replace(here, grpc=settings.coordinator_addr, asked=True)
@@ -100,7 +99,7 @@ def _guessed(settings: Settings) -> Endpoints:
     access = find_access(settings)
     grpc = settings.coordinator_addr
     there = split_address(split_addresses(grpc)[0])[0]
-    host = there if "coordinator_addr" in settings.model_fields_set else settings.host
+    host = there if "coordinator_addr" in settings.given else settings.host
     scheme = "http" if access.is_plain(join_address(host, settings.http_port)) else "https"
     return Endpoints(
         grpc=grpc,
@@ -153,7 +152,7 @@ def _of_user(settings: Settings) -> Endpoints | None:
     """A `strata up` of the same user on this machine, or the cluster that the user joined."""
     found = _read_own(user_record())
     if found.get("telemetry") and psutil.pid_exists(int(found.get("pid", 0))):
-        there = settings.model_copy(update={"data_dir": Path(str(found.get("data_dir", "")))})
+        there = settings.but(data_dir=Path(str(found.get("data_dir", ""))))
         return _said(found, find_access(there))
     return _logged_in(settings, _read_own(login_record()))
 

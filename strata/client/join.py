@@ -87,7 +87,7 @@ def join_host(settings: Settings, folder: Path, agent_id: str) -> Endpoints:
 def kept_host(settings: Settings, folder: Path) -> Endpoints | None:
     """The cluster that this host has joined before; None when it has joined none, or is told to go elsewhere."""
     kept = _read_kept(folder)
-    named = settings.coordinator_addr if "coordinator_addr" in settings.model_fields_set else None
+    named = settings.coordinator_addr if "coordinator_addr" in settings.given else None
     if not kept or (settings.join is None and named not in (None, kept["grpc"])):
         return None
     access = Access(token=kept["token"], roots=kept["roots"], insecure=settings.insecure)

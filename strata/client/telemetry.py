@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strata.client.batches import halves, num_lines, num_logged, what_is_in
-from strata.client.channel import OPEN, Channel
+from strata.client.channel import Channel
 from strata.client.spill import Spill
 from strata.errors import (
     Busy,
@@ -29,7 +29,7 @@ from strata.errors import (
 )
 from strata.protocol.generated import telemetry_pb2 as tm
 from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
-from strata.trust.access import Access
+from strata.trust.access import OPEN, Access
 
 __all__ = ["Outbox", "OutboxConfig", "send_batches", "send_folder"]
 

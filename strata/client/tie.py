@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from strata.client.channel import OPEN
 from strata.client.client_stream import ClientStream
 from strata.client.stream import UNIX, open_stream
 from strata.error_codes import rebuild_error
@@ -27,7 +26,7 @@ from strata.grpcserver.wire import Turns
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.status import from_rpc_error
-from strata.trust.access import Access
+from strata.trust.access import OPEN, Access
 
 __all__ = ["OnResult", "Rank", "Tie"]
 

@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 
-from strata.client.channel import OPEN
 from strata.client.tie import Rank, Tie
 from strata.client.workers import Member
 from strata.errors import DeadlineExceeded, StrataError, Unavailable
 from strata.protocol.fields import from_message
 from strata.protocol.generated import coordinator_pb2 as pb
-from strata.trust.access import Access
+from strata.trust.access import OPEN, Access
 from strata.types.barriers import BarrierPolicy, BarrierResult
 
 __all__ = ["TieThread"]

@@ -12,7 +12,7 @@ from strata.network import is_loopback, split_address
 from strata.trust.identity import ANCHOR
 from strata.trust.token import read_token
 
-__all__ = ["Access", "client_context", "find_access", "read_roots"]
+__all__ = ["OPEN", "Access", "client_context", "find_access", "read_roots"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,10 @@ class Access:
     def context(self, address: str, *protocols: str) -> ssl.SSLContext | None:
         """For a connection to this address; None for a plain one."""
         return None if self.is_plain(address) else client_context(self.roots, *protocols)
+
+
+OPEN = Access()
+"""Shows nothing."""
 
 
 def client_context(roots: str, *protocols: str) -> ssl.SSLContext:

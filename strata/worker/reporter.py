@@ -16,12 +16,11 @@ from typing import Any
 import psutil
 
 from strata.client.batches import new_batch
-from strata.client.channel import OPEN
 from strata.client.endpoints import Endpoints, find_observatory, telemetry_address
 from strata.client.spill import offline_folder
 from strata.client.telemetry import Outbox, OutboxConfig
 from strata.protocol.generated import telemetry_pb2 as tm
-from strata.trust.access import find_access
+from strata.trust.access import OPEN, find_access
 from strata.types.metrics import NO_DEVICE, attempt_tags
 from strata.types.names import check_metric
 from strata.worker.description import Description

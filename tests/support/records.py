@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from strata.client.channel import OPEN, Channel
+from strata.client.channel import Channel
 from strata.cluster.model import Cluster
 from strata.cluster.snapshot import load_cluster
 from strata.protocol.generated.control_pb2 import StateSnapshot, WatchRequest
 from strata.protocol.generated.control_pb2_grpc import ControlStub
-from strata.trust.access import Access
+from strata.trust.access import OPEN, Access
 
 __all__ = ["first_snapshot", "seen_cluster"]
 

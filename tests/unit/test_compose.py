@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]  # ships no types
 
-from strata.config import Settings, variables
+from strata.config import SETTINGS, variables
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -39,7 +39,7 @@ def test_every_file_that_is_mounted_is_there() -> None:
 
 
 def test_every_setting_is_one_that_strata_knows() -> None:
-    known = {name for field in Settings.model_fields for name in variables(field)}
+    known = {name for field in SETTINGS for name in variables(field)}
     for service in ("coordinator", "worker"):
         assert set(COMPOSE["services"][service]["environment"]) <= known
 

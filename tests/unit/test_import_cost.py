@@ -44,7 +44,8 @@ def test_using_every_public_name_loads_nothing_heavy_either() -> None:
 def test_a_script_that_only_logs_loads_no_checkpoints_and_no_data(tmp_path: Path) -> None:
     """Its first point is on its way within a second of its start: benchmarks/start.py."""
     logs = "run = strata.init(); run.log({'loss': 1.0}); run.finish(); seen = sys.modules"
-    code = f"import strata, sys; {logs}; print(*[name for name in seen if name.startswith('strata.')], 'numpy' in seen)"
+    shows = "print(*[name for name in seen if name.startswith('strata.')], 'numpy' in seen, 'pydantic' in seen)"
+    code = f"import strata, sys; {logs}; {shows}"
     shown = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -52,8 +53,8 @@ def test_a_script_that_only_logs_loads_no_checkpoints_and_no_data(tmp_path: Path
         check=True,
         env={**os.environ, "STRATA_DATA_DIR": str(tmp_path)},
     )
-    *modules, numpy = shown.stdout.split()
-    assert numpy == "False"
+    *modules, numpy, pydantic = shown.stdout.split()
+    assert (numpy, pydantic) == ("False", "False")
     assert "strata.worker.reporter" in modules, "the script did not log"
     heavy = ("strata.checkpoint", "strata.data", "strata.storage", "strata.sharding", "strata.worker.session")
     assert [name for name in modules if name.startswith(heavy) and name != "strata.datadir"] == []
@@ -62,7 +63,15 @@ def test_a_script_that_only_logs_loads_no_checkpoints_and_no_data(tmp_path: Path
 @pytest.mark.parametrize("part", ["up", "nodes", "lists"])
 def test_a_command_loads_nothing_that_only_others_need(part: str) -> None:
     """`strata up` starts four processes: each of them would pay for it."""
-    assert loaded_by(f"strata.cli.{part}") & {*HEAVY, "numpy"} == set()
+    assert loaded_by(f"strata.cli.{part}") & {*HEAVY, "grpc", "numpy", "pydantic"} == set()
+
+
+def test_a_server_of_strata_up_loads_nothing_of_the_command_line() -> None:
+    assert loaded_by("strata.cli.server") & {"typer", "rich", "click"} == set()
+    for server in ("coordinator", "agent"):
+        loaded = loaded_by(f"strata.{server}.server")
+        assert "grpc" in loaded
+        assert loaded & {*HEAVY, "pydantic", "typer", "rich"} == set()
 
 
 def test_the_check_sees_what_is_loaded() -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from typer.main import get_command
 
-from strata.cli.main import build
-from strata.config import Settings, variables
+from strata.cli.commands import LINES, load
+from strata.config import SETTINGS, variables
 from tests.support.pages import PAGES, ROOT, Block, block, blocks, run
 
 BLOCKS = [found for page in PAGES for found in blocks(page)]
@@ -90,12 +89,11 @@ SHELL = [
 @pytest.mark.parametrize("code", SHELL)
 def test_every_command_of_the_docs_exists_with_its_flags(code: str) -> None:
     """Every `strata …` at the start of a line; flags before a script are the command's own."""
-    groups = get_command(build()).commands  # type: ignore[attr-defined]  # a group has them
     named = re.findall(r"^(?:\w+=\S+ )*strata (\w+)(.*)$", code, re.MULTILINE)
     assert named
     for command, rest in named:
-        assert command in groups, command
-        found = groups[command]
+        assert command in LINES, command
+        found = load(command)
         known = {option for parameter in found.params for option in parameter.opts}
         known |= {
             option for child in getattr(found, "commands", {}).values() for p in child.params for option in p.opts
@@ -106,5 +104,5 @@ def test_every_command_of_the_docs_exists_with_its_flags(code: str) -> None:
 
 def test_the_page_of_the_environment_names_every_setting() -> None:
     page = (ROOT / "docs" / "reference" / "environment.md").read_text()
-    missing = [name for name in Settings.model_fields if not any(variable in page for variable in variables(name))]
+    missing = [name for name in SETTINGS if not any(variable in page for variable in variables(name))]
     assert missing == []

@@ -20,11 +20,10 @@ from tests.support.waiting import eventually
 _STOP_S = 90.0  # it ends itself, by force if need be, after 15
 _MAIN = """
 import sys
-from pathlib import Path
-from strata.config import Settings
+from strata.config import load_settings
 from strata.observatory.server import run
-run(Settings(data_dir=Path(sys.argv[1]), http_port=0, telemetry_port=0, poll_interval_sec=float(sys.argv[2]),
-             coordinator_addr=sys.argv[3]))
+given = dict(zip(("data_dir", "poll_interval_sec", "coordinator_addr"), sys.argv[1:]))
+run(load_settings({**given, "http_port": 0, "telemetry_port": 0}))
 """
 
 

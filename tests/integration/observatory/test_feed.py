@@ -10,22 +10,21 @@ from typing import Any
 import grpc
 import pytest
 
-from strata.client.channel import OPEN
 from strata.client.leaders import Leaders
 from strata.observatory.cluster.commands import CoordinatorCommands
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
+from strata.trust.access import OPEN
 from strata.types.datasets import DatasetSpec
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 
 _COORDINATOR = """
 import sys
-from pathlib import Path
-from strata.config import Settings
+from strata.config import load_settings
 from strata.coordinator.server import run
-run(Settings(data_dir=Path(sys.argv[1]), grpc_port=int(sys.argv[2])))
+run(load_settings({"data_dir": sys.argv[1], "grpc_port": sys.argv[2]}))
 """
 
 

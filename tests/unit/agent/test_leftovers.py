@@ -4,8 +4,8 @@ from pathlib import Path
 
 from strata.agent.leftovers import Leftovers
 from strata.client.batches import new_batch
-from strata.client.channel import OPEN
 from strata.client.spill import Spill, offline_folder
+from strata.trust.access import OPEN
 from tests.support.telemetry import ReceivingObservatory, serving
 
 

@@ -13,13 +13,13 @@ import grpc
 import pytest
 
 from strata.agent.relay import Relay
-from strata.client.channel import OPEN
 from strata.client.client_stream import ClientStream
 from strata.client.stream import UNIX, open_stream
 from strata.errors import CoordinatorUnavailable
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
+from strata.trust.access import OPEN
 from tests.support.stranger import Stranger, needs_root
 
 

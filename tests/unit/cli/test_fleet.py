@@ -9,7 +9,7 @@ import pytest
 from strata.cli.fleet import Fleet, FleetRequest, _settings, _storage, open_fleet
 from strata.client.endpoints import Endpoints
 from strata.client.tasks import TaskView
-from strata.config import Settings
+from strata.config import Settings, load_settings
 from strata.errors import InvalidArgument, ProcessFailed, Unavailable
 from strata.launchers.fleet import FleetSpec
 from strata.launchers.local import LocalLauncher
@@ -109,7 +109,7 @@ def test_agents_get_what_their_store_needs(
         monkeypatch.delenv(name)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    found = _storage(Settings.model_validate(settings))
+    found = _storage(load_settings(settings))
     found.pop("STRATA_STORAGE_BACKEND", None)
     assert found == passed
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from strata.config import Settings
+from strata.config import Secret, Settings
 from strata.errors import InvalidConfig
 from strata.trust.token import ensure_token, read_token
 
 
-def settings(folder: Path, **values: str) -> Settings:
-    return Settings(data_dir=folder, **values)  # type: ignore[arg-type]  # pydantic reads the text
+def settings(folder: Path, token: Secret | None = None) -> Settings:
+    return Settings(data_dir=folder, token=token)
 
 
 def test_it_is_made_once_and_found_again(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_it_is_made_once_and_found_again(tmp_path: Path) -> None:
 
 
 def test_a_given_token_wins_and_is_not_written(tmp_path: Path) -> None:
-    here = settings(tmp_path, token="mine")
+    here = settings(tmp_path, token=Secret("mine"))
     assert ensure_token(here) == "mine"
     assert not (tmp_path / "token").exists()
 

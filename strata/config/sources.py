@@ -1,0 +1,53 @@
+"""Where settings come from beside the environment: `.env` and strata.toml of the working folder."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from strata.config.settings import SETTINGS
+from strata.config.variables import variables
+from strata.errors import InvalidConfig
+
+__all__ = ["DOTENV", "TOML", "dotenv_variables", "environment"]
+
+DOTENV, TOML = Path(".env"), Path("strata.toml")
+
+
+def environment() -> Mapping[str, str]:
+    """The process's variables; below them those of `.env` in the working folder, then strata.toml's, as if set."""
+    merged = dict(os.environ)
+    for layer in (dotenv_variables(), _toml_variables()):
+        spellings = [variables(field) for field in SETTINGS] if layer else []
+        taken = {name for names in spellings if any(one in merged for one in names) for name in names}
+        merged |= {name: value for name, value in layer.items() if name not in taken and name not in merged}
+    return merged
+
+
+def _toml_variables() -> dict[str, str]:
+    """What strata.toml sets, as the variables that say the same. load_settings refuses unknown keys."""
+    if not TOML.is_file():
+        return {}
+    import tomllib  # here, as below: most processes have no such file
+
+    try:
+        given = tomllib.loads(TOML.read_text("utf-8"))
+    except (OSError, ValueError) as error:  # ValueError covers TOMLDecodeError
+        raise InvalidConfig(f"strata.toml cannot be read: {error}") from None
+    return {
+        variables(field)[0]: value if isinstance(value, str) else json.dumps(value)
+        for field, value in given.items()
+        if field in SETTINGS
+    }
+
+
+def dotenv_variables() -> dict[str, str]:
+    """What `.env` in the working folder sets. A folder of that name (a virtualenv) is ignored."""
+    if not DOTENV.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    try:
+        return {name: value for name, value in dotenv_values(DOTENV).items() if value is not None}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidConfig(f".env cannot be read: {error}") from None
