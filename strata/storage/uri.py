@@ -1,16 +1,18 @@
 """From an address that a user writes to the store behind it: a folder, s3://, gs://, az:// or memory://."""
 
 import os
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from strata.config import environment
 from strata.errors import InvalidArgument
 from strata.storage.base import ObjectStore
-from strata.storage.cloud import open_cloud
-from strata.storage.local import LocalStore
 from strata.storage.memory import MemoryStore
 from strata.storage.options import StorageOptions
 from strata.types.shown import check_path
+
+if TYPE_CHECKING:
+    from strata.storage.local import LocalStore
 
 __all__ = ["open_store"]
 
@@ -41,11 +43,15 @@ def open_store(uri: str | os.PathLike[str], options: StorageOptions | None = Non
         raise InvalidArgument(f"{text!r} is not a place for checkpoints", hint=f"Allowed: {allowed}.")
     if not parts.netloc:
         raise InvalidArgument(f"{text!r} names no bucket", hint=f"Write {parts.scheme}://bucket/prefix.")
+    from strata.storage.cloud import open_cloud  # here, as below: an agent asks where checkpoints lie, and copies none
+
     settings = StorageOptions.from_environment(environment()) if options is None else options
     return open_cloud(provider, parts.netloc, parts.path.strip("/"), settings)
 
 
-def _folder(text: str) -> LocalStore:
+def _folder(text: str) -> "LocalStore":
+    from strata.storage.local import LocalStore
+
     try:
         return LocalStore(check_path("the checkpoint path", text))
     except RuntimeError as error:  # ~somebody, who is not known here

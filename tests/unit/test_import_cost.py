@@ -72,6 +72,7 @@ def test_a_server_of_strata_up_loads_nothing_of_the_command_line() -> None:
         loaded = loaded_by(f"strata.{server}.server")
         assert "grpc" in loaded
         assert loaded & {*HEAVY, "pydantic", "typer", "rich"} == set()
+    assert "numpy" not in loaded_by("strata.agent.server"), "an agent computes nothing"
 
 
 def test_the_check_sees_what_is_loaded() -> None:
