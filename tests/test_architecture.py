@@ -30,7 +30,7 @@ LAYERS = (
     ("cluster",),
     ("storage", "sharding", "protocol", "grpcserver"),
     ("trust",),
-    ("config", "datadir", "error_codes", "lockfile", "log_budget", "logs", "network"),
+    ("config", "datadir", "error_codes", "lockfile", "log_budget", "logs", "network", "pages"),
     ("types", "errors", "clock", "ambient"),
 )
 WITHIN_A_ROW = {("types", "errors")}

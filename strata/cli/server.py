@@ -12,6 +12,7 @@ from strata.cli.parent import die_with_parent
 from strata.cli.prepare import prepare
 from strata.config import Settings
 from strata.errors import StrataError
+from strata.pages import forget_start
 
 __all__ = ["main", "start"]
 
@@ -22,7 +23,9 @@ def start(name: str, **flags: Any) -> None:
     """Serves until a signal. `flags` are settings; None is one that nobody gave."""
     serve = _server(name)
     die_with_parent()
-    serve(prepare(**flags))
+    settings = prepare(**flags)
+    forget_start()
+    serve(settings)
 
 
 def _server(name: str) -> Callable[[Settings], object]:

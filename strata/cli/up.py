@@ -31,6 +31,7 @@ from strata.config import Settings, check_storage
 from strata.datadir import open_data_dir
 from strata.lockfile import FolderLock
 from strata.network import is_loopback, write_endpoint
+from strata.pages import forget_start
 from strata.trust.identity import ensure_identity
 from strata.trust.token import ensure_token
 from strata.types.tokens import Role
@@ -98,6 +99,7 @@ def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
         supervisor = Supervisor(children, lambda line: _console.print(f"[yellow]{escape(line)}[/]"))
         with _stop_signals(supervisor):
             supervisor.start()
+            forget_start()
             file = write_endpoint(folder / "endpoints.json", endpoints_of(settings, supervisor))
             try:
                 _greet(endpoints_of(settings, supervisor), folder)

@@ -27,6 +27,7 @@ from strata.observatory.store.failures import to_error
 from strata.observatory.store.frames import from_ipc, pack, recv_frame, to_ipc
 from strata.observatory.store.guest import Guest
 from strata.observatory.store.schema import ensure_schema, has_points, set_retention
+from strata.pages import forget_start
 
 __all__ = ["main"]
 
@@ -74,6 +75,7 @@ def main(fd: int) -> int:
         with contextlib.suppress(ConnectionError):  # a parent that stopped meanwhile needs no answer
             replies.fail(0, error)
         return 1
+    forget_start()
     with contextlib.suppress(ConnectionError):  # then the loop below ends at once and closes the engines
         replies.send({"id": 0, "limits": limits, "note": note})
     _serve(sock, replies, engines, guest)
