@@ -16,20 +16,21 @@ __all__ = ["take_beat", "take_measurement"]
 _STATES = frozenset(pb.WorkerStatus.State.values())
 
 
-def take_beat(state: ClusterState, request: pb.HeartbeatRequest, now: Now) -> Worker:
-    """Of the worker itself. It is not fenced by generation: it is how a plain worker hears of a new one."""
+def take_beat(state: ClusterState, request: pb.HeartbeatRequest, now: Now, worker: Worker | None = None) -> Worker:
+    """Of the worker itself, or of one that is known to be let in. It is not fenced by generation: it is how a plain
+    worker hears of a new one."""
     if request.status.state not in _STATES:
         raise InvalidArgument(
             f"worker state {request.status.state} is unknown", hint="Allowed: 0 (UNKNOWN) to 7 (ERROR)."
         )
-    worker = _authorized(state, request, now)
-    agent = state.agents.agents.get(worker.agent_id)
+    if worker is None:
+        worker = _authorized(state, request, now)
+    pulses, status, agent = state.membership.pulses, request.status, state.agents.agents.get(worker.agent_id)
     if agent is not None and agent.state.alive:
         request.ClearField("resources")
-        known = state.membership.pulses.of(worker.worker_id).report
+        known = pulses.of(worker.worker_id).report
         if isinstance(known, pb.HeartbeatRequest) and known.HasField("resources"):
             request.resources.CopyFrom(known.resources)
-    pulses, status = state.membership.pulses, request.status
     pulses.beat(worker.worker_id, request, now)
     pulses.of(worker.worker_id).speaks = True
     pulses.note_parting(worker.worker_id, asked=status.asked_to_stop, leaving=status.left)

@@ -37,11 +37,15 @@ class CarriedTies:
         self._outgoing: list[bytes] = []
 
     def on_frames(self, frames: ag.TieFrames) -> None:
+        num_alone = 0
         for frame in frames.frames:
             if frame.HasField("arrivals"):
                 self._arrive(frame.arrivals)
             else:
+                num_alone += 1
                 self._on_frame(frame)
+        if num_alone:
+            self._ties.coordinator.meter.count("Tie", num_alone)
 
     def close(self) -> None:
         """The agent's stream has ended."""
@@ -53,7 +57,6 @@ class CarriedTies:
 
     def _on_frame(self, frame: ag.TieFrame) -> None:
         self._gathering.settle()  # nothing that a rank says overtakes its arrival
-        self._ties.coordinator.meter.count("Tie")
         number = frame.tie
         tie = self._carried.get(number)
         if tie is None and frame.payload:
@@ -109,6 +112,7 @@ class CarriedTies:
         for frame in frames:
             self._on_frame(frame)
         if company is None:
+            self._ties.coordinator.meter.count("Tie", len(frames))
             return
         if len(company.ties) != len(request_ids):
             raise InvalidArgument(f"an agent has {len(request_ids)} requests for {len(company.ties)} arrivals")

@@ -27,6 +27,7 @@ __all__ = ["RankTie", "Ties"]
 _NAMED = 100  # losses that members are told by name in one message
 _SMALL = 100  # members to whom every loss is told by itself
 _PAUSE_S = 10e-6  # for each larger group's member between two such messages: to send one takes 3 µs
+_ACKS = 256  # answers to beats that are kept for a task
 
 Admit = Callable[[rk.RankHello, Worker], None]
 Send = Callable[[bytes], None]
@@ -44,6 +45,7 @@ class Ties:
         self._ties: dict[str, dict[str, RankTie]] = {}  # group → worker → tie
         self._held: dict[str, list[tuple[str, str]]] = {}  # by group: losses, with reasons, to be told a little later
         self._worlds: dict[str, tuple[Task, rk.World | None]] = {}  # by task, as of this record
+        self._acks: dict[str, tuple[Task | None, Group, dict[int, bytes]]] = {}  # by task, as of these records
         coordinator.listen(self._on_event)
 
     def carried(self, number: int, agent_id: str, send: Send, end: End) -> "RankTie":
@@ -78,6 +80,7 @@ class Ties:
         if not group:
             del self._ties[task_id]
             self._worlds.pop(task_id, None)
+            self._acks.pop(task_id, None)
         return True
 
     # --- what groups are told
@@ -143,6 +146,20 @@ class Ties:
             made = to_message(rk.World, task.course, number=number, size=size) if number else None
             known = self._worlds[task_id] = (task, made)
         return known[1]
+
+    def ack(self, task_id: str, sequence: int) -> bytes:
+        """The answer to a beat. Thousands of ranks of a task count theirs alike, so it is written once for all."""
+        task, group = self.state.tasks.tasks.get(task_id), self.state.membership.groups[task_id]
+        known = self._acks.get(task_id)
+        if known is None or known[0] is not task or known[1] is not group or len(known[2]) > _ACKS:
+            known = self._acks[task_id] = (task, group, {})
+        payload = known[2].get(sequence)
+        if payload is None:
+            news = rk.RankNews(heard=sequence)
+            self.add_stop(news, task_id)
+            self.date(news, task_id)
+            payload = known[2][sequence] = news.SerializeToString()
+        return payload
 
     def add_stop(self, news: rk.RankNews, task_id: str) -> None:
         """At which step the group leaves, when it does."""
@@ -237,17 +254,19 @@ class RankTie:
             self._acknowledge(0, world)
 
     def _on_beat(self, words: rk.RankWords) -> None:
-        beat = words.beat
-        beat.worker_id, beat.incarnation = self.caller.worker_id, self.caller.incarnation
-        worker = take_beat(self._state, beat, self._coordinator.now())
-        self.group = self._state.membership.group_of(worker)
+        beat, membership = words.beat, self._state.membership
+        same = self.group is not None and membership.groups.get(self.task_id) is self.group  # nobody came or went
+        known = membership.workers[self.worker_id] if same else None
+        if known is None:
+            beat.worker_id, beat.incarnation = self.caller.worker_id, self.caller.incarnation
+        worker = take_beat(self._state, beat, self._coordinator.now(), known)
+        self.group = membership.group_of(worker)
         self._acknowledge(words.sequence)
 
     def _acknowledge(self, sequence: int, world: rk.World | None = None) -> None:
-        news = rk.RankNews(heard=sequence, world=world)
-        self._ties.add_stop(news, self.task_id)
-        self._ties.date(news, self.task_id)
-        payload = news.SerializeToString()
+        payload = self._ties.ack(self.task_id, sequence)
+        if world is not None:  # one part of a message and then another are the whole
+            payload += rk.RankNews(world=world).SerializeToString()
         self._coordinator.when_settled(lambda error: None if error else self.send(payload))
 
     # --- barriers
