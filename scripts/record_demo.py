@@ -18,6 +18,7 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import psutil
@@ -70,7 +71,8 @@ class Recorder:
     def _ask(self) -> None:
         plain = ("/status", "/dashboard", "/fleet", "/runs", "/alerts", "/alerts/rules", "/dashboards")
         paths = {**dict.fromkeys(plain, ""), "/logs": "?limit=1000"}
-        paths["/runs/table"] = "?sort=started&column=loss.last&column=loss.min"
+        columns = json.loads(self._get("/runs/table"))["names"]  # pages choose among them
+        paths["/runs/table"] = f"?{urlencode([('sort', 'started'), *(('column', name) for name in columns)])}"
         for job in self._jobs:
             run, stories = f"/runs/{job.task_id}", "?metric=sample&kind=text"
             paths |= dict.fromkeys((f"{run}/summary", f"{run}/heat", f"{run}/media"), "")
@@ -82,8 +84,11 @@ class Recorder:
             self._keep(path, query)
 
     def _keep(self, path: str, query: str) -> None:
-        with urlopen(f"{self._http}/api{path}{query}", timeout=60) as answer:  # noqa: S310 - our own server
-            self._answers.setdefault(path, []).append((self._offset(), answer.read().decode()))
+        self._answers.setdefault(path, []).append((self._offset(), self._get(path + query)))
+
+    def _get(self, address: str) -> str:
+        with urlopen(f"{self._http}/api{address}", timeout=60) as answer:  # noqa: S310 - our own server
+            return str(answer.read().decode())
 
     def _listen(self) -> None:
         name = ""
