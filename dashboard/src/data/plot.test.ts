@@ -170,3 +170,13 @@ test("a log x axis begins above zero", () => {
     [2, 3],
   ]);
 });
+
+test("runs that cover the same steps share their buckets, however many; runs of different days are cut coarser", () => {
+  const values = Array.from({ length: 400 }, (_, i) => i);
+  const together = Array.from({ length: 100 }, (_, run) => series(`r${run}`, 0, values));
+  expect(buildPlot(together, { ...OPTIONS, maxBuckets: 200 })).toMatchObject({ width: 2 });
+  const days = Array.from({ length: 100 }, (_, run) => series(`r${run}`, 0, values, run * 86_400_000));
+  const apart = buildPlot(days, { ...OPTIONS, x: "wall", maxBuckets: 200 });
+  expect(apart.x.length).toBeLessThan(2 * 6 * 200);
+  expect(apart.x.length).toBeGreaterThan(6 * 100);
+});

@@ -159,16 +159,16 @@ function extent(series: PlotSeries, options: PlotOptions): { low: number; high: 
 function chooseWidth(series: readonly PlotSeries[], options: PlotOptions): number {
   let longest = 0;
   let most = 0;
-  const spans = new Map<string, number>();
+  const spans: [number, number][] = [];
   for (const one of series) {
     const { low, high, inside } = extent(one, options);
     if (inside === 0) continue;
     longest = Math.max(longest, high - low);
     most = Math.max(most, inside);
-    spans.set(one.head.run_id, Math.max(spans.get(one.head.run_id) ?? 0, high - low));
+    spans.push([low, high]);
   }
-  // Runs of different days share no bucket, so it is the sum of their spans that fills the x array.
-  const total = [...spans.values()].reduce((sum, span) => sum + span, 0);
+  // Runs of different days share no bucket: what all of them cover fills the x array.
+  const total = covered(spans);
   const wanted = Math.max(
     bucketWidth(longest, options.maxBuckets),
     bucketWidth(total, options.maxBuckets * MAX_RUNS_APART),
@@ -176,6 +176,17 @@ function chooseWidth(series: readonly PlotSeries[], options: PlotOptions): numbe
   // Ranks log at slightly different moments: on a time axis a bucket must be as wide as their common beat to average them.
   if (series.length > 1 && options.x !== "step") return Math.max(wanted, bucketWidth(longest, Math.max(most, 1)));
   return most <= options.maxBuckets ? 1 : wanted;
+}
+
+/** How much of the axis lies in at least one of these spans. */
+function covered(spans: [number, number][]): number {
+  let total = 0;
+  let end = -Infinity;
+  for (const [low, high] of spans.sort(([a], [b]) => a - b)) {
+    total += Math.max(0, high - Math.max(low, end));
+    end = Math.max(end, high);
+  }
+  return total;
 }
 
 const MAX_RUNS_APART = 6;

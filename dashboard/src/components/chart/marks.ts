@@ -13,15 +13,15 @@ const SPIKE_SHARE = 0.15;
 
 export function drawBands(u: uPlot, plot: Plot, looks: readonly LineLook[]): void {
   const { ctx } = u;
-  // Many bands on top of each other turn to mud and cost time: then only what a mean would hide is drawn.
-  if (plot.lines.length > MAX_BANDS) {
-    drawSpikes(u, plot, looks);
-    return;
-  }
-  const alpha = plot.lines.length > 3 ? 0.09 : 0.16;
+  const many = plot.lines.length > MAX_BANDS;
+  // Many bands on top of each other turn to mud and cost time: then only what a mean would hide is drawn. The band of a
+  // group is what it is drawn for.
+  if (many) drawSpikes(u, plot, looks);
+  const alpha = many ? 0.35 / plot.lines.length : plot.lines.length > 3 ? 0.09 : 0.16;
   ctx.save();
   clip(u);
   plot.lines.forEach((line, i) => {
+    if (many && line.group === null) return;
     ctx.fillStyle = fade(looks[i]?.color ?? "#888888", alpha);
     fillBand(u, plot.x, line);
   });
@@ -37,6 +37,7 @@ function drawSpikes(u: uPlot, plot: Plot, looks: readonly LineLook[]): void {
   clip(u);
   ctx.lineWidth = devicePixelRatio;
   plot.lines.forEach((line, i) => {
+    if (line.group !== null) return;
     ctx.strokeStyle = fade(looks[i]?.color ?? "#888888", 0.5);
     ctx.beginPath();
     for (let k = 0; k < plot.x.length; k += 1) {
