@@ -77,11 +77,11 @@ def test_every_name_of_every_run_is_found_and_follows_the_stream(page: Page, url
     for run in (0, WIDE_RUNS - 1):
         look_at(page, metric_of(3_997), f"wide-{run}", STEPS)
 
-    # A point of a metric that nobody has looked at, of a run that the page was told of and of one that it asked for.
+    # A point of a metric that nobody has looked at, of a run that the page was told of and of one that it asked for. It
+    # may come by the stream, with the answer, or, on a machine this busy, with another snapshot: once, in any case.
     for run in (0, WIDE_RUNS - 1):
         body = {"points": [{"metric": metric_of(1_234), "step": STEPS, "value": 7.5}]}
         httpx.post(f"{url}/api/runs/wide-{run}/points", json=body).raise_for_status()
-    page.wait_for_function("() => window.__strata.counters().received >= 2")
     for run in (0, WIDE_RUNS - 1):
         look_at(page, metric_of(1_234), f"wide-{run}", STEPS + 1)
     assert page.evaluate("() => window.__strata.counters().orphans") == 0
