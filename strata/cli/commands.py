@@ -39,7 +39,7 @@ LINES = {
         "host come and go, and check what is promised.",
     ),
     "sync": Line("sync", "Send runs that were kept on disk to the observatory. Safe to repeat."),
-    "workers": Line("lists", "List the workers: rank, status, step, heartbeat, shards.", "Inspect"),
+    "workers": Line("lists", "List the workers: rank, status, step, heartbeat, shards, host and pid.", "Inspect"),
     "datasets": Line("lists", "List the registered datasets.", "Inspect"),
     "runs": Line("lists", "List the runs that have metrics.", "Inspect"),
     "logs": Line("lists", "Show the newest log lines of coordinator, agents and workers.", "Inspect"),

@@ -178,7 +178,7 @@ def test_a_taken_port_is_named_with_its_flag(tmp_path: Path, flag: str) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        program = _MAIN.replace(f"{flag}_port=0", f"{flag}_port={port}")
+        program = _MAIN.replace(f'"{flag}_port": 0', f'"{flag}_port": {port}')
         command = [sys.executable, "-c", program, str(tmp_path), "3", "127.0.0.1:1"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ})
     assert done.returncode != 0
