@@ -118,7 +118,7 @@ BENCHMARK = Benchmark(
                     metric="alone_bytes",
                     versus=None,
                     at_most=300e6,
-                    work="strata up, idle: memory (PSS)",
+                    work="strata up, idle: memory, files counted once",
                     profile="the store has written 72 MB and the observatory 78, mostly relocations and modules of "
                     "libraries; 49 are the engine's code (ADR 35).",
                 ),
