@@ -32,7 +32,7 @@ def take_beat(state: ClusterState, request: pb.HeartbeatRequest, now: Now, worke
         if isinstance(known, pb.HeartbeatRequest) and known.HasField("resources"):
             request.resources.CopyFrom(known.resources)
     pulses.beat(worker.worker_id, request, now)
-    pulses.of(worker.worker_id).speaks = True
+    pulses.speaking.add(worker.worker_id)
     pulses.note_parting(worker.worker_id, asked=status.asked_to_stop, leaving=status.left)
     return worker
 

@@ -101,27 +101,19 @@ class Agents:
     def gone_with(self, membership: Membership, now: Now) -> dict[str, str]:
         """Workers that beat by themselves until their agent was lost, and not since then, each with the reason. Those
         whose own connections have ended with those of their agent are known at once: nothing runs there any more.
-        Only workers of agents that are away are looked at."""
-        hosts = membership.hosts
-        away = (hosts.keys() & self._lost) | (hosts.keys() & self.pulses.suspects)
-        found = {
-            worker_id: self._why_gone(membership.workers[worker_id], membership.pulses, now)
-            for agent_id in sorted(away)
-            for worker_id in hosts[agent_id]
-        }
-        return {worker_id: reason for worker_id, reason in found.items() if reason}
-
-    def _why_gone(self, worker: Worker, pulses: Pulses, now: Now) -> str:
-        """Why this worker, whose agent is away, is gone with it; empty while it may not be."""
-        pulse = pulses.of(worker.worker_id)
-        both_suspect = worker.worker_id in pulses.suspects and worker.agent_id in self.pulses.suspects
-        if pulse.cut_at is not None and both_suspect:
-            ended = now.monotonic - pulse.cut_at > _RETURN_S
-            return f"its connections have ended, and so have those of agent {worker.agent_id}" if ended else ""
-        silent_s = pulses.silent_s(worker.worker_id, now)
-        if worker.agent_id in self._lost and pulse.speaks and silent_s > self.pulses.lease_s * _GONE_WITH:
-            return f"its agent {worker.agent_id} is lost, and it is silent for {silent_s:.1f} s"
-        return ""
+        Only such workers of agents that are away are looked at."""
+        hosts, pulses = membership.hosts, membership.pulses
+        found: dict[str, str] = {}
+        for worker_id in [worker_id for worker_id in pulses.cut if worker_id in pulses.suspects]:
+            agent_id = membership.workers[worker_id].agent_id
+            if agent_id in self.pulses.suspects and now.monotonic - pulses.cut[worker_id] > _RETURN_S:
+                found[worker_id] = f"its connections have ended, and so have those of agent {agent_id}"
+        for agent_id in sorted(hosts.keys() & self._lost):
+            for worker_id in [worker_id for worker_id in hosts[agent_id] if worker_id in pulses.speaking]:
+                silent_s = pulses.silent_s(worker_id, now)
+                if silent_s > self.pulses.lease_s * _GONE_WITH and worker_id not in found:
+                    found[worker_id] = f"its agent {agent_id} is lost, and it is silent for {silent_s:.1f} s"
+        return found
 
     def took(self, agent_id: str, worker: Worker | None, incarnation: str, *, attached: bool) -> bool:
         """Whether a rank went with its host: it is not there, and its agent is lost; or that is only away, and the rank

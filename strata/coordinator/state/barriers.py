@@ -81,7 +81,9 @@ class Barriers:
         self.open: dict[BarrierKey, OpenBarrier] = {}
         self._kept: OrderedDict[tuple[BarrierKey, int], _Kept] = OrderedDict()  # by key and round, oldest first
         self._newest: dict[BarrierKey, _Kept] = {}
-        self._answered: dict[str, _Kept] = {}  # request → what it was told
+        # Request → what it was told, by key: one table of 200,000 that come and go would make all wait for 10 ms
+        # whenever it makes room.
+        self._answered: dict[BarrierKey, dict[str, _Kept]] = {}
         self._entries = 0
 
     # --- arriving
@@ -106,7 +108,7 @@ class Barriers:
         newest = self._newest.get(key)
         if newest is not None and not newest.uncollected.isdisjoint(requests):
             return None
-        if newest is not None and any(_request(*pair) in self._answered for pair in requests.items()):
+        if newest is not None and any(_request(*pair) in self._answered[key] for pair in requests.items()):
             return None
         barrier = self._round_of(key, arrival, now)
         if not barrier.has_place_for(requests.keys()):
@@ -134,23 +136,24 @@ class Barriers:
         return BarrierReply(barrier.key, barrier.round, outcome), outcome
 
     def _earlier_outcome(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:
-        request = _request(arrival.worker_id, arrival.request_id)
-        answered = self._answered.get(request) if arrival.request_id else None
-        if answered is not None and _key(answered.event) == key:
-            return answered.event
         newest = self._newest.get(key)
-        if newest is None or arrival.worker_id not in newest.uncollected:
+        if newest is None:
+            return None
+        request, answered = _request(arrival.worker_id, arrival.request_id), self._answered[key]
+        if arrival.request_id and request in answered:
+            return answered[request].event
+        if arrival.worker_id not in newest.uncollected:
             return None
         if arrival.request_id:
             if not _came_too_late(newest.event, arrival.worker_id):
                 return None
-            self._remember_answers(newest, [request])
+            self._remember_answers(key, newest, [request])
         newest.uncollected.discard(arrival.worker_id)
         return newest.event
 
-    def _remember_answers(self, kept: _Kept, requests: list[str]) -> None:
+    def _remember_answers(self, key: BarrierKey, kept: _Kept, requests: list[str]) -> None:
         kept.answers += requests
-        self._answered.update(dict.fromkeys(requests, kept))
+        self._answered.setdefault(key, {}).update(dict.fromkeys(requests, kept))
 
     def _create(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
         alive = self._membership.alive_in(key.task_id)
@@ -328,9 +331,8 @@ class Barriers:
             waiting.update(event.missing)  # they may still come, and must hear that it is over
         kept = _Kept(event=event, uncollected=waiting, answers=[], at=now.monotonic)
         pairs = zip(event.worker_ids, event.request_ids, strict=True)
-        self._remember_answers(kept, [_request(worker_id, request_id) for worker_id, request_id in pairs if request_id])
-        if opened is not None:
-            self._remember_answers(kept, opened.superseded)
+        requests = [_request(worker_id, request_id) for worker_id, request_id in pairs if request_id]
+        self._remember_answers(key, kept, requests + (opened.superseded if opened is not None else []))
         self._kept[key, event.round] = self._newest[key] = kept
         self._entries += _size(event)
         while self._entries > _KEEP_ENTRIES:
@@ -343,11 +345,13 @@ class Barriers:
     def _drop_oldest(self) -> None:
         (key, _), kept = self._kept.popitem(last=False)
         self._entries -= _size(kept.event)
-        if self._newest.get(key) is kept:
-            del self._newest[key]
+        if self._newest.get(key) is kept:  # no round of this key is left
+            del self._newest[key], self._answered[key]
+            return
+        answered = self._answered[key]
         for request in kept.answers:
-            if self._answered.get(request) is kept:
-                del self._answered[request]
+            if answered.get(request) is kept:
+                del answered[request]
 
     @property
     def kept(self) -> int:

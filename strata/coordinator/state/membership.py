@@ -229,7 +229,7 @@ class Membership:
         """The connection has ended by which a worker registered: with it, or in idleness."""
         worker = self.workers.get(worker_id)
         if worker is not None and worker.incarnation == incarnation and worker.alive:
-            self.pulses.of(worker_id).cut_at = now.monotonic
+            self.pulses.cut[worker_id] = now.monotonic
 
     # --- evolving: both are told before the cluster's records change
 

@@ -16,28 +16,27 @@ _SUSPECT_AFTER = 0.6  # of the lease: agents are suspect at 3 s of 5 s, plain wo
 
 @dataclass(slots=True)
 class Pulse:
-    """`report` is the newest heartbeat as the transport gave it, opaque here. `changed`: since vitals were taken.
-    `speaks`: it beats by itself, and is not only measured by its agent. `cut_at`: when its own connection ended, if no
-    beat came since then."""
+    """`report` is the newest heartbeat as the transport gave it, opaque here. `changed`: since vitals were taken."""
 
     seen_at: float  # monotonic
     seen_wall: float | None = None
     report: object | None = None
     changed: bool = True
-    speaks: bool = False
-    cut_at: float | None = None  # monotonic
 
 
 class Pulses:
-    """By name. `lease_s` is how long somebody lives without a beat. `suspects` may be dead. Of those alive, `asked`
-    were sent SIGTERM and `leaving` go because they were told to, by their own last word: whoever needs to know them
-    does not have to look at all."""
+    """By name. `lease_s` is how long somebody lives without a beat. `suspects` may be dead. Of those alive, `speaking`
+    beat by themselves and are not only measured by their agent, `asked` were sent SIGTERM, `leaving` go because they
+    were told to, by their own last word; `cut` says when the connection of one ended, if no beat came since then.
+    Whoever needs to know them does not have to look at all."""
 
     def __init__(self, lease_s: float) -> None:
         self.lease_s = lease_s
         self.suspects: set[str] = set()
+        self.speaking: set[str] = set()
         self.asked: set[str] = set()
         self.leaving: set[str] = set()
+        self.cut: dict[str, float] = {}  # monotonic
         self._pulses: dict[str, Pulse] = {}
         # Nobody alive who was not late at the last look was last heard before the first, nobody who was before the
         # second: who is heard of later is heard after that look.
@@ -59,7 +58,8 @@ class Pulses:
         """A heartbeat arrived: the lease starts anew."""
         pulse = self._pulses[name]
         pulse.seen_at, pulse.seen_wall, pulse.report = now.monotonic, now.wall, report
-        pulse.changed, pulse.cut_at = True, None
+        pulse.changed = True
+        self.cut.pop(name, None)
         self.suspects.discard(name)
 
     def touch(self, name: str, now: Now) -> None:
@@ -82,9 +82,7 @@ class Pulses:
 
     def note_farewell(self, name: str) -> None:
         """It has ended its stream as it should, and beats no more."""
-        pulse = self._pulses.get(name)
-        if pulse is not None:
-            pulse.speaks = False
+        self.speaking.discard(name)
 
     def silent_s(self, name: str, now: Now) -> float:
         return now.monotonic - self._pulses[name].seen_at
@@ -136,5 +134,7 @@ class Pulses:
                 del self._pulses[name]
 
     def _forget_words(self, names: Collection[str]) -> None:
-        for words in (self.suspects, self.asked, self.leaving):
+        for words in (self.suspects, self.speaking, self.asked, self.leaving):
             words.difference_update(names)
+        for name in self.cut.keys() & names:
+            del self.cut[name]

@@ -121,6 +121,17 @@ async def test_as_much_is_read_in_a_small_cluster_as_in_a_large_one(act: Callabl
     assert await _reads(act, 8) == await _reads(act, 80)
 
 
+async def test_a_tick_reads_nothing_of_hosts_that_may_come_back() -> None:
+    fleet = _Fleet()
+    await fleet.open(8)
+    fleet.coordinator.apply(c.Tick())  # the first one looks at all
+    for agent_id in fleet.state.agents.alive():
+        fleet.state.agents.suspect(agent_id)
+    before = fleet.num_read
+    fleet.coordinator.apply(c.Tick())
+    assert fleet.num_read == before
+
+
 async def test_a_rank_that_was_sent_sigterm_makes_its_task_leave() -> None:
     fleet = _Fleet()
     await fleet.open(4)

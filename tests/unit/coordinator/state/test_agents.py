@@ -13,7 +13,7 @@ def _cluster() -> PureCluster:
     cluster.join("measured", agent_id="h")
     cluster.join("elsewhere")
     for worker_id in ("straight", "gone"):
-        cluster.state.membership.pulses.of(worker_id).speaks = True
+        cluster.state.membership.pulses.speaking.add(worker_id)
     return cluster
 
 
@@ -45,7 +45,7 @@ def test_a_host_on_which_nothing_runs_any_more_is_known_at_once() -> None:
     for name in ("straight", "gone", "measured"):
         membership.suspect(name, cluster.worker(name).incarnation)  # their ties led by the agent
     membership.note_cut("gone", "another process", cluster.now())
-    assert membership.pulses.of("gone").cut_at is None
+    assert "gone" not in membership.pulses.cut
     for name in ("straight", "gone"):
         membership.note_cut(name, cluster.worker(name).incarnation, cluster.now())
     cluster.beat("straight")  # it lives: its connection was idle
