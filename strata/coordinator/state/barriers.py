@@ -4,12 +4,12 @@ restart), outcomes are events, kept for late retries.
 An arrival is a set insert, so a retry is harmless. A death breaks the barrier at once for everybody, naming the dead.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass, field, replace
 
 from strata.cluster.events import BarrierBroke, BarrierReleased, MembersLost
 from strata.cluster.members import Worker
+from strata.coordinator.state.kept_outcomes import KeptOutcomes, key_of, request_of
 from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.outcomes import Outcome
@@ -19,8 +19,6 @@ from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy
 
 __all__ = ["Barriers", "OpenBarrier"]
 
-_KEEP_S = 600.0
-_KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when steps are short and groups large
 _NAMED = 8  # members that a sentence names; the error and the event list them all
 
 
@@ -61,17 +59,6 @@ class OpenBarrier:
         return worker_ids <= self.members
 
 
-@dataclass(slots=True, kw_only=True)
-class _Kept:
-    """An outcome and who has not fetched it: a plain client that has it and comes again means a new round.
-    `answers` are the requests that are answered by it, however late they are repeated."""
-
-    event: Outcome
-    uncollected: set[str]
-    answers: list[str]
-    at: float
-
-
 class Barriers:
     """All barriers of the cluster; `timeout_s` bounds those whose members name no deadline of their own."""
 
@@ -79,12 +66,7 @@ class Barriers:
         self._membership = membership
         self._timeout_s = timeout_s
         self.open: dict[BarrierKey, OpenBarrier] = {}
-        self._kept: OrderedDict[tuple[BarrierKey, int], _Kept] = OrderedDict()  # by key and round, oldest first
-        self._newest: dict[BarrierKey, _Kept] = {}
-        # Request → what it was told, by key: one table of 200,000 that come and go would make all wait for 10 ms
-        # whenever it makes room.
-        self._answered: dict[BarrierKey, dict[str, _Kept]] = {}
-        self._entries = 0
+        self._kept = KeptOutcomes()
 
     # --- arriving
 
@@ -94,7 +76,7 @@ class Barriers:
         worker = self._membership.authorize(arrival, now)
         self._membership.pulses.touch(worker.worker_id, now)
         key = BarrierKey(worker.task_id, arrival.barrier_id, arrival.step)
-        earlier = self._earlier_outcome(key, arrival)
+        earlier = self._kept.outcome_for(key, arrival)
         if earlier is not None:
             return BarrierReply(key, earlier.round, earlier), None
         return self._insert(self._round_of(key, arrival, now), {worker.worker_id: arrival.request_id}, now)
@@ -105,10 +87,7 @@ class Barriers:
         """`arrive` for many of one group (worker → request id) who may all act and of whom `arrival` says what they
         have in common, for little more than one costs. None, and nothing is done, when they must come one by one."""
         key = BarrierKey(task_id, arrival.barrier_id, arrival.step)
-        newest = self._newest.get(key)
-        if newest is not None and not newest.uncollected.isdisjoint(requests):
-            return None
-        if newest is not None and any(_request(*pair) in self._answered[key] for pair in requests.items()):
+        if self._kept.know_any(key, requests):
             return None
         barrier = self._round_of(key, arrival, now)
         if not barrier.has_place_for(requests.keys()):
@@ -130,30 +109,10 @@ class Barriers:
         for worker_id in barrier.arrivals.keys() & requests.keys():
             before = barrier.arrivals[worker_id]
             if before and before != requests[worker_id]:
-                barrier.superseded.append(_request(worker_id, before))
+                barrier.superseded.append(request_of(worker_id, before))
         barrier.arrivals.update(requests)
         outcome = self._release(barrier, now) if barrier.complete else None
         return BarrierReply(barrier.key, barrier.round, outcome), outcome
-
-    def _earlier_outcome(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:
-        newest = self._newest.get(key)
-        if newest is None:
-            return None
-        request, answered = _request(arrival.worker_id, arrival.request_id), self._answered[key]
-        if arrival.request_id and request in answered:
-            return answered[request].event
-        if arrival.worker_id not in newest.uncollected:
-            return None
-        if arrival.request_id:
-            if not _came_too_late(newest.event, arrival.worker_id):
-                return None
-            self._remember_answers(key, newest, [request])
-        newest.uncollected.discard(arrival.worker_id)
-        return newest.event
-
-    def _remember_answers(self, key: BarrierKey, kept: _Kept, requests: list[str]) -> None:
-        kept.answers += requests
-        self._answered.setdefault(key, {}).update(dict.fromkeys(requests, kept))
 
     def _create(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
         alive = self._membership.alive_in(key.task_id)
@@ -162,10 +121,9 @@ class Barriers:
         if self._membership.groups[key.task_id].size == expected:
             held = {worker.rank for worker in alive}
             members.update(_vacant(rank) for rank in range(expected) if rank not in held)
-        newest = self._newest.get(key)
         return OpenBarrier(
             key=key,
-            round=newest.event.round + 1 if newest else 1,
+            round=self._kept.newest_round(key) + 1,
             members=members if len(members) == expected else None,
             expected=expected,
             asked=expected,
@@ -199,9 +157,7 @@ class Barriers:
 
     def collected(self, key: BarrierKey, worker_ids: Iterable[str]) -> None:
         """These members were sent their answer."""
-        newest = self._newest.get(key)
-        if newest is not None:
-            newest.uncollected.difference_update(worker_ids)
+        self._kept.collected(key, worker_ids)
 
     # --- deciding
 
@@ -324,48 +280,16 @@ class Barriers:
     # --- evolving
 
     def on_outcome(self, event: Outcome, now: Now) -> None:
-        key = _key(event)
-        opened = self.open.pop(key, None)
-        waiting = set(event.worker_ids)
-        if isinstance(event, BarrierBroke) and event.expired:
-            waiting.update(event.missing)  # they may still come, and must hear that it is over
-        kept = _Kept(event=event, uncollected=waiting, answers=[], at=now.monotonic)
-        pairs = zip(event.worker_ids, event.request_ids, strict=True)
-        requests = [_request(worker_id, request_id) for worker_id, request_id in pairs if request_id]
-        self._remember_answers(key, kept, requests + (opened.superseded if opened is not None else []))
-        self._kept[key, event.round] = self._newest[key] = kept
-        self._entries += _size(event)
-        while self._entries > _KEEP_ENTRIES:
-            self._drop_oldest()
+        opened = self.open.pop(key_of(event), None)
+        self._kept.add(event, opened.superseded if opened is not None else [], now)
 
     def forget_old(self, now: Now) -> None:
-        while self._kept and now.monotonic - next(iter(self._kept.values())).at >= _KEEP_S:
-            self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
-        (key, _), kept = self._kept.popitem(last=False)
-        self._entries -= _size(kept.event)
-        if self._newest.get(key) is kept:  # no round of this key is left
-            del self._newest[key], self._answered[key]
-            return
-        answered = self._answered[key]
-        for request in kept.answers:
-            if answered.get(request) is kept:
-                del answered[request]
+        self._kept.forget_old(now)
 
     @property
     def kept(self) -> int:
         """How many ends are remembered: the newest ones."""
         return len(self._kept)
-
-
-def _request(worker_id: str, request_id: str) -> str:
-    """One string, not a tuple: hundreds of thousands are kept, and the garbage collector need not look at strings."""
-    return f"{worker_id}\n{request_id}"
-
-
-def _key(event: Outcome) -> BarrierKey:
-    return BarrierKey(event.task_id, event.barrier_id, event.step)
 
 
 def _without(barrier: OpenBarrier, dead: list[str]) -> OpenBarrier:
@@ -382,15 +306,6 @@ def _without(barrier: OpenBarrier, dead: list[str]) -> OpenBarrier:
 def _vacant(rank: int) -> str:
     """Stands for whoever will take this rank of a declared task. No worker can have such a name."""
     return f"rank {rank} (nobody yet)"
-
-
-def _size(event: Outcome) -> int:
-    return len(event.worker_ids) + 1
-
-
-def _came_too_late(event: Outcome, worker_id: str) -> bool:
-    """Whether the barrier expired while this member was missing."""
-    return isinstance(event, BarrierBroke) and event.expired and worker_id not in event.worker_ids
 
 
 def _deaths(dead: list[str], reasons: dict[str, str], membership: Membership) -> str:

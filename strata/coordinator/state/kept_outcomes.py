@@ -1,0 +1,130 @@
+"""How barriers ended, kept for members that ask late or again. Pure, bounded by time and by size."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from strata.cluster.events import BarrierBroke
+from strata.coordinator.state.now import Now
+from strata.coordinator.state.outcomes import Outcome
+from strata.types.barriers import BarrierArrival, BarrierKey
+
+__all__ = ["KeptOutcomes", "key_of", "request_of"]
+
+_KEEP_S = 600.0
+_KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when steps are short and groups large
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    """An outcome and who has not fetched it: a plain client that has it and comes again means a new round.
+    `answers` are the requests that are answered by it, however late they are repeated."""
+
+    event: Outcome
+    uncollected: set[str]
+    answers: list[str]
+    at: float
+
+
+class KeptOutcomes:
+    """The newest ones of the cluster."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[BarrierKey, int], _Kept] = OrderedDict()  # by key and round, oldest first
+        self._newest: dict[BarrierKey, _Kept] = {}
+        # Request → what it was told, by key: one table of 200,000 that come and go would make all wait for 10 ms
+        # whenever it makes room.
+        self._answered: dict[BarrierKey, dict[str, _Kept]] = {}
+        self._entries = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def newest_round(self, key: BarrierKey) -> int:
+        """0 when none is known."""
+        newest = self._newest.get(key)
+        return newest.event.round if newest is not None else 0
+
+    def know_any(self, key: BarrierKey, requests: Mapping[str, str]) -> bool:
+        """Whether one of these (worker → request id) may have to be told an end that is known."""
+        newest = self._newest.get(key)
+        if newest is None:
+            return False
+        answered = self._answered[key]
+        return not newest.uncollected.isdisjoint(requests) or any(
+            request_of(*pair) in answered for pair in requests.items()
+        )
+
+    def outcome_for(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:
+        """The end that this arrival is to be told; None when it means a round to come."""
+        newest = self._newest.get(key)
+        if newest is None:
+            return None
+        request, answered = request_of(arrival.worker_id, arrival.request_id), self._answered[key]
+        if arrival.request_id and request in answered:
+            return answered[request].event
+        if arrival.worker_id not in newest.uncollected:
+            return None
+        if arrival.request_id:
+            if not _came_too_late(newest.event, arrival.worker_id):
+                return None
+            self._remember_answers(key, newest, [request])
+        newest.uncollected.discard(arrival.worker_id)
+        return newest.event
+
+    def collected(self, key: BarrierKey, worker_ids: Iterable[str]) -> None:
+        """These members were sent their answer."""
+        newest = self._newest.get(key)
+        if newest is not None:
+            newest.uncollected.difference_update(worker_ids)
+
+    def add(self, event: Outcome, superseded: list[str], now: Now) -> None:
+        """`superseded` are requests that members had come with before."""
+        key, waiting = key_of(event), set(event.worker_ids)
+        if isinstance(event, BarrierBroke) and event.expired:
+            waiting.update(event.missing)  # they may still come, and must hear that it is over
+        kept = _Kept(event=event, uncollected=waiting, answers=[], at=now.monotonic)
+        pairs = zip(event.worker_ids, event.request_ids, strict=True)
+        requests = [request_of(worker_id, request_id) for worker_id, request_id in pairs if request_id]
+        self._remember_answers(key, kept, requests + superseded)
+        self._kept[key, event.round] = self._newest[key] = kept
+        self._entries += _size(event)
+        while self._entries > _KEEP_ENTRIES:
+            self._drop_oldest()
+
+    def forget_old(self, now: Now) -> None:
+        while self._kept and now.monotonic - next(iter(self._kept.values())).at >= _KEEP_S:
+            self._drop_oldest()
+
+    def _remember_answers(self, key: BarrierKey, kept: _Kept, requests: list[str]) -> None:
+        kept.answers += requests
+        self._answered.setdefault(key, {}).update(dict.fromkeys(requests, kept))
+
+    def _drop_oldest(self) -> None:
+        (key, _), kept = self._kept.popitem(last=False)
+        self._entries -= _size(kept.event)
+        if self._newest.get(key) is kept:  # no round of this key is left
+            del self._newest[key], self._answered[key]
+            return
+        answered = self._answered[key]
+        for request in kept.answers:
+            if answered.get(request) is kept:
+                del answered[request]
+
+
+def key_of(event: Outcome) -> BarrierKey:
+    return BarrierKey(event.task_id, event.barrier_id, event.step)
+
+
+def request_of(worker_id: str, request_id: str) -> str:
+    """One string, not a tuple: hundreds of thousands are kept, and the garbage collector need not look at strings."""
+    return f"{worker_id}\n{request_id}"
+
+
+def _size(event: Outcome) -> int:
+    return len(event.worker_ids) + 1
+
+
+def _came_too_late(event: Outcome, worker_id: str) -> bool:
+    """Whether the barrier expired while this member was missing."""
+    return isinstance(event, BarrierBroke) and event.expired and worker_id not in event.worker_ids
