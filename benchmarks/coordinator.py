@@ -1,5 +1,6 @@
 """The coordinator under load, beside a bare asyncio TCP server that gets the same bytes: without HTTP/2, protobuf and a
-journal. At barriers the same server on uvloop, which ours runs on, stands beside as well; its client only counts.
+journal. At barriers the same server on uvloop, which ours runs on, stands beside as well, without a disk and with one
+commit a round, as ours has it; its client only counts.
 
 Barriers are met on the road that `run.barrier` takes, by ranks that beat: the SDK's own ties, straight or by an agent's
 relay. Most of a thousand are ready-made messages, the same bytes; a row beside them says what it is when none are.
@@ -25,11 +26,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours
 from benchmarks.measure import stopwatch
 
-__all__ = ["BENCHMARK", "serve"]
+__all__ = ["BARRIERS", "BENCHMARK", "serve"]
+
+BARRIERS = SCRIPTS / "barrier_load.py"
 
 _ROOT = SCRIPTS.parent.parent
 _LOAD = SCRIPTS / "coordinator_load.py"
-_BARRIERS = SCRIPTS / "barrier_load.py"
+_RANK_BYTES = 40  # of a release in the journal: a name and a request
 _BEHIND = "barrier of 1,000 ranks behind 125 agents"
 _BEHIND_AGENTS = (
     "of 7 ms, 2.0 go to reading the arrivals, 1.0 to meeting and encoding, 0.7 to the disk, 1.5 to making the releases "
@@ -101,15 +104,18 @@ def serve(stack: ExitStack, **environment: str) -> _Server:
     return server
 
 
-def _floor_load(stack: ExitStack, mode: str, *numbers: int, participants: int = 0, loop: str = "asyncio") -> Script:
-    """The same load on the bare TCP server; participants 0 = it answers every message at once."""
-    command = [sys.executable, str(SCRIPTS / "tcp_floor.py"), str(participants), loop]
+def _floor_load(
+    stack: ExitStack, mode: str, *numbers: int, participants: int = 0, loop: str = "asyncio", disk: int = 0
+) -> Script:
+    """The same load on the bare TCP server; participants 0 = it answers every message at once. `disk` are the bytes
+    that it commits before it releases a barrier."""
+    command = [sys.executable, str(SCRIPTS / "tcp_floor.py"), str(participants), loop, str(disk)]
     process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(_ROOT)}, stdout=subprocess.PIPE, text=True)
     stack.callback(process.wait)
     stack.callback(process.kill)
     assert process.stdout is not None
     port = process.stdout.readline().strip()
-    path = _BARRIERS if participants else _LOAD
+    path = BARRIERS if participants else _LOAD
     return Script(path, args=(mode, f"127.0.0.1:{port}", str(process.pid), "", *map(str, numbers)))
 
 
@@ -124,12 +130,10 @@ def _barrier(number: int) -> Callable[[ExitStack], tuple[Variant, ...]]:
     def build(stack: ExitStack) -> tuple[Variant, ...]:
         server = serve(stack)
         if number <= 100:
-            return (ours(server.load("barrier", number, _BARRIERS)), *_bare(stack, number, 1))
+            return (ours(server.load("barrier", number, BARRIERS)), *_bare(stack, number, 1))
         return (
-            ours(server.load("barrier", number, _BARRIERS), label=f"Strata, 100 real ties, {number - 100} ready-made"),
-            ours(
-                server.load("all_ranks", number, _BARRIERS), name="all", label=f"Strata, {number:,} ties on this core"
-            ),
+            ours(server.load("barrier", number, BARRIERS), label=f"Strata, 100 real ties, {number - 100} ready-made"),
+            ours(server.load("all_ranks", number, BARRIERS), name="all", label=f"Strata, {number:,} ties on this core"),
             *_bare(stack, number, 1),
         )
 
@@ -143,8 +147,8 @@ def _agents(number: int) -> Callable[[ExitStack], tuple[Variant, ...]]:
     def build(stack: ExitStack) -> tuple[Variant, ...]:
         server = serve(stack)
         return (
-            ours(server.load("agents", number, _BARRIERS), label="Strata, one real host, 124 ready-made"),
-            ours(server.load("all_agents", number, _BARRIERS), name="all", label="Strata, 125 hosts on these cores"),
+            ours(server.load("agents", number, BARRIERS), label="Strata, one real host, 124 ready-made"),
+            ours(server.load("all_agents", number, BARRIERS), name="all", label="Strata, 125 hosts on these cores"),
             *_bare(stack, number // 8, 8),
         )
 
@@ -152,7 +156,7 @@ def _agents(number: int) -> Callable[[ExitStack], tuple[Variant, ...]]:
 
 
 def _killed_agent(stack: ExitStack) -> tuple[Variant, ...]:
-    return (ours(serve(stack).load("killed_agent", 9, _BARRIERS)),)
+    return (ours(serve(stack).load("killed_agent", 9, BARRIERS)),)
 
 
 def _bare(stack: ExitStack, number: int, ranks: int) -> tuple[Variant, ...]:
@@ -163,6 +167,13 @@ def _bare(stack: ExitStack, number: int, ranks: int) -> tuple[Variant, ...]:
             "bare TCP, uvloop",
             _floor_load(stack, "bare", number, ranks, participants=number, loop="uvloop"),
             name="uvloop",
+        ),
+        floor(
+            "bare TCP, uvloop, a commit to the disk a round",
+            _floor_load(
+                stack, "bare", number, ranks, participants=number, loop="uvloop", disk=number * ranks * _RANK_BYTES
+            ),
+            name="disk",
         ),
     )
 

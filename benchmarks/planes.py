@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from benchmarks.coordinator import BARRIERS
 from benchmarks.coordinator import serve as serve_coordinator
 from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours
 from benchmarks.scripts.observatory_server import Server, server
@@ -58,14 +59,14 @@ def _loaded(running: Server) -> Iterator[dict[str, float]]:
 
 def _barriers(script: Script) -> dict[str, float]:
     """p50 and p99 of 4,000 barriers."""
-    command = [sys.executable, str(script.path), *script.args, str(_ROUNDS)]
+    command = [sys.executable, str(script.path), *script.args, str(_MEMBERS), str(_ROUNDS)]
     done = subprocess.run(command, env=_ENV, check=True, capture_output=True, text=True)
     figures: dict[str, float] = json.loads(done.stdout)
     return figures
 
 
 def _beside(stack: ExitStack) -> tuple[Variant, ...]:
-    script = serve_coordinator(stack).load("barrier", _MEMBERS)
+    script = serve_coordinator(stack).load("barrier", _MEMBERS, BARRIERS)
 
     def alone() -> dict[str, float]:
         return _barriers(script)

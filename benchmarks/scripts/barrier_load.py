@@ -199,12 +199,15 @@ class Agent:
 
 
 class BarrierLoad(Load):
+    _rounds = ROUNDS
+
     async def all_ranks(self, number: int) -> dict[str, float]:
         return await self.barrier(number, number)
 
-    async def barrier(self, number: int, real: int = REAL_RANKS) -> dict[str, float]:
+    async def barrier(self, number: int, real: int = REAL_RANKS, rounds: int = ROUNDS) -> dict[str, float]:
         """A thousand ranks have a thousand processors, this process has one: what they do at once it would do one after
         the other."""
+        self._rounds = rounds
         await self.register_all(number, f"{RUN}-task")
         turns = Turns()
         connections = await connect_all(self.address, number - real, self._on_rank_message)
@@ -356,7 +359,7 @@ class BarrierLoad(Load):
         gc.freeze()
         gc.disable()
         before = cpu_s(self.pid)
-        for step in range(ROUNDS + 3):
+        for step in range(self._rounds + 3):
             send = prepare(step)
             self.expect(number)
             send()
@@ -367,12 +370,12 @@ class BarrierLoad(Load):
                 taken.append(time.perf_counter() - sent)
                 own_s += time.thread_time() - own
             check()
-        arrivals = ranks * (ROUNDS + 3)
+        arrivals = ranks * (self._rounds + 3)
         return {
             "p50_s": statistics.median(taken),
             "p99_s": statistics.quantiles(taken, n=100)[98],
             "max_s": max(taken),
-            "client_cpu_us": own_s / (ranks * ROUNDS) * 1e6,
+            "client_cpu_us": own_s / (ranks * self._rounds) * 1e6,
             "server_cpu_us": (cpu_s(self.pid) - before) / arrivals * 1e6,
         }
 
