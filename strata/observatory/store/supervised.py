@@ -6,6 +6,7 @@ import itertools
 import logging
 import socket
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -19,6 +20,7 @@ from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.frames import from_ipc, pack, read_frame, to_ipc
 from strata.observatory.store.schema import NO_ATTEMPTS, RAW_ROLLUP
 from strata.observatory.store.sql import curves
+from strata.observatory.store.standstill import Standstill, busy_s
 from strata.observatory.store.superseded import Which
 
 __all__ = ["SupervisedStore"]
@@ -28,6 +30,7 @@ _BACKOFF_S = (0.1, 0.3, 1.0, 2.0, 5.0)
 _STOP_S = 6.0  # more than the child gives itself: what it says of its own is better
 _GONE_S = 1.5  # from the kill until the system has cleaned up
 _READ_BUFFER = 1 << 20
+_LOOK_S = 3.0
 
 Answer = tuple[dict[str, Any], bytes]
 
@@ -40,6 +43,7 @@ class SupervisedStore:
         self._ready = asyncio.Event()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._asked_at: dict[int, float] = {}  # monotonic, oldest first
         self._writer: asyncio.StreamWriter | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -114,7 +118,7 @@ class SupervisedStore:
             raise StoreUnavailable(f"the metric store is not available ({self.problem})")
         number = next(self._numbers)
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = future
+        self._waiting[number], self._asked_at[number] = future, time.monotonic()
         try:
             for piece in pack({**header, "id": number}, payload):
                 writer.write(piece)
@@ -124,6 +128,7 @@ class SupervisedStore:
             raise StoreUnavailable(f"the metric store went away ({error})") from None
         finally:
             self._waiting.pop(number, None)
+            del self._asked_at[number]
 
     async def _supervise(self) -> None:
         failures = 0
@@ -158,7 +163,7 @@ class SupervisedStore:
         try:
             if not self._stopping.is_set():  # while the child was being started, when there was nothing to close yet
                 await self._greet(reader, self._writer)
-                await self._read(reader)
+                await self._read_watched(reader, self._child)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # the child is gone; its exit code follows
         except ValueError as error:
@@ -187,6 +192,28 @@ class SupervisedStore:
             _log.warning("the metric store: %s", header["note"])
         self._ready.set()
         _log.info("metric store ready (%s)", self._config.label)
+
+    async def _read_watched(self, reader: asyncio.StreamReader, child: asyncio.subprocess.Process) -> None:
+        if self._config.path is None:  # a server may take its time, and the client has its own patience
+            await self._read(reader)
+            return
+        watching = spawn(self._watch(child), "store-watch")
+        try:
+            await self._read(reader)
+        finally:
+            await cancel(watching)
+
+    async def _watch(self, child: asyncio.subprocess.Process) -> None:
+        """Ends an engine that will never answer, so that the next one can."""
+        standstill = Standstill()
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            oldest = next(iter(self._asked_at.values()), None)
+            reason = standstill.look(oldest, busy_s(child.pid), time.monotonic())
+            if reason is not None:
+                _log.error("the metric store is killed and started again: %s", reason)
+                child.kill()
+                return
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         while True:

@@ -284,6 +284,20 @@ async def test_a_killed_engine_comes_back_and_a_repeat_changes_nothing(store: Su
     assert store.restarts >= 1
 
 
+@pytest.mark.slow
+async def test_an_engine_that_stands_still_is_started_anew(store: SupervisedStore) -> None:
+    """Takes 20 s, which is how long it is waited for."""
+    await insert(store, points("stopped", [1.0, 2.0]), "t5")
+    stopped = store.pid
+    assert stopped is not None
+    os.kill(stopped, signal.SIGSTOP)
+    with pytest.raises(StoreUnavailable, match="went away"):
+        await asyncio.wait_for(store.query("SELECT 1"), 60)
+    await asyncio.wait_for(store.wait_ready(), 60)
+    assert store.pid != stopped
+    assert await counts(store, "stopped") == (2, 2)
+
+
 async def test_a_second_owner_waits_and_says_who_has_the_folder(store: SupervisedStore) -> None:
     second = SupervisedStore(store._config)
     await second.start()

@@ -1,0 +1,53 @@
+"""Whether the embedded engine stands still. It was seen to hang in the middle of a plain read: its threads waited for
+each other, the question was never answered, and who had asked it waited for good. It is killed then: what it has not
+got is in the spool, and the next one opens the same folder.
+"""
+
+import math
+from collections import deque
+from pathlib import Path
+
+__all__ = ["Standstill", "busy_s"]
+
+_STILL_S = 15.0
+_STILL_SHARE = 0.01  # of that time: an idle engine takes a tenth of it
+_LONGEST_S = 300.0
+_GAP_S = 10.0  # between two looks: we were stopped ourselves, and it perhaps too
+
+
+class Standstill:
+    """Looked at every few seconds while one process lives."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque()  # when, and how busy it had been until then
+        self._began = -math.inf
+
+    def look(self, asked_at: float | None, busy_s: float, now: float) -> str | None:
+        """Why it must be ended; None while it may answer. `asked_at` is when the oldest question that waits was
+        asked."""
+        if self._seen and now - self._seen[-1][0] > _GAP_S:
+            self._seen.clear()
+            self._began = now
+        self._seen.append((now, busy_s))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - _STILL_S:
+            self._seen.popleft()
+        waits_s = now - max(asked_at, self._began) if asked_at is not None else 0.0
+        since, before_s = self._seen[0]
+        if min(waits_s, now - since) >= _STILL_S and busy_s - before_s < _STILL_S * _STILL_SHARE:
+            return f"it stands still, with a question that waits for {waits_s:.0f} s"
+        if waits_s >= _LONGEST_S:
+            return f"a question has had no answer for {waits_s:.0f} s"
+        return None
+
+
+def busy_s(pid: int) -> float:
+    """For how long its threads have run, or waited for a processor: one that gets none is not standing still. NaN where
+    the system does not say."""
+    total = 0
+    try:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            ran, waited, _ = (thread / "schedstat").read_text().split()
+            total += int(ran) + int(waited)
+    except (OSError, ValueError):
+        return math.nan
+    return total / 1e9
