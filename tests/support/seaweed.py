@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 
 from strata.storage.options import StorageOptions
+from tests.support.local_http import LOCAL
 from tests.support.ports import free_ports
 
 ACCESS_KEY, SECRET_KEY = "strata-test", "strata-test-secret"
@@ -34,7 +35,7 @@ class Seaweed:
         return StorageOptions(**(settings | changes))  # type: ignore[arg-type]  # the record validates itself
 
     def make_bucket(self, name: str) -> None:
-        answer = httpx.post(f"{self.filer_url}/buckets/{name}/", timeout=10)
+        answer = LOCAL.post(f"{self.filer_url}/buckets/{name}/", timeout=10)
         assert answer.is_success or answer.status_code == 409, answer.text  # 409: it is there already
 
 
@@ -54,7 +55,7 @@ def seaweed() -> Seaweed:
     command = [str(Path(sysconfig.get_path("scripts")) / "weed"), "server"]
     command += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", "-filer", "-s3", f"-s3.config={config}"]
     command += ["-s3.autoCreateBucket=false", "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.volumeSizeLimitMB=256"]
-    command += ["-volume.max=64"]
+    command += ["-volume.max=64", "-master.peers=none"]
     for name, port, grpc_port in zip(names, ports[: len(names)], ports[len(names) :], strict=True):
         command += [f"-{name}.port={port}", f"-{name}.port.grpc={grpc_port}"]
     with (folder / "weed.log").open("wb") as log:
@@ -72,8 +73,8 @@ def _wait_ready(server: Seaweed, process: subprocess.Popen[bytes], log: Path) ->
         if process.poll() is not None:
             break
         try:
-            httpx.put(f"{server.filer_url}/ready/probe", content=b"x", timeout=10).raise_for_status()
-            httpx.get(f"{server.endpoint_url}/status", timeout=10).raise_for_status()
+            LOCAL.put(f"{server.filer_url}/ready/probe", content=b"x", timeout=10).raise_for_status()
+            LOCAL.get(f"{server.endpoint_url}/status", timeout=10).raise_for_status()
             return
         except httpx.HTTPError:
             time.sleep(0.1)

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.support.described import the_api
+from tests.support.local_http import LOCAL
 from tests.support.waiting import eventually
 
 _STOP_S = 90.0  # it ends itself, by force if need be, after 15
@@ -100,14 +101,14 @@ class ObservatoryProcess:
         assert code == 0, f"the observatory stopped with code {code}"
 
     def get(self, path: str, **params: Any) -> Any:
-        response = httpx.get(f"{self.http}{path}", params=params, timeout=60)
+        response = LOCAL.get(f"{self.http}{path}", params=params)
         response.raise_for_status()
         body = response.json()
         the_api().check_answer(path, body)
         return body
 
     def post(self, path: str, body: Any) -> httpx.Response:
-        return httpx.post(f"{self.http}{path}", json=body, timeout=60)
+        return LOCAL.post(f"{self.http}{path}", json=body)
 
     def store_ready(self) -> bool:
         return bool(self.get("/api/status")["metric_store_ready"])

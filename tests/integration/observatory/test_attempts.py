@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.sse import StreamClient
+from tests.support.local_http import LOCAL
 
 Steps = dict[int, float]
 
@@ -49,12 +49,13 @@ def _newest(observatory: ObservatoryProcess, run: str, **narrowed: int) -> dict[
 
 
 def _exported(observatory: ObservatoryProcess, run: str, **asked: str) -> list[tuple[int, int, int, float]]:
-    text = httpx.get(f"{observatory.http}/api/runs/{run}/export", params=asked, timeout=60).text
+    text = LOCAL.get(f"{observatory.http}/api/runs/{run}/export", params=asked).text
     rows = csv.DictReader(io.StringIO(text))
     return sorted((int(row["rank"]), int(row["attempt"]), int(row["step"]), float(row["value"])) for row in rows)
 
 
-async def test_every_answer_has_the_newest_attempt_of_each_step(started: ObservatoryProcess) -> None:
+async def test_every_answer_has_the_newest_attempt_of_each_step(shared_observatory: ObservatoryProcess) -> None:
+    started = shared_observatory
     first = {step: 1.0 + step for step in range(10)}
     second = {step: 100.0 + step for step in range(5, 8)}
     expected = {**{step: first[step] for step in range(5)}, **second}
@@ -93,25 +94,26 @@ def _settled(observatory: ObservatoryProcess, run: str) -> dict[str, Any] | None
 
 
 def test_what_a_dead_attempt_measures_late_is_refused_and_what_it_measured_before_is_kept(
-    started: ObservatoryProcess,
+    shared_observatory: ObservatoryProcess,
 ) -> None:
+    started = shared_observatory
     began = time.time()
-    _log(started, "r", 1, dict.fromkeys(range(6), 1.0), began)
-    _log(started, "r", 2, {4: 2.0, 5: 2.0}, began + 5)
-    zombie = _log(started, "r", 1, {3: 1.5, 5: 1.5, 6: 1.5}, began + 9)
+    _log(started, "late", 1, dict.fromkeys(range(6), 1.0), began)
+    _log(started, "late", 2, {4: 2.0, 5: 2.0}, began + 5)
+    zombie = _log(started, "late", 1, {3: 1.5, 5: 1.5, 6: 1.5}, began + 9)
     assert zombie == {"accepted": 1}, "step 3 is done by nobody else"
-    left_over = _log(started, "r", 1, {6: 1.25}, began + 1)
+    left_over = _log(started, "late", 1, {6: 1.25}, began + 1)
     assert left_over == {"accepted": 1}
     status = started.get("/api/status")
     assert status["fenced_points"] == 2
     told = next(part for part in status["set_aside"] if part["part"] == "earlier attempts")
-    assert (told["count"], told["items"][0]["item"]) == (2, "a point of attempt 1 of r")
-    assert "strata_ingest_fenced_points_total 2.0" in httpx.get(f"{started.http}/metrics").text
-    values = started.get("/metrics/r", from_step=0)["series"][0]
+    assert (told["count"], told["items"][0]["item"]) == (2, "a point of attempt 1 of late")
+    assert "strata_ingest_fenced_points_total 2.0" in LOCAL.get(f"{started.http}/metrics").text
+    values = started.get("/metrics/late", from_step=0)["series"][0]
     assert list(zip(values["steps"], values["values"], strict=True))[:3] == [(0, 1.0), (1, 1.0), (2, 1.0)]
-    newest = [(step, value) for _, _, step, value in _exported(started, "r")]
+    newest = [(step, value) for _, _, step, value in _exported(started, "late")]
     assert sorted(newest) == [(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0), (3, 1.5), (4, 2.0), (5, 2.0)]
-    gone = _exported(started, "r", attempts="superseded")
+    gone = _exported(started, "late", attempts="superseded")
     assert [(step, value) for _, _, step, value in gone] == [(4, 1.0), (5, 1.0), (6, 1.25)]
 
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
+from tests.support.local_http import LOCAL
 
 LINE = {"kind": "line", "id": "p1", "metrics": ["loss"], "formulas": ['"a b" - loss'], "log_x": True, "w": 6}
 LAYOUT: dict[str, Any] = {
@@ -20,7 +21,7 @@ LAYOUT: dict[str, Any] = {
 def put(process: ObservatoryProcess, path: str, body: Any, **headers: str) -> httpx.Response:
     content = json.dumps(body)  # as ASCII: half a character reaches the server
     kind = {"Content-Type": "application/json"}
-    return httpx.put(f"{process.http}/api/dashboards/{path}", content=content, headers={**kind, **headers}, timeout=60)
+    return LOCAL.put(f"{process.http}/api/dashboards/{path}", content=content, headers={**kind, **headers})
 
 
 def saved(process: ObservatoryProcess, path: str, name: str, **headers: str) -> int:
@@ -47,12 +48,12 @@ def test_a_dashboard_is_kept_listed_and_deleted(observatory: ObservatoryProcess)
     assert {name: section["panels"][0][name] for name in LINE} == LINE
     assert section["panels"][0]["smoothing_kind"] == "ema", "what was left out has its default"
     assert (found["layout"]["baseline"], found["layout"]["runs"]) == ("gone", None)
-    assert httpx.get(f"{process.http}/api/dashboards/mine").headers["etag"] == '"2"'
+    assert LOCAL.get(f"{process.http}/api/dashboards/mine").headers["etag"] == '"2"'
     url = f"{process.http}/api/dashboards/mine"
-    assert httpx.delete(url, headers={"If-Match": "1"}).status_code == 412
-    assert httpx.delete(url, headers={"If-Match": "2"}).status_code == 200
-    assert httpx.get(url).status_code == 404
-    assert httpx.delete(url).status_code == 404
+    assert LOCAL.delete(url, headers={"If-Match": "1"}).status_code == 412
+    assert LOCAL.delete(url, headers={"If-Match": "2"}).status_code == 200
+    assert LOCAL.get(url).status_code == 404
+    assert LOCAL.delete(url).status_code == 404
     assert process.get("/api/dashboards") == []
     assert saved(process, "mine", "Again") == 4, "a version is never used twice"
 
@@ -107,7 +108,7 @@ def test_what_cannot_be_shown_is_refused_with_its_place(
     answer = put(shared_observatory, "broken", body)
     assert answer.status_code in (400, 422), answer.text
     assert place in answer.json()["error"]["message"]
-    assert httpx.get(f"{shared_observatory.http}/api/dashboards/broken").status_code == 404
+    assert LOCAL.get(f"{shared_observatory.http}/api/dashboards/broken").status_code == 404
 
 
 def test_a_dashboard_has_a_bound_and_a_name_of_the_grammar(shared_observatory: ObservatoryProcess) -> None:

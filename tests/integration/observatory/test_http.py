@@ -15,6 +15,7 @@ import pytest
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
 from tests.integration.observatory.conftest import _MAIN, ObservatoryProcess, wait_until
+from tests.support.local_http import LOCAL
 
 
 def send(process: ObservatoryProcess, batch: Batch) -> None:
@@ -43,25 +44,25 @@ def test_errors_have_one_form(shared_observatory: ObservatoryProcess) -> None:
         return str(response.json()["error"]["code"])
 
     http = shared_observatory.http
-    assert error(httpx.get(f"{http}/api/nothing"), 404) == "not_found"
-    assert error(httpx.get(f"{http}/metrics/no-such-run"), 404) == "not_found"
-    assert error(httpx.get(f"{http}/api/tasks/none"), 404) == "unknown_task"
-    assert error(httpx.get(f"{http}/api/datasets/none/shards"), 404) == "unknown_dataset"
-    assert error(httpx.get(f"{http}/api/logs?limit=0"), 422) == "invalid_argument"
-    assert error(httpx.get(f"{http}/api/logs?before=yesterday"), 400) == "invalid_argument"
-    assert error(httpx.get(f"{http}/stream?topics=gossip"), 400) == "invalid_argument"
+    assert error(LOCAL.get(f"{http}/api/nothing"), 404) == "not_found"
+    assert error(LOCAL.get(f"{http}/metrics/no-such-run"), 404) == "not_found"
+    assert error(LOCAL.get(f"{http}/api/tasks/none"), 404) == "unknown_task"
+    assert error(LOCAL.get(f"{http}/api/datasets/none/shards"), 404) == "unknown_dataset"
+    assert error(LOCAL.get(f"{http}/api/logs?limit=0"), 422) == "invalid_argument"
+    assert error(LOCAL.get(f"{http}/api/logs?before=yesterday"), 400) == "invalid_argument"
+    assert error(LOCAL.get(f"{http}/stream?topics=gossip"), 400) == "invalid_argument"
     assert error(shared_observatory.post("/api/tasks", {"type": "training"}), 422) == "invalid_argument"
     assert error(shared_observatory.post("/api/tasks", {"name": "t"}), 503) == "coordinator_unavailable"
-    assert error(httpx.get(http, headers={"host": "evil.example"}), 403) == "permission_denied"
-    plain = httpx.post(f"{http}/api/tasks", content=b"{}", headers={"content-type": "text/plain"})
+    assert error(LOCAL.get(http, headers={"host": "evil.example"}), 403) == "permission_denied"
+    plain = LOCAL.post(f"{http}/api/tasks", content=b"{}", headers={"content-type": "text/plain"})
     assert error(plain, 400) == "invalid_argument"
     foreign = {"origin": "http://evil.example"}
-    assert error(httpx.post(f"{http}/api/tasks", json={}, headers=foreign), 403) == "permission_denied"
+    assert error(LOCAL.post(f"{http}/api/tasks", json={}, headers=foreign), 403) == "permission_denied"
 
 
 def test_every_answer_has_the_security_headers(shared_observatory: ObservatoryProcess) -> None:
     for path in ("/", "/api/health", "/api/nothing", "/workers"):
-        headers = httpx.get(f"{shared_observatory.http}{path}").headers
+        headers = LOCAL.get(f"{shared_observatory.http}{path}").headers
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-frame-options"] == "DENY"
         assert "default-src 'self'" in headers["content-security-policy"]
@@ -93,13 +94,13 @@ def test_a_run_is_exported_as_it_was_sent(shared_observatory: ObservatoryProcess
     points = [{"metric": "loss", "step": step, "value": step / 4, "event_time": 1_794_000_000} for step in range(5)]
     assert shared_observatory.post("/api/runs/exported/points", {"points": points}).status_code == 200
     wait_until(lambda: shared_observatory.get("/api/status")["spool_backlog_bytes"] == 0, "an empty spool")
-    text = httpx.get(f"{shared_observatory.http}/api/runs/exported/export", timeout=60).text
+    text = LOCAL.get(f"{shared_observatory.http}/api/runs/exported/export").text
     assert text.splitlines()[0].startswith('"run_id","metric"')
     assert len(text.splitlines()) == 6
     url = f"{shared_observatory.http}/api/runs/exported/export?format=parquet"
-    table = pyarrow.parquet.read_table(io.BytesIO(httpx.get(url, timeout=60).content))
+    table = pyarrow.parquet.read_table(io.BytesIO(LOCAL.get(url).content))
     assert table["value"].to_pylist() == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert httpx.get(f"{shared_observatory.http}/api/runs/none/export", timeout=60).status_code == 404
+    assert LOCAL.get(f"{shared_observatory.http}/api/runs/none/export").status_code == 404
 
 
 def test_logs_are_found_by_filters_words_and_pages(shared_observatory: ObservatoryProcess) -> None:
@@ -146,7 +147,7 @@ def test_a_bad_loss_becomes_an_alert_that_survives(shared_observatory: Observato
 
 
 def test_prometheus_text(shared_observatory: ObservatoryProcess) -> None:
-    text = httpx.get(f"{shared_observatory.http}/metrics").text
+    text = LOCAL.get(f"{shared_observatory.http}/metrics").text
     assert "strata_ingest_points_total" in text
     assert "strata_coordinator_connected 0.0" in text
 

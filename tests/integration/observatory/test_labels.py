@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from strata.observatory.store.config import StoreConfig
@@ -13,6 +12,7 @@ from strata.protocol.generated.telemetry_pb2 import Batch
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.test_http import send
 from tests.integration.observatory.test_runs import delete, patch
+from tests.support.local_http import LOCAL
 
 
 def a_run(run_id: str, values: list[float], **about: Any) -> Batch:
@@ -85,21 +85,21 @@ def test_labels_and_summaries_outlive_a_restart(observatory: ObservatoryProcess)
     check(process)
 
     for query, place in (("lr >", 5), ("(a", 1)):
-        answer = httpx.get(f"{process.http}/api/runs", params={"filter": query}, timeout=60)
+        answer = LOCAL.get(f"{process.http}/api/runs", params={"filter": query})
         assert answer.status_code == 400
         assert f"character {place}:" in answer.json()["error"]["message"]
     many = {"run_ids": ["one", "two"], "add_tags": ["both"], "remove_tags": ["new"]}
-    assert httpx.patch(f"{process.http}/api/runs", json=many, timeout=60).json() == {"changed": 2}
+    assert LOCAL.patch(f"{process.http}/api/runs", json=many).json() == {"changed": 2}
     assert found(process, "tag:both and (archived:yes or archived:no)") == ["two", "one"]
     assert found(process, "tag:new") == []
     for wrong, status in (({"run_ids": ["one", "none"], "archived": True}, 404), ({"run_ids": ["one"]}, 400)):
-        assert httpx.patch(f"{process.http}/api/runs", json=wrong, timeout=60).status_code == status
+        assert LOCAL.patch(f"{process.http}/api/runs", json=wrong).status_code == status
     assert found(process, "archived:yes") == ["two"]
     for body in ({"tags": ["x" * 65]}, {"tags": ["a\nb"]}, {"group": "x" * 256}):
         assert patch(process, "one", body).status_code == 400, body
     assert delete(process, "one").json()["rows_removed"]
-    assert httpx.get(f"{process.http}/api/runs/one/summary", timeout=60).status_code == 404
-    assert httpx.get(f"{process.http}/api/runs/one/texts", timeout=60).status_code == 404
+    assert LOCAL.get(f"{process.http}/api/runs/one/summary").status_code == 404
+    assert LOCAL.get(f"{process.http}/api/runs/one/texts").status_code == 404
 
 
 async def test_a_rollup_of_an_earlier_release_learns_its_extremes(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from strata.protocol.generated.telemetry_pb2 import Batch, LogLine, Sample
 from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
 from tests.integration.observatory.conftest import ObservatoryProcess
+from tests.support.local_http import LOCAL
 
 MEGABYTE = b" " * (1 << 20)
 
@@ -34,7 +35,7 @@ def test_a_body_without_end_is_cut(shared_observatory: ObservatoryProcess, path:
 
     headers = {"content-type": "application/json"}
     try:
-        answer = httpx.post(f"{shared_observatory.http}{path}", content=endless(), headers=headers, timeout=60)
+        answer = LOCAL.post(f"{shared_observatory.http}{path}", content=endless(), headers=headers)
         assert answer.status_code == 413
         assert "bytes" in answer.json()["error"]["message"]
     except httpx.WriteError:
@@ -45,14 +46,14 @@ def test_a_body_without_end_is_cut(shared_observatory: ObservatoryProcess, path:
 
 def test_a_body_that_says_how_long_it_is_is_not_even_read(shared_observatory: ObservatoryProcess) -> None:
     headers = {"content-type": "application/json"}
-    answer = httpx.post(f"{shared_observatory.http}/api/tasks", content=MEGABYTE + b"x", headers=headers, timeout=60)
+    answer = LOCAL.post(f"{shared_observatory.http}/api/tasks", content=MEGABYTE + b"x", headers=headers)
     assert answer.status_code == 413
     assert answer.json()["error"]["message"] == "the body is larger than 1,048,576 bytes"
 
 
 def test_a_get_takes_no_body(shared_observatory: ObservatoryProcess) -> None:
     chunks = itertools.repeat(b"x", 10)
-    answer = httpx.request("GET", f"{shared_observatory.http}/api/runs", content=chunks, timeout=60)
+    answer = LOCAL.request("GET", f"{shared_observatory.http}/api/runs", content=chunks)
     assert answer.status_code == 413
 
 
@@ -83,7 +84,7 @@ def test_a_head_without_end_is_cut(shared_observatory: ObservatoryProcess) -> No
     ],
 )
 def test_an_absurd_parameter_is_refused_with_a_sentence(shared_observatory: ObservatoryProcess, path: str) -> None:
-    answer = httpx.get(f"{shared_observatory.http}{path}", timeout=60)
+    answer = LOCAL.get(f"{shared_observatory.http}{path}")
     assert 400 <= answer.status_code < 500
     assert answer.json()["error"]["message"]
 
@@ -104,7 +105,7 @@ def test_clients_with_filters_of_their_own_cost_no_copy_each(observatory: Observ
 def _log_everywhere(observatory: ObservatoryProcess, runs: list[str], *, step: int) -> None:
     points = [{"metric": f"layer/{name:04d}", "step": step, "value": 1.5 * name} for name in range(2000)]
     for run in runs:
-        httpx.post(f"{observatory.http}/api/runs/{run}/points", json={"points": points}, timeout=60).raise_for_status()
+        LOCAL.post(f"{observatory.http}/api/runs/{run}/points", json={"points": points}).raise_for_status()
 
 
 @contextlib.contextmanager

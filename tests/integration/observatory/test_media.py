@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from strata.client.api import Api
@@ -18,6 +17,7 @@ from strata.errors import InvalidArgument, NotFound
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.media import MAX_ENTRY_BYTES, file_name
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
+from tests.support.local_http import LOCAL
 
 pytestmark = pytest.mark.slow
 HTML = "<script>document.title = 'x'</script>"
@@ -82,7 +82,7 @@ def test_names_steps_and_entries(logged: ObservatoryProcess) -> None:
 
 def test_files_are_served_as_what_they_are_and_run_nowhere(logged: ObservatoryProcess) -> None:
     [page] = json.loads(entries(logged, "page", "html")["entries"][0]["text"])["items"]
-    answer = httpx.get(f"{logged.http}/api/runs/media/files/{page['file']}")
+    answer = LOCAL.get(f"{logged.http}/api/runs/media/files/{page['file']}")
     assert answer.text == HTML
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -91,10 +91,10 @@ def test_files_are_served_as_what_they_are_and_run_nowhere(logged: ObservatoryPr
     assert "allow-same-origin" not in policy
     assert "immutable" in answer.headers["cache-control"]
     elsewhere = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
-    assert httpx.get(answer.url, headers=elsewhere).status_code == 403
+    assert LOCAL.get(answer.url, headers=elsewhere).status_code == 403
     for name in ("..%2f..%2ftoken", "0.png", f"{'0' * 64}.png", f"{'0' * 64}.PNG"):
-        assert httpx.get(f"{logged.http}/api/runs/media/files/{name}").status_code in (400, 404)
-    assert httpx.get(f"{logged.http}/api/runs/nobody/media").status_code == 404
+        assert LOCAL.get(f"{logged.http}/api/runs/media/files/{name}").status_code in (400, 404)
+    assert LOCAL.get(f"{logged.http}/api/runs/nobody/media").status_code == 404
 
 
 def test_the_api_gives_the_files(logged: ObservatoryProcess) -> None:
@@ -132,5 +132,5 @@ def test_a_deleted_run_takes_its_files_along(observatory: ObservatoryProcess) ->
     folder: Path = observatory.data_dir / "checkpoints" / ".media" / "gone"
     assert len(list(folder.iterdir())) == 1
     assert len(observatory.get("/api/runs/gone/media")["keys"]) == 1
-    assert httpx.delete(f"{observatory.http}/api/runs/gone", timeout=60).status_code == 200
+    assert LOCAL.delete(f"{observatory.http}/api/runs/gone").status_code == 200
     wait_until(lambda: not folder.exists(), "the files' removal")

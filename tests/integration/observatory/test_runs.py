@@ -13,6 +13,7 @@ from tests.integration.observatory.conftest import ObservatoryProcess, wait_unti
 from tests.integration.observatory.sse import StreamClient
 from tests.integration.observatory.test_foreign_rows import shim_port, write_as_stranger
 from tests.integration.observatory.test_http import send
+from tests.support.local_http import LOCAL
 
 __all__ = ["shim_port"]  # a fixture that is used by name
 
@@ -32,15 +33,15 @@ def batch_of(name: str, points: dict[str, range], status: str = "") -> Batch:
 
 
 def patch(process: ObservatoryProcess, run_id: str, body: Any, **headers: str) -> httpx.Response:
-    return httpx.patch(f"{process.http}/api/runs/{run_id}", json=body, headers=headers, timeout=60)
+    return LOCAL.patch(f"{process.http}/api/runs/{run_id}", json=body, headers=headers)
 
 
 def delete(process: ObservatoryProcess, run_id: str, **headers: str) -> httpx.Response:
-    return httpx.delete(f"{process.http}/api/runs/{run_id}", headers=headers, timeout=60)
+    return LOCAL.delete(f"{process.http}/api/runs/{run_id}", headers=headers)
 
 
 def status(process: ObservatoryProcess, path: str) -> int:
-    return httpx.get(f"{process.http}{path}", timeout=60).status_code
+    return LOCAL.get(f"{process.http}{path}").status_code
 
 
 def runs(process: ObservatoryProcess) -> dict[str, dict[str, Any]]:
@@ -109,7 +110,7 @@ async def test_a_deleted_run_goes_from_every_open_page_and_stays_gone(shared_obs
     late = process.post("/api/runs/doomed/points", {"points": [{"metric": "loss", "step": 1, "value": 1}]})
     assert (late.status_code, late.json()["error"]["code"]) == (409, "conflict")
     assert "was deleted" in late.json()["error"]["message"]
-    counted = await asyncio.to_thread(httpx.get, f"{process.http}/metrics")
+    counted = await asyncio.to_thread(LOCAL.get, f"{process.http}/metrics")
     assert "strata_ingest_late_points_total 8.0" in counted.text
     fresh = StreamClient(process.http)
     await fresh.open()
