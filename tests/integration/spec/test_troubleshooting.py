@@ -68,7 +68,7 @@ def test_every_symptom_of_the_page_has_its_test() -> None:
 
 
 def test_nobody_there() -> None:
-    registry = DatasetRegistry(f"127.0.0.1:{free_ports(1)[0]}")
+    registry = DatasetRegistry(f"127.0.0.1:{free_ports(1)[0]}", timeout_s=1)
     with pytest.raises(StrataError) as refused:
         registry.get("ds-001")
     check("no coordinator answers", refused.value.message, refused.value.hint)
