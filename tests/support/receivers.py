@@ -1,12 +1,13 @@
 """Servers that alerts are sent to, and that keep what they got: a web server and an SMTP server."""
 
+import contextlib
 import json
 import socketserver
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["SECRET", "Mailbox", "Receiver"]
+__all__ = ["SECRET", "Mailbox", "Receiver", "Trickler"]
 
 SECRET = "T0-very-secret"
 
@@ -70,3 +71,33 @@ class Mailbox:
     @property
     def port(self) -> int:
         return int(self.server.server_address[1])
+
+
+class Trickler:
+    """A server that says `first` and then a byte now and then, without end."""
+
+    def __init__(self, first: bytes = b"") -> None:
+        self._stopping = threading.Event()
+        stopping = self._stopping
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                with contextlib.suppress(OSError):  # it was hung up on
+                    self.wfile.write(first)
+                    while not stopping.wait(0.05):
+                        self.wfile.write(b"x")
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self.server.server_address[1])
+
+    def __enter__(self) -> "Trickler":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self.server.shutdown()
+        self.server.server_close()

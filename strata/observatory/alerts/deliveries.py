@@ -22,6 +22,7 @@ __all__ = ["Deliveries"]
 
 _log = logging.getLogger(__name__)
 _TRIES = 3
+_DEADLINE_S = 10.0  # of one try as a whole
 _MAX_WAITING = 200
 _EVERY_S = 0.2
 _KEEP_EVERY_S = 1.0
@@ -74,7 +75,7 @@ class Deliveries(Part):
         await self._send(target, alert)
 
     async def _send(self, target: Target, alert: Alert) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._threads, send, target, alert)
+        await asyncio.get_running_loop().run_in_executor(self._threads, send, target, alert, _DEADLINE_S)
 
     async def stop(self) -> None:
         """What is on its way goes on waiting: it is sent by the next start."""

@@ -1,14 +1,16 @@
-"""Sends one alert to one target, now: a POST of JSON, or a mail. Blocks up to its deadline; follows no redirect, since
-an operator chose that address and no other. No error names a secret.
+"""Sends one alert to one target: a POST of JSON, or a mail. Blocks up to its deadline; follows no redirect, since an
+operator chose that address and no other. No error names a secret.
 """
 
 import http.client
 import smtplib
+import socket
 import ssl
-import urllib.request
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from email.message import EmailMessage
-from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 
 from strata.errors import Unavailable
 from strata.observatory.alerts.rules import Target
@@ -17,22 +19,60 @@ from strata.observatory.records.encoding import encode
 
 __all__ = ["send"]
 
-_TIMEOUT_S = 5.0
+_AGAIN_S = 0.2
+_HEADERS = {"Content-Type": "application/json", "User-Agent": "strata"}
 
 
-def send(target: Target, alert: Alert) -> None:
+def send(target: Target, alert: Alert, deadline_s: float) -> None:
     """Raises Unavailable, in words that may be shown."""
     try:
         if target.kind == "email":
-            _mail(target, alert)
+            _mail(target, alert, deadline_s)
         else:
-            _post(target.url, _body(target, alert))
-    except HTTPError as error:
-        raise Unavailable(f"target {target.name} answered {error.code}") from None
+            _post(target, alert, deadline_s)
+    except TimeoutError:
+        raise Unavailable(f"target {target.name} did not answer within {deadline_s:g} s") from None
     except smtplib.SMTPResponseException as error:
         raise Unavailable(f"target {target.name} answered {error.smtp_code}") from None
-    except (URLError, smtplib.SMTPException, http.client.HTTPException, OSError, ValueError) as error:
+    except (smtplib.SMTPException, http.client.HTTPException, OSError, ValueError) as error:
         raise Unavailable(f"target {target.name} cannot be reached: {_kind(error)}") from None
+
+
+@contextmanager
+def _within(deadline_s: float, connection: http.client.HTTPConnection | smtplib.SMTP) -> Iterator[None]:
+    """Cuts the connection at the deadline, and raises TimeoutError. A socket's own timeout begins anew with every byte:
+    a peer that sends one now and then would hold it for ever."""
+    done, late = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        wait_s = deadline_s
+        while not done.wait(wait_s):
+            late.set()
+            wait_s = _AGAIN_S  # it may be connected only after that
+            with suppress(OSError):
+                if (connected := connection.sock) is not None:
+                    socket.socket.shutdown(connected, socket.SHUT_RDWR)  # not TLS's own: it changes what is read from
+
+    watcher = threading.Thread(target=watch, name="alert-deadline", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        if late.is_set():
+            raise TimeoutError
+
+
+def _post(target: Target, alert: Alert, deadline_s: float) -> None:
+    url = urlsplit(target.url)
+    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+    connection = kind(url.hostname or "", url.port, timeout=deadline_s)
+    with closing(connection), _within(deadline_s, connection):
+        connection.request("POST", f"{url.path or '/'}{url.query and '?'}{url.query}", _body(target, alert), _HEADERS)
+        status = connection.getresponse().status
+    if not 200 <= status < 300:
+        raise Unavailable(f"target {target.name} answered {status}")
 
 
 def _body(target: Target, alert: Alert) -> bytes:
@@ -41,20 +81,15 @@ def _body(target: Target, alert: Alert) -> bytes:
     return encode({"text": told} if target.kind == "slack" else {"text": alert.message, "alert": alert})
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        return None
+class _MailServer(smtplib.SMTP):
+    """Not connected yet. `starttls` looks for the host's name in the certificate, and `connect` does not keep it."""
+
+    def __init__(self, host: str, timeout_s: float) -> None:
+        super().__init__(timeout=timeout_s)
+        self._host = host
 
 
-def _post(url: str, body: bytes) -> None:
-    opener = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, data=body, headers=headers, method="POST")  # noqa: S310 - a checked scheme
-    with opener.open(request, timeout=_TIMEOUT_S):
-        pass
-
-
-def _mail(target: Target, alert: Alert) -> None:
+def _mail(target: Target, alert: Alert, deadline_s: float) -> None:
     message = EmailMessage()
     message["From"], message["To"] = target.sender, ", ".join(target.recipients)
     message["Subject"] = f"[Strata, {alert.severity}] {' '.join(alert.message.split())[:150]}"
@@ -63,7 +98,11 @@ def _mail(target: Target, alert: Alert) -> None:
     if alert.task_id:
         lines.append(f"why: strata why {alert.task_id}")
     message.set_content("\n".join([alert.message, "", *lines]))
-    with smtplib.SMTP(target.host, target.port, timeout=_TIMEOUT_S) as server:
+    server = _MailServer(target.host, deadline_s)
+    with _within(deadline_s, server), server:
+        code, said = server.connect(target.host, target.port)
+        if code != 220:
+            raise smtplib.SMTPConnectError(code, said)
         if target.tls:
             server.starttls(context=ssl.create_default_context())
         if target.user:
@@ -72,6 +111,4 @@ def _mail(target: Target, alert: Alert) -> None:
 
 
 def _kind(error: Exception) -> str:
-    reason = getattr(error, "reason", None)
-    cause = reason if isinstance(reason, OSError) else error
-    return cause.strerror if isinstance(cause, OSError) and cause.strerror else type(cause).__name__
+    return error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
-from tests.support.receivers import SECRET, Mailbox, Receiver
+from tests.support.receivers import SECRET, Mailbox, Receiver, Trickler
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +142,18 @@ def test_a_target_that_refuses_or_moves_is_counted_and_holds_up_no_other(
     assert client.post("/api/alerts/targets/fine/test").status_code == 200
 
 
+@pytest.mark.slow
+def test_a_target_that_trickles_its_answer_fails_like_any_other(client: httpx.Client) -> None:
+    with Trickler(b"HTTP/1.1 200 OK\r\nX: ") as trickler:
+        put(client, "targets/slow", kind="webhook", url=f"http://127.0.0.1:{trickler.port}/")
+        put(client, "rules/slow", kind="threshold", metric="slow", value=1, targets=["slow"])
+        log(client, "slow", 2.0, metric="slow")
+        problem = "target slow did not answer within 10 s"
+        wait_until(lambda: delivered(client, "slow") == {"slow": ("failed", problem)}, "three tries", 120)
+        shown = {one["name"]: one for one in client.get("/api/alerts/rules").json()["targets"]}
+        assert (shown["slow"]["sent"], shown["slow"]["failed"], shown["slow"]["problem"]) == (0, 1, problem)
+
+
 def test_no_secret_comes_back_and_odd_rules_are_refused(
     client: httpx.Client, shared_observatory: ObservatoryProcess, receiver: Receiver
 ) -> None:
@@ -191,7 +203,7 @@ def test_no_secret_comes_back_and_odd_rules_are_refused(
 def test_a_restart_forgets_no_delivery_and_sends_what_was_on_its_way(
     tmp_path: Path, receiver: Receiver, how: str
 ) -> None:
-    """A target that takes the connection and never answers has three tries of 5 s for each of 20 alerts."""
+    """A target that takes the connection and never answers has three tries of 10 s for each of 20 alerts."""
     observatory = ObservatoryProcess(tmp_path).start()
     try:
         with socket.create_server(("127.0.0.1", 0)) as silent, _client(observatory) as client:
