@@ -128,7 +128,7 @@ class Observatory:
         own = Target(name="settings", kind="webhook", url=url) if url else None
         log = DeliveryLog(settings.data_dir / "alert-deliveries.json", self._aside)
         self._deliveries = Deliveries(self._rules, log, clock, own)
-        self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, self._deliveries.offer)
+        self._alerts = AlertBook(self._broadcaster, clock, self._intake.accept, log, self._deliveries.offer)
         self._edits = RunEditor(self._store, self._writer, self._live, clock, self._media.drop)
         self._attempts = AttemptHistory(self._store, self._history, self._live)
         polling = PollerConfig(
@@ -172,8 +172,8 @@ class Observatory:
     async def _start(self, teardown: Teardown) -> None:
         settings = self._settings
         open_data_dir(settings.data_dir)
+        self._deliveries.log.load(self._clock.monotonic())
         self._rules.load()
-        self._deliveries.log.load()
         guard = Guard.from_settings(settings, lambda: self._published.followed.records.tokens.records)
         self._identity = ensure_identity(settings)
         sock = bind(settings.host, settings.http_port, flag="--http-port")

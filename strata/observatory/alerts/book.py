@@ -10,6 +10,7 @@ from typing import Any
 
 from strata.clock import Clock
 from strata.errors import StrataError
+from strata.observatory.alerts.delivery_log import DeliveryLog
 from strata.observatory.answers.alerts import Alert
 from strata.observatory.answers.stream import AlertNews
 from strata.observatory.background.part import Part
@@ -24,7 +25,6 @@ __all__ = ["AlertBook"]
 
 _log = logging.getLogger(__name__)
 _KEEP = 500
-_QUIET_S = 300.0
 _MAX_WAITING = 1_000
 
 _NEWEST = """
@@ -38,15 +38,18 @@ Notify = Callable[[Alert], None]
 
 
 class AlertBook(Part):
-    """The same kind about the same subject is one alert, for as long as it is found again within five minutes."""
+    """The same kind about the same subject is one alert, for as long as it is found again within five minutes; `log`
+    remembers it over a restart."""
 
-    def __init__(self, stream: Broadcaster, clock: Clock, accept: Accept, notify: Notify | None = None) -> None:
+    def __init__(
+        self, stream: Broadcaster, clock: Clock, accept: Accept, log: DeliveryLog, notify: Notify | None = None
+    ) -> None:
         self._stream = stream
         self._clock = clock
         self._accept = accept
+        self._log = log
         self._notify = notify
         self._alerts: deque[Alert] = deque(maxlen=_KEEP)
-        self._last: dict[tuple[str, str], float] = {}
         self._waiting: asyncio.Queue[Alert] = asyncio.Queue(_MAX_WAITING)
 
     def newest(self) -> list[Alert]:
@@ -61,8 +64,7 @@ class AlertBook(Part):
 
     def report(self, findings: list[Finding]) -> list[Alert]:
         """Shows those that are new at once, and returns them; the disk follows."""
-        now = self._clock.monotonic()
-        fresh = [self._alert(finding) for finding in findings if self._is_new(finding, now)]
+        fresh = [self._alert(finding) for finding in self._log.take_new(findings, self._clock.monotonic())]
         if not fresh:
             return []
         self._alerts.extendleft(fresh)
@@ -74,16 +76,6 @@ class AlertBook(Part):
             with contextlib.suppress(asyncio.QueueFull):  # already shown; a flood need not be kept whole
                 self._waiting.put_nowait(alert)
         return fresh
-
-    def _is_new(self, finding: Finding, now: float) -> bool:
-        key = (finding.kind, finding.subject)
-        told = now - self._last.get(key, -_QUIET_S) < _QUIET_S
-        self._last[key] = now
-        if told:
-            return False
-        if len(self._last) > 10_000:
-            self._last = {known: at for known, at in self._last.items() if now - at < _QUIET_S}
-        return True
 
     def _alert(self, finding: Finding) -> Alert:
         now_ms = round(self._clock.wall() * 1000)

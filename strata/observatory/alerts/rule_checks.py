@@ -7,7 +7,7 @@ from strata.observatory.alerts.rules import Rule
 from strata.observatory.answers.runs import RunInfo
 from strata.observatory.records.finding import Finding
 
-__all__ = ["RunFacts", "check_rule", "finding_of"]
+__all__ = ["RunFacts", "check_rule", "finding_of", "is_of_rule"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +39,22 @@ def check_rule(rule: Rule, run: RunInfo, facts: RunFacts, now: float) -> str:
             return f"its newest checkpoint is {age_s:.0f} s old" if age_s > rule.for_s else ""
 
 
-def finding_of(rule: Rule, run: RunInfo, what: str, watch: int) -> Finding:
-    """It opens the run's incident trail at its newest step. `watch` numbers the rule: a name may be used again."""
+def finding_of(rule: Rule, run: RunInfo, what: str) -> Finding:
+    """It opens the run's incident trail at its newest step."""
     return Finding(
         kind=f"rule_{rule.kind}",
         severity=rule.severity,
         message=f"{rule.name}: {what} (run {run.name or run.run_id})",
-        subject=f"{rule.name}/{run.run_id}/{watch}",
+        subject=f"{rule.name}/{run.run_id}",
         run_id=run.run_id,
         task_id=run.task_id,
         step=run.latest_step,
     )
+
+
+def is_of_rule(name: str, kind: str, subject: str) -> bool:
+    """Whether a finding of this kind and subject was made by the rule."""
+    return kind.startswith("rule_") and subject.startswith(f"{name}/")
 
 
 def _crossed(rule: Rule, last: float | None) -> str:

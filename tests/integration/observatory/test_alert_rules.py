@@ -227,6 +227,34 @@ def test_a_restart_forgets_no_delivery_and_sends_what_was_on_its_way(
         observatory.dispose()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_what_still_holds_after_a_restart_is_not_told_again(tmp_path: Path, receiver: Receiver, how: str) -> None:
+    """A rule that must last goes on counting, too: as if it had held for two hours already, it fires at once."""
+    kept, path = tmp_path / "alert-deliveries.json", f"/holds-{how}"
+    observatory = ObservatoryProcess(tmp_path).start()
+    try:
+        with _client(observatory) as client:
+            put(client, "targets/hook", kind="webhook", url=receiver.url(path))
+            put(client, "rules/high", kind="threshold", metric="loss", value=4, targets=["hook"])
+            put(client, "rules/lasting", kind="threshold", metric="loss", value=4, for_s=3600, targets=["hook"])
+            log(client, "bad", 9.0)
+            wait_until(lambda: shown_rule(client, "lasting")["state"] == "waiting" and receiver.told(path), "the alert")
+            wait_until(lambda: '"lasting": {"bad":' in kept.read_text() and '"sent": 1' in kept.read_text(), "the file")
+        getattr(observatory, how)()
+        known = json.loads(kept.read_text())
+        known["since"]["lasting"]["bad"] -= 7_200
+        kept.write_text(json.dumps(known))
+        with _client(observatory.start()) as client:
+            wait_until(lambda: shown_rule(client, "high")["state"] == "firing", "that it still holds")
+            told = wait_until(lambda: len(receiver.told(path)) >= 2 and receiver.told(path), "the rule that lasts")
+            rules = [body["alert"]["message"].partition(":")[0] for body in told]
+            assert rules == ["high", "lasting"], "one queue in its order: the first was not sent again before"
+            assert [one["message"].partition(":")[0] for one in client.get("/api/alerts").json()].count("high") == 1
+    finally:
+        observatory.dispose()
+
+
 def _client(observatory: ObservatoryProcess) -> httpx.Client:
     return httpx.Client(base_url=observatory.http, timeout=60)
 

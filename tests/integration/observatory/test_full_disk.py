@@ -1,11 +1,15 @@
-"""A disk with no room left: the observatory goes on serving, says so, and takes points again when there is room."""
+"""A disk with no room left: the observatory goes on serving and telling, says so, and takes points and notes again when
+there is room."""
 
+import json
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
+from tests.support.receivers import Receiver
 from tests.support.small_disk import fill, small_disk
 
 pytestmark = pytest.mark.slow
@@ -44,3 +48,51 @@ def _serve_on(disk: Path, process: ObservatoryProcess) -> None:
     shown = process.get("/metrics/full", points=2)["series"]
     assert sum(series["total_points"] for series in shown) == 4_000
     wait_until(lambda: process.get("/api/status")["metric_store_problem"] is None, "no problem left")
+
+
+def test_a_full_disk_keeps_nobody_from_being_told(
+    tmp_path: Path, request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The file of what was sent is behind meanwhile, which is said once; it is written again when there is room."""
+    receiver = Receiver()
+    request.addfinalizer(receiver.stop)
+    with small_disk(tmp_path / "disk", size_mb=80) as disk:
+        process = ObservatoryProcess(disk / "data")
+        request.addfinalizer(process.dispose)
+        process.start()
+        wait_until(process.store_ready, "the store's start")
+        hook = {"kind": "webhook", "url": receiver.url("/hook"), "all_alerts": True}
+        httpx.put(f"{process.http}/api/alerts/targets/hook", json=hook, timeout=60).raise_for_status()
+        fill(disk / "filler")
+        _told_of(receiver, "disk_full")
+        _told_of(receiver, "set_aside")
+        kept, tried = process.data_dir / "alert-deliveries.json", process.data_dir / "alert-deliveries.part"
+        for _ in range(3):
+            before = tried.stat().st_mtime_ns
+            wait_until(lambda before=before: tried.stat().st_mtime_ns > before, "another try")  # type: ignore[misc]  # bound
+        assert "disk_full" not in (kept.read_text() if kept.exists() else "")
+        said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("alert deliveries")]
+        assert said == ["alert deliveries sets the file of what was sent aside: No space left on device"]
+        (disk / "filler").unlink()
+        full = _told_of(receiver, "disk_full")
+        wait_until(lambda: _kept_of(kept, full) == ["sent"], "what was sent, on the disk")
+        wait_until(lambda: "alert deliveries" not in _parts_aside(process), "that nothing is set aside")
+        process.stop()
+
+
+def _told_of(receiver: Receiver, kind: str) -> str:
+    """The alert's id, once the target has got it."""
+
+    def told() -> list[str]:
+        return [body["alert"]["id"] for body in receiver.told("/hook") if body["alert"]["kind"] == kind]
+
+    return str(wait_until(told, f"an alert of {kind}")[0])
+
+
+def _kept_of(file: Path, alert: str) -> list[str]:
+    kept = json.loads(file.read_text()) if file.exists() else {"told": {}}
+    return [one["state"] for one in kept["told"].get(alert, [])]
+
+
+def _parts_aside(process: ObservatoryProcess) -> set[str]:
+    return {one["part"] for one in process.get("/api/status")["set_aside"]}
