@@ -357,6 +357,8 @@ def _finish_at_exit(run: Run) -> None:
         run._finished = True
         if run._reporter is not None:
             run._reporter.close(5.0)
+        if os.getpid() == run._pid and _ending.is_well:
+            leave_note(run.place)
         if run.session is not None:
             run.session.close(leave=False)
         return

@@ -216,29 +216,51 @@ def test_a_rank_that_ignores_sigterm_is_killed_after_its_grace(nodes: Nodes) -> 
     assert not nodes.rank_pids(task_id)
 
 
-def test_a_rank_that_crashes_when_its_work_is_done_is_not_started_again(nodes: Nodes) -> None:
-    """As the threads of a library do at the very end of a process. The other rank trains on meanwhile."""
-    go = nodes.data_dir.parent / "go"
+_FINISH = "run.finish()\nif run.rank == 1: os.abort()"
+
+
+@pytest.mark.parametrize("end", [_FINISH, "", "sys.exit()"])
+def test_a_rank_that_crashes_when_its_work_is_done_is_not_started_again(nodes: Nodes, tmp_path: Path, end: str) -> None:
+    """As libraries do at the very end of a process. The script has said that it is done, or has come to its end; the
+    other rank trains on meanwhile."""
     text = f"""
-import os, pathlib, time
+import atexit, os, pathlib, sys, time
+if os.environ["RANK"] == "1":
+    atexit.register(os.abort)  # before strata.init: the last registered is the first called
 import strata
 
 run = strata.init()
 run.log({{"loss": 1.0}}, step=0)
-while run.rank == 0 and not pathlib.Path({str(go)!r}).exists():
+while run.rank == 0 and not pathlib.Path({str(tmp_path / "go")!r}).exists():
     time.sleep(0.05)
-run.finish()
-if run.rank == 1:
-    os.abort()
+{end}
 """
     task_id = nodes.submit(name="late", entrypoint=_script(nodes, "late", text), worker_count=2)
     told = "rank 1 was killed by signal 6 after it had finished its work"
     wait_for(lambda: told in _lines(nodes, task_id, source="agent"))
-    go.touch()
+    (tmp_path / "go").touch()
     task = nodes.wait_task(task_id)
     assert (task.status, task.attempt) == (TaskStatus.COMPLETED, 1)
     crash = "rank 1 was killed by signal 6 (SIGABRT) after it had finished its work"
     assert task.reason == f"all 2 ranks finished; {crash}"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "raise SystemExit(1)",
+        "sys.exit(1)",
+        "raise ValueError",
+        "sys.excepthook = print\nraise ValueError",
+        "if os.fork():\n    os.wait()\n    os.abort()",  # its child comes to the end, and is not the rank
+    ],
+)
+def test_a_crash_at_the_end_of_a_script_that_failed_is_a_failure(nodes: Nodes, end: str) -> None:
+    text = f"import atexit, os, sys\natexit.register(os.abort)\nimport strata\nstrata.init()\n{end}"
+    task = nodes.wait_task(nodes.submit(name="bad", entrypoint=_script(nodes, "bad", text), max_restarts=0))
+    assert task.status is TaskStatus.FAILED
+    assert task.reason.startswith("rank 0 was killed by signal 6 (SIGABRT)")
+    assert "finished" not in task.reason
 
 
 def test_a_crash_in_the_next_run_of_a_rank_is_a_failure(nodes: Nodes) -> None:
