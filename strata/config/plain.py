@@ -1,8 +1,8 @@
 """Settings whose values need no judging: a port in digits, a folder, a name. A training script and most servers have no
 others, and start without pydantic.
 
-Nothing is refused here. Whatever is not plainly good, or stands in a file, is left to judge.py, which has the last word
-and the sentence for it.
+Nothing is refused here. Whatever is not plainly good is left to judge.py, which has the last word and the sentence for
+it.
 """
 
 import re
@@ -13,7 +13,7 @@ from types import UnionType
 from typing import Any, Literal, get_args, get_origin
 
 from strata.config.settings import SETTINGS, Secret, Settings
-from strata.config.sources import DOTENV, TOML
+from strata.config.sources import dotenv_variables, toml_values
 from strata.config.variables import variables
 
 __all__ = ["read_plainly"]
@@ -29,14 +29,17 @@ class _NotPlain(Exception):
 
 
 def read_plainly(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings | None:
-    """The settings, or None where a value or a file has to be judged. Flags win over the environment."""
-    if DOTENV.is_file() or TOML.exists() or not flags.keys() <= SETTINGS.keys():
+    """The settings, or None where a value has to be judged. Flags win over the environment, that over `.env`, and that
+    over strata.toml."""
+    told: dict[str, Any] = toml_values()
+    if not flags.keys() | told.keys() <= SETTINGS.keys():
         return None
     spellings = {name: variables(name) for name in SETTINGS}
-    known = {one for names in spellings.values() for one in names}
-    if any(name not in known and name.upper() in known for name in environ):
-        return None  # they are read in any case of letters
-    told = {name: environ[one] for name, names in spellings.items() for one in reversed(names) if one in environ}
+    known = {one.lower(): one for names in spellings.values() for one in names}
+    for layer in (dotenv_variables(), environ):
+        if any(known.get(name.lower(), name) != name for name in layer):
+            return None  # they are read in any case of letters
+        told |= {name: layer[one] for name, names in spellings.items() for one in reversed(names) if one in layer}
     try:
         values = {name: _read(SETTINGS[name], value) for name, value in {**told, **flags}.items()}
     except _NotPlain:
@@ -102,6 +105,12 @@ def _word(value: Any, field: Field[Any]) -> str:
     return str(value)
 
 
+def _commands(value: Any, field: Field[Any]) -> dict[str, list[str]]:
+    if type(value) is not dict or any(type(words) is not list for words in value.values()):
+        raise _NotPlain
+    return {_text(name, field): [_text(word, field) for word in words] for name, words in value.items()}
+
+
 _READERS: Mapping[Any, Callable[[Any, Field[Any]], Any]] = {
     str: _text,
     Path: _path,
@@ -110,4 +119,5 @@ _READERS: Mapping[Any, Callable[[Any, Field[Any]], Any]] = {
     float: _number(_NUMBER, float, int),
     bool: _bool,
     Literal: _word,
+    dict[str, list[str]]: _commands,
 }

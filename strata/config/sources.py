@@ -4,12 +4,13 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from strata.config.settings import SETTINGS
 from strata.config.variables import variables
 from strata.errors import InvalidConfig
 
-__all__ = ["DOTENV", "TOML", "dotenv_variables", "environment"]
+__all__ = ["DOTENV", "TOML", "dotenv_variables", "environment", "toml_values"]
 
 DOTENV, TOML = Path(".env"), Path("strata.toml")
 
@@ -26,19 +27,23 @@ def environment() -> Mapping[str, str]:
 
 def _toml_variables() -> dict[str, str]:
     """What strata.toml sets, as the variables that say the same. load_settings refuses unknown keys."""
+    return {
+        variables(field)[0]: value if isinstance(value, str) else json.dumps(value)
+        for field, value in toml_values().items()
+        if field in SETTINGS
+    }
+
+
+def toml_values() -> dict[str, Any]:
+    """What strata.toml in the working folder says, by its keys."""
     if not TOML.is_file():
         return {}
     import tomllib  # here, as below: most processes have no such file
 
     try:
-        given = tomllib.loads(TOML.read_text("utf-8"))
+        return tomllib.loads(TOML.read_bytes().decode())
     except (OSError, ValueError) as error:  # ValueError covers TOMLDecodeError
         raise InvalidConfig(f"strata.toml cannot be read: {error}") from None
-    return {
-        variables(field)[0]: value if isinstance(value, str) else json.dumps(value)
-        for field, value in given.items()
-        if field in SETTINGS
-    }
 
 
 def dotenv_variables() -> dict[str, str]:

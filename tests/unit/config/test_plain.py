@@ -1,14 +1,16 @@
 """What needs no judging is read without pydantic, and never differently: pydantic-settings has the last word."""
 
+import json
 import math
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.config import SETTINGS, Secret, Settings, default_of, load_settings, variables
@@ -85,9 +87,71 @@ def test_other_letters_are_left_to_pydantic_which_reads_them(name: str, monkeypa
     assert 7 in (settings.http_port, settings.heartbeat_timeout)
 
 
-@pytest.mark.parametrize("file", [".env", "strata.toml"])
-def test_a_file_has_a_say(file: str) -> None:
-    Path(file).write_text("")
+GOOD = {
+    "data_dir": "/data",
+    "http_port": "8080",
+    "heartbeat_timeout": "2.5",
+    "coordinator_addr": "http://h:1",
+    "quiet": "1",
+    "storage_backend": "s3",
+    "token": "t",
+    "slots": "3",
+}
+TOML_VALUES = ("true", "1", "-1", "2.5", "nan", "1979-05-27", "[]", "'s3'", "'8080'", "0x1F", "{ a = 1 }")
+NAMES = st.sampled_from([*(name for name in GOOD for _ in range(5)), *SETTINGS])
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> list[tuple[str, str, str]]:
+    """Up to four settings: where each stands, under which name, and its value as it is written there."""
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        where, name = draw(st.sampled_from(("environ", ".env", "strata.toml"))), draw(NAMES)
+        text = GOOD.get(name, "x") if draw(st.integers(0, 3)) else draw(st.sampled_from(TEXTS))
+        if where == "strata.toml":
+            found.append((where, name, json.dumps(text) if draw(st.booleans()) else draw(st.sampled_from(TOML_VALUES))))
+        else:
+            spelled = draw(st.sampled_from([*variables(name), variables(name)[-1].lower(), f"OTHER_{name}"]))
+            found.append((where, spelled, text if where == "environ" else draw(st.sampled_from((text, f"'{text}'")))))
+    return found
+
+
+@settings(deadline=None)
+@given(layers())
+def test_so_is_what_stands_in_files_and_variables_together(written: list[tuple[str, str, str]]) -> None:
+    for file in (".env", "strata.toml"):
+        lines = [f"{name} = {value}\n" for where, name, value in written if where == file]
+        Path(file).write_bytes("".join(lines).encode(errors="surrogatepass"))
+    environ = {name: value for where, name, value in written if where == "environ" and "\ud800" not in value}
+    with mock.patch.dict(os.environ, environ):
+        try:
+            plain = read_plainly({}, os.environ)
+        except InvalidConfig:  # no TOML, or no text
+            return
+        right = judged({}) if plain is not None else None
+        assert plain == right
+        assert plain is None or (right is not None and plain.given == right.given)
+
+
+def test_files_as_people_have_them_are_plain() -> None:
+    Path(".env").write_text("# ours\nexport API_KEY='k'\nHEARTBEAT_TIMEOUT=5\nSTRATA_HTTP_PORT=${PORT}\n")
+    Path("strata.toml").write_text("http_port = 1\nslots = 2\ndata_dir = '/data'\nquiet = true\nscrub_mb_s = 8\n")
+    with mock.patch.dict(os.environ, {"PORT": "8080", "STRATA_SLOTS": "3"}):
+        plain = read_plainly({"quiet": False}, os.environ)
+        assert plain == judged({"quiet": False})
+    assert plain is not None
+    assert (plain.heartbeat_timeout, plain.http_port, plain.slots) == (5.0, 8080, 3)
+    assert (plain.data_dir, plain.quiet, plain.scrub_mb_s) == (Path("/data"), False, 8.0)
+    Path(".env").unlink()
+    Path("strata.toml").write_text("[task_types]\nmine = ['python', 'm.py']\n")
+    plain = read_plainly({}, {})
+    assert plain == judged({})
+    assert plain is not None
+    assert plain.task_types == {"mine": ["python", "m.py"]}
+    for odd in ("mine = 'python'", "mine = [1]", "mine.deep = ['a']"):
+        Path("strata.toml").write_text(f"[task_types]\n{odd}\n")
+        assert read_plainly({}, {}) is None, odd
+    Path("strata.toml").write_text("allowed_origins = []\n")
     assert read_plainly({}, {}) is None
 
 
@@ -115,6 +179,8 @@ def test_a_record_made_in_code_counts_what_differs_as_given(tmp_path: Path) -> N
 
 
 def test_a_process_with_plain_settings_loads_no_pydantic() -> None:
+    Path(".env").write_text("STRATA_SLOTS=2\n")
+    Path("strata.toml").write_text("quiet = true\n")
     code = "import sys; from strata.config import load_settings; load_settings(); print('pydantic' in sys.modules)"
     for extra, loaded in (({"STRATA_HTTP_PORT": "0"}, "False"), ({"STRATA_HTTP_PORT": "+0"}, "True")):
         done = subprocess.run(
