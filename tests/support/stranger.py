@@ -48,6 +48,12 @@ class Stranger:
         text = None if body is None else json.dumps(body)
         return int(self._ask("rest", host=host, method=method, path=path, body=text, headers=headers))
 
+    def read(self, url: str, method: str, path: str, body: object = None, **headers: str) -> str:
+        """The whole answer as text: its headers and its body."""
+        host = url.removeprefix("http://")
+        text = None if body is None else json.dumps(body)
+        return str(self._ask("read", host=host, method=method, path=path, body=text, headers=headers))
+
     def grpc(self, address: str, path: str, request: bytes = b"", **metadata: str) -> str:
         """The name of the status; OK as soon as one answer came."""
         shown = {name.replace("_", "-"): value for name, value in metadata.items()}
@@ -72,13 +78,24 @@ class Stranger:
 
 
 def _rest(host: str, method: str, path: str, body: str | None, headers: Mapping[str, str]) -> int:
+    with contextlib.closing(_sent(host, method, path, body, headers)) as connection:
+        return connection.getresponse().status  # of a stream the head is enough
+
+
+def _read(host: str, method: str, path: str, body: str | None, headers: Mapping[str, str]) -> str:
+    with contextlib.closing(_sent(host, method, path, body, headers)) as connection:
+        answer = connection.getresponse()
+        head = "".join(f"{name}: {value}\n" for name, value in answer.getheaders())
+        return head + answer.read().decode()
+
+
+def _sent(
+    host: str, method: str, path: str, body: str | None, headers: Mapping[str, str]
+) -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection(host, timeout=_TIMEOUT_S)
     given = {"Content-Type": "application/json", **headers} if body is not None else dict(headers)
     connection.request(method, path, body, given)
-    try:
-        return connection.getresponse().status  # of a stream the head is enough
-    finally:
-        connection.close()
+    return connection
 
 
 @contextlib.contextmanager
@@ -117,7 +134,7 @@ def _serve(user: int) -> None:
     os.setgroups([])
     os.setgid(user)
     os.setuid(user)
-    doors: dict[str, Any] = {"rest": _rest, "grpc": _grpc, "leave": _leave}
+    doors: dict[str, Any] = {"rest": _rest, "read": _read, "grpc": _grpc, "leave": _leave}
     for line in sys.stdin:
         values = json.loads(line)
         try:

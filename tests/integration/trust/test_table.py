@@ -1,6 +1,7 @@
 """Every cell of the table of rights, tried on running servers by the one whom it names: the owner, another user of the
 machine, that user with each kind of token, and with the secret of a rank's attempt."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from strata.client.tokens import TokensClient
 from strata.protocol.generated import ranks_pb2  # noqa: F401  # for the pool of descriptors
 from strata.trust.access import Access
 from strata.trust.proofs import Proofs
-from strata.trust.table import TABLE, Rule
+from strata.trust.table import TABLE, Rule, acts_of
 from strata.trust.who import Who
 from strata.types.tasks import TaskStatus, worker_id_of
 from strata.types.tokens import Role
@@ -100,11 +101,9 @@ def test_a_method(world: World, stranger: Stranger, owner: Stranger, path: str) 
 
 @pytest.mark.parametrize("command", _ROUTES)
 def test_a_route(world: World, stranger: Stranger, owner: Stranger, command: str) -> None:
-    method, _, route = command.partition(" ")
-    path = route.replace("{path:path}", "index.html").replace("{", "no-").replace("}", "")
-    body: object = {} if method in ("POST", "PATCH") else None
+    method, path, body = _request(command)
     refused = (401, 403)
-    assert owner.rest(world.nodes.http, method, path, body) not in refused or route == "/api/session"
+    assert owner.rest(world.nodes.http, method, path, body) not in refused or path == "/api/session"
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Bearer {world.secret}"}):
         status = stranger.rest(world.nodes.http, method, path, body, **headers)
         assert (status == 401) == (Who.STRANGER not in _ROUTES[command].may), (headers, status)
@@ -112,6 +111,39 @@ def test_a_route(world: World, stranger: Stranger, owner: Stranger, command: str
     for who, bearer in world.holders.items():
         answered = stranger.rest(world.nodes.http, method, path, body, Authorization=bearer)
         assert (answered == 403) == (who not in _ROUTES[command].may), (who, answered)
+
+
+def test_another_user_is_told_that_it_may_nothing_and_learns_nothing(
+    world: World, stranger: Stranger, owner: Stranger
+) -> None:
+    """Neither from the rows that anyone may ask nor from the words of those that refuse; what exists is refused as what
+    does not."""
+    url = world.nodes.http
+    assert _caller(stranger.read(url, "GET", "/api/session")) == {"who": "stranger", "may": []}
+    assert _caller(owner.read(url, "GET", "/api/session")) == {"who": "owner", "may": acts_of(Who.OWNER)}
+    for who, bearer in world.holders.items():
+        said = _caller(stranger.read(url, "GET", "/api/session", None, Authorization=bearer))
+        assert said == {"who": who, "may": acts_of(who)}
+    known = [world.task_id, str(world.nodes.data_dir), world.token.split()[1], world.secret]
+    for command in _ROUTES:
+        method, path, body = _request(command)
+        answer = stranger.read(url, method, path, body)
+        assert not [word for word in known if word in answer], (command, answer[:500])
+        assert "set-cookie" not in answer.lower() or command == "DELETE /api/session"
+    for path in (f"/api/tasks/{world.task_id}", f"/metrics/{world.task_id}", "/api/tasks/none"):
+        assert stranger.rest(url, "GET", path) == 401
+
+
+def _caller(answer: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(answer.rpartition("\n")[2])
+    return found
+
+
+def _request(command: str) -> tuple[str, str, object]:
+    """One that names nothing which exists."""
+    method, _, route = command.partition(" ")
+    path = route.replace("{path:path}", "index.html").replace("{", "no-").replace("}", "")
+    return method, path, {} if method in ("POST", "PATCH") else None
 
 
 def test_what_no_row_names_is_refused(world: World, stranger: Stranger, owner: Stranger) -> None:
