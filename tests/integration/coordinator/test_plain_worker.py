@@ -14,10 +14,10 @@ Plain = Callable[[], PlainClient]
 def test_it_does_all_that_the_original_could(plain: Plain) -> None:
     a, b = plain(), plain()
     first = a.call("RegisterWorker", worker_id="a", hostname="h", port=1, gpu_count=8, metadata={"k": "v"})
+    a.start("beat_for_ever", worker_id="a", every_s=0.1)  # before anything else is done: its lease is a second
     assert (first["assigned_id"], first["rank"], first["world_size"]) == ("a", 0, 1)
     assert 0 < int(first["heartbeat_interval_ms"]) < 1_000
     assert b.call("RegisterWorker", worker_id="b")["rank"] == 1
-    a.start("beat_for_ever", worker_id="a", every_s=0.1)
     b.start("stream_for_ever", worker_id="b", every_s=0.1)
 
     ack = a.call("RegisterDataset", dataset_id="d", path="x/*.csv", total_samples=100, shard_size=10, shuffle=True)
