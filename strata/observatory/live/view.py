@@ -29,8 +29,8 @@ __all__ = ["LiveView", "NewPoints"]
 _log = logging.getLogger(__name__)
 # Rows of ended runs are given away by the dozen: a search among ten thousand must not come with every new series.
 _SLACK = 20
-# Of JSON: a step, a time and a value; the brackets and the number around those of one series.
-_POINT_BYTES, _SPAN_BYTES = 40, 16
+# Of JSON: a step, a time and a value; the brackets and the number around those of one series; a run.
+_POINT_BYTES, _SPAN_BYTES, _RUN_BYTES = 40, 16, 700
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +192,12 @@ class LiveView:
     def publish_runs(self, deleted: Sequence[str] = ()) -> None:
         """Ten thousand runs are megabytes: a sparse client, which knows them by its snapshot, gets what is new."""
         runs, changed = self.runs.news()
-        whole = RunsMeta(runs=runs, deleted=list(deleted), partial=False)
-        news = RunsMeta(runs=changed, deleted=list(deleted), partial=True)
-        self.stream.publish("runs_meta", whole, topic="metrics", sparse=news)
+        gone = list(deleted)
+        self.stream.publish_runs(
+            RunsMeta(runs=changed, deleted=gone, partial=True),
+            lambda: RunsMeta(runs=self.runs.all(), deleted=gone, partial=False),
+            _RUN_BYTES * len(runs),
+        )
 
     def make_room(self, wanted: int, keep: Collection[int] = ()) -> None:
         """Gives rows away until `wanted` are free: of ended runs first, then of the others, each time those of the

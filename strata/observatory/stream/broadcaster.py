@@ -10,7 +10,7 @@ from typing import Any
 
 from strata.clock import Clock
 from strata.errors import Busy
-from strata.observatory.answers.stream import Resync
+from strata.observatory.answers.stream import Resync, RunsMeta
 from strata.observatory.records.encoding import encode
 from strata.observatory.stream.ring import Event, Filter, Frames, Ring, RunPart, frame
 
@@ -57,12 +57,26 @@ class Broadcaster:
     def last_seq(self) -> int:
         return self._ring.last_seq
 
-    def publish(self, name: str, body: Any, *, topic: str = "", sparse: Any = None) -> None:
-        """An event that is the same for all, unless sparse clients get another one; a record is encoded here, bytes are
-        sent as they are."""
+    def publish(self, name: str, body: Any, *, topic: str = "") -> None:
+        """An event that is the same for all; a record is encoded here, bytes are sent as they are."""
         data = body if isinstance(body, bytes) else encode(body)
-        thin = None if sparse is None else encode(sparse)
-        self._ring.append(lambda seq: Event(seq, topic, name, self._id(seq), data, thin=thin))
+        self._ring.append(lambda seq: Event(seq, topic, name, self._id(seq), data))
+
+    def publish_runs(self, news: RunsMeta, every: Callable[[], RunsMeta], num_bytes: int) -> None:
+        """News of runs for sparse clients. The others get all of them, about `num_bytes`, as they are when the first of
+        these clients reads it: megabytes that nobody asks for are neither encoded nor kept."""
+        thin = encode(news)
+        self._ring.append(
+            lambda seq: Event(
+                seq,
+                "metrics",
+                "runs_meta",
+                self._id(seq),
+                thin=thin,
+                make=lambda: encode(every()),
+                num_bytes=num_bytes,
+            )
+        )
 
     def publish_delta(self, parts: dict[str, RunPart]) -> None:
         """New points, by run."""

@@ -40,7 +40,8 @@ def frame(name: str, event_id: str, body: bytes) -> bytes:
 @dataclass(frozen=True, slots=True)
 class Event:
     """Encoded once; `by_run` events are put together per filter. An empty topic reaches everybody. `thin` is the body
-    for sparse clients, where that is another."""
+    for sparse clients, where that is another; then `make` encodes the one for the others, which has about `num_bytes`,
+    when somebody wants it."""
 
     seq: int
     topic: str
@@ -49,6 +50,13 @@ class Event:
     body: bytes = b""
     by_run: Mapping[str, "RunPart"] | None = None
     thin: bytes | None = None
+    make: Callable[[], bytes] | None = None
+    num_bytes: int = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes that are kept of it, nearly."""
+        return len(self.body) + len(self.thin or b"") + sum(part.size for part in (self.by_run or {}).values())
 
     @property
     def has_thin(self) -> bool:
@@ -56,6 +64,8 @@ class Event:
 
     def size(self, runs: frozenset[str] | None = None, *, sparse: bool = False) -> int:
         """Bytes for who wants these runs, nearly."""
+        if self.make is not None and not sparse:
+            return self.num_bytes
         return len(self._body(sparse=sparse)) + sum(part.size for part in self._parts(runs, sparse=sparse))
 
     def frame(self, runs: frozenset[str] | None, *, sparse: bool = False) -> bytes:
@@ -70,7 +80,9 @@ class Event:
         return frame(self.name, self.event_id, encode(Delta(new_series=heads, points=points)))
 
     def _body(self, *, sparse: bool) -> bytes:
-        return self.thin if sparse and self.thin is not None else self.body
+        if sparse and self.thin is not None:
+            return self.thin
+        return self.body if self.make is None else self.make()
 
     def _parts(self, runs: frozenset[str] | None, *, sparse: bool) -> "list[RunPart]":
         parts = self.by_run or {}
@@ -138,9 +150,9 @@ class Ring:
         self.last_seq += 1
         event = make(self.last_seq)
         self._events.append(event)
-        self._bytes += event.size()
+        self._bytes += event.held
         while len(self._events) > self._max_events or (self._bytes > self._max_bytes and len(self._events) > 1):
-            self._bytes -= self._events.popleft().size()
+            self._bytes -= self._events.popleft().held
         return event
 
     def since(self, seq: int) -> list[Event] | None:

@@ -17,7 +17,7 @@ def test_the_page_is_what_the_code_says(name: str) -> None:
 
 def test_the_page_of_the_stream_names_every_event() -> None:
     """The code sends one by `publish("name", …)`, `frame("name", …)` or `Event(seq, topic, "name", …)`."""
-    sent = re.compile(r'(?:publish|frame)\(\s*"(\w+)"|Event\(seq, "\w+", "(\w+)"')
+    sent = re.compile(r'(?:publish|frame)\(\s*"(\w+)"|Event\(\s*seq,\s*"\w+",\s*"(\w+)"')
     files = (ROOT / "strata" / "observatory").rglob("*.py")
     found = [match for file in files for match in sent.findall(file.read_text(encoding="utf-8"))]
     page = (FOLDER / "sse.md").read_text(encoding="utf-8").partition("| event |")[2]

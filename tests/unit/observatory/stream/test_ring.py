@@ -1,6 +1,6 @@
 """What is kept of the stream: bounded, whatever its clients ask for."""
 
-from strata.observatory.stream.ring import Event, Filter, Frames, RunPart
+from strata.observatory.stream.ring import Event, Filter, Frames, Ring, RunPart
 
 
 def test_frames_of_many_filters_are_not_kept() -> None:
@@ -26,3 +26,22 @@ def test_a_sparse_client_gets_the_thin_body_where_there_is_one() -> None:
     assert b"data: [3]\n" in frames.of(event, Filter(sparse=True))
     assert b"data: [1,2,3]\n" in frames.of(event, Filter())
     assert (event.size(sparse=True), event.size()) == (3, 7)
+
+
+def test_what_only_other_clients_want_is_made_when_one_reads_and_weighs_nothing_in_the_ring() -> None:
+    made: list[int] = []
+
+    def make() -> bytes:
+        made.append(1)
+        return b"[" + b"1" * 999 + b"]"
+
+    ring, frames = Ring(max_bytes=3_000), Frames()
+    for _ in range(100):
+        event = ring.append(
+            lambda seq: Event(seq, "metrics", "runs_meta", f"e:{seq}", thin=b"[]", make=make, num_bytes=1_000)
+        )
+    assert b"data: []\n" in frames.of(event, Filter(sparse=True))
+    assert len(ring.since(0) or []) == 100
+    assert made == []
+    assert frames.of(event, Filter()) is frames.of(event, Filter(runs=frozenset({"a"})))
+    assert (len(made), event.size(), event.size(sparse=True)) == (1, 1_000, 2)
