@@ -17,14 +17,14 @@ export interface RunValues {
   error: Error | null;
 }
 
-export function useRunValues(runs: readonly string[], columns: readonly string[]): RunValues {
+export function useRunValues(runs: readonly string[], columns: readonly string[], enabled = true): RunValues {
   const filter = filterFor(runs);
   const column = [...new Set(columns.filter((name) => name !== ""))];
   const query = { filter, sort: "", descending: true, column, limit: MOST };
   const { data, error } = useResource(
     ["run-values", JSON.stringify(query)],
     (requests, signal) => requests.runTable(query, signal),
-    { everyMs: EVERY_MS, placeholder: keepPreviousData },
+    { everyMs: EVERY_MS, enabled, placeholder: keepPreviousData },
   );
   return useMemo(() => {
     const values = new Map<string, Record<string, unknown>>();

@@ -32,6 +32,8 @@ const ROWS = 300;
 const FIRST = 40;
 const PAGE = 60;
 const ASK_MS = 3000;
+/** Asked for until the names are known, and as long as no other column is shown: then the first rows wait for one answer. */
+const LIKELY = ["loss.last", "loss.min", "train/loss.last", "train/loss.min"];
 
 /** The server filters and sorts; what it says of each run comes on the stream. */
 export function RunList() {
@@ -51,14 +53,19 @@ export function RunList() {
   const columns = wanted ?? defaultColumns(names);
   const down = runSort.startsWith("-");
   const sort = down ? runSort.slice(1) : runSort;
-  const query = { filter: runFilter, sort, descending: down, column: columns, limit: ROWS };
+  const asked = columns.every((name) => LIKELY.includes(name)) ? LIKELY : columns;
+  const query = { filter: runFilter, sort, descending: down, column: asked, limit: ROWS };
   const { data, error, refetch } = useResource(
-    ["runs/table", JSON.stringify(query), runs.length],
+    ["runs/table", JSON.stringify(query)],
     (requests, signal) => requests.runTable(query, signal),
     { everyMs: ASK_MS, placeholder: keepPreviousData },
   );
   useEffect(() => setKnown((old) => data ?? old), [data]);
-  const compared = useRunValues(baseline ? [baseline] : [], columns).values.get(baseline);
+  const total = data?.total;
+  useEffect(() => {
+    if (loaded && total !== undefined && total !== runs.length) void refetch();
+  }, [loaded, total, runs.length, refetch]);
+  const compared = useRunValues([baseline], columns, baseline !== "").values.get(baseline);
   const rows = toRows(runs, data ?? known, now).slice(0, ROWS); // a filter that cannot be read changes nothing
   // Nobody deletes what they do not see.
   const chosen = rows.map(({ run }) => run).filter((run) => selected.has(run.run_id));
