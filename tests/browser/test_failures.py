@@ -5,8 +5,9 @@ import re
 import signal
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
+from strata.observatory.http.static import WEB_DIR
 from tests.browser.site import Site
 from tests.support.waiting import eventually
 
@@ -24,6 +25,12 @@ EXCESS = """([run, beyond, wanted]) => {
   const agree = before && now.step > before.step && now.excess === before.excess;
   return agree && now.step > beyond && (wanted === null || now.excess === wanted) ? now : null;
 }"""
+
+
+def another_build(route: Route) -> None:
+    """What a server answers that was updated while it was away."""
+    index = (WEB_DIR / "index.html").read_text(encoding="utf-8")
+    route.fulfill(body=index.replace("/assets/index-", "/assets/another-"), content_type="text/html")
 
 
 def test_a_killed_worker_is_seen_and_comes_back(page: Page, site: Site) -> None:
@@ -72,6 +79,7 @@ def test_observatory_killed_no_point_is_lost(page: Page, site: Site, console_err
     assert pid is not None
     before = page.wait_for_function(EXCESS, arg=[site.task, 0, None]).json_value()
     attempts = site.course()["attempts"]
+    page.route(f"{site.url}/", another_build)
     os.kill(pid, signal.SIGKILL)
     pill = page.get_by_test_id("connection")
     expect(pill).to_have_attribute("data-state", "disconnected")
@@ -81,6 +89,8 @@ def test_observatory_killed_no_point_is_lost(page: Page, site: Site, console_err
 
     expect(pill).to_have_attribute("data-state", "live")
     expect(page.locator("main [data-stale]")).to_have_count(0)
+    banner = page.get_by_role("status").filter(has_text="The server has a newer version of this page")
+    expect(banner.get_by_role("button", name="Reload")).to_be_visible()
     # Every step counts once: none is lost, none is there twice.
     beyond = [site.task, before["step"] + 50, before["excess"]]
     after = page.wait_for_function(EXCESS, arg=beyond).json_value()

@@ -2,15 +2,17 @@ import type { ReactNode } from "react";
 import { useNow } from "@/hooks/now";
 import { cx } from "@/lib/cx";
 import { formatAge } from "@/lib/format";
+import { useBuild } from "@/stores/build";
 import { useCluster } from "@/stores/cluster";
 import { useLink } from "@/stores/link";
 import { useView } from "@/stores/view";
 
-/** One line above every page when what is shown is not simply the present: recorded, old, or without coordinator. */
+/** One line above every page when what is shown is not simply the present: recorded, old, of another build, or without coordinator. */
 export function Banner() {
   const demo = useView((view) => view.demo);
   const { state, detail, retryAt, lastEventAt } = useLink();
   const coordinator = useCluster((cluster) => cluster.coordinator);
+  const outdated = useBuild((build) => build.outdated);
   const now = useNow(1000);
   if (demo) {
     return (
@@ -40,6 +42,16 @@ export function Banner() {
     return (
       <Line tone="warn">
         {detail} What the server says by request is shown; charts stand still until the stream is back.
+      </Line>
+    );
+  }
+  if (outdated) {
+    return (
+      <Line tone="warn">
+        The server has a newer version of this page; until you reload, this one may show things wrongly.{" "}
+        <button type="button" className="font-medium underline" onClick={() => location.reload()}>
+          Reload
+        </button>
       </Line>
     );
   }
