@@ -10,6 +10,11 @@ export class Cursor {
     return this.#epoch === null ? null : `${this.#epoch}:${this.#seq}`;
   }
 
+  /** The number of the event that was accepted last; Infinity from a server that numbers none. */
+  get seq(): number {
+    return this.#epoch === null ? Infinity : this.#seq;
+  }
+
   /** True when the event is new. A snapshot is always taken; a resync forgets the place. */
   accept(type: StreamEventType, id: string): boolean {
     if (type === "resync") {

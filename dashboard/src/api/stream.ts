@@ -87,7 +87,7 @@ export class Stream {
     if (!this.#cursor.accept(type, message.lastEventId)) return;
     if (type === "resync") this.#awaitSnapshot();
     if (type === "snapshot") clearTimeout(this.#timer);
-    this.options.sink.event({ type, data: JSON.parse(message.data) } as StreamEvent);
+    this.options.sink.event({ type, data: JSON.parse(message.data), seq: this.#cursor.seq } as StreamEvent);
   }
 
   /** A server that says resync may follow with a snapshot by itself; one that does not is asked again. */

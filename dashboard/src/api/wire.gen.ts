@@ -615,6 +615,7 @@ export interface Outline {
 /** Who the series of some runs are, by their numbers in the stream's epoch. */
 export interface OutlineAnswer {
   epoch: string;
+  seq: number;
   outline: Outline;
 }
 

@@ -23,4 +23,7 @@ export type PreviewCell = Preview["rows"][number][string];
 export type SeriesHead = Omit<NewSeries, "total_points">;
 
 export type StreamEventType = keyof StreamEvents;
-export type StreamEvent = { [T in StreamEventType]: { type: T; data: StreamEvents[T] } }[StreamEventType];
+/** `seq` is its number in the stream of the server; a recording has none. */
+export type StreamEvent = {
+  [T in StreamEventType]: { type: T; data: StreamEvents[T]; seq?: number };
+}[StreamEventType];

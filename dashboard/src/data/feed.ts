@@ -4,6 +4,7 @@ import type { DataSource, Link } from "@/api/source";
 import type { ClusterState, StreamEvent } from "@/api/wire";
 import { oldestFirst } from "@/lib/logs";
 import { addAlerts, useAlerts } from "@/stores/alerts";
+import { checkBuild } from "@/stores/build";
 import { mergeRuns, NO_RUNS_KNOWN, setRuns, useCatalog } from "@/stores/catalog";
 import { applyState, EMPTY_CLUSTER, useCluster } from "@/stores/cluster";
 import { setLink, useLink } from "@/stores/link";
@@ -29,6 +30,7 @@ class Feed {
   #sampler: ReturnType<typeof setInterval> | undefined;
   #late: ReturnType<typeof setTimeout> | undefined;
   #stopSource: (() => void) | undefined;
+  #told = false;
   #stopped = false;
 
   constructor(readonly source: DataSource) {}
@@ -65,10 +67,12 @@ class Feed {
         outlineLoader.clear();
         seriesStore.reset(event.data);
         clearTimeout(this.#late);
-        void this.#refresh(false);
+        if (this.#told && this.source.kind === "live") void checkBuild();
+        this.#told = true;
+        void this.#rest();
         break;
       case "delta":
-        seriesStore.apply(event.data);
+        seriesStore.apply(event.data, event.seq);
         break;
       case "runs_meta":
         if (event.data.partial) mergeRuns(event.data.runs, event.data.deleted);
@@ -88,6 +92,12 @@ class Feed {
       case "resync":
         break;
     }
+  }
+
+  /** Charts ask first: a browser opens six connections to a server, and the stream has one of them. */
+  async #rest(): Promise<void> {
+    await Promise.race([pointLoader.rested(), new Promise((resolve) => setTimeout(resolve, SNAPSHOT_LATE_MS))]);
+    if (!this.#stopped) await this.#refresh(false);
   }
 
   #announce(alerts: Parameters<typeof addAlerts>[0]): void {

@@ -1,5 +1,6 @@
 /** Fetches who the series of a run are when the snapshot had no room for it and somebody looks at the run. */
 import { useCatalog } from "@/stores/catalog";
+import { pointLoader } from "./loader";
 import { seriesStore } from "./series-store";
 import { requests } from "./source";
 
@@ -12,11 +13,11 @@ class OutlineLoader {
   #busy = false;
 
   /** Cheap to call while rendering: a run that is here, or on its way, costs one look. */
-  want(runs: readonly string[]): void {
+  want(runs: Iterable<string>): void {
     const { omitted } = useCatalog.getState();
     if (omitted.size === 0) return;
     for (const run of runs) if (omitted.has(run)) this.#wanted.add(run);
-    if (this.#wanted.size > 0) queueMicrotask(() => void this.#fetch());
+    if (this.#wanted.size > 0) void this.#start();
   }
 
   /** Runs whose series are asked for. */
@@ -29,22 +30,25 @@ class OutlineLoader {
     this.#wanted.clear();
   }
 
-  async #fetch(): Promise<void> {
-    if (this.#busy || this.#wanted.size === 0) return;
+  /** The charts on screen come first, with the runs that are here. */
+  async #start(): Promise<void> {
+    if (this.#busy) return;
     this.#busy = true;
-    const batch = [...this.#wanted].slice(0, BATCH);
+    await pointLoader.rested();
+    while (this.#wanted.size > 0) await this.#fetch([...this.#wanted].slice(0, BATCH));
+    this.#busy = false;
+  }
+
+  async #fetch(batch: readonly string[]): Promise<void> {
     try {
-      seriesStore.extend(await requests().outline(batch));
+      await seriesStore.extend(requests().outline(batch));
       const left = [...useCatalog.getState().omitted].filter((run) => !batch.includes(run));
       useCatalog.setState({ omitted: new Set(left) });
       for (const run of batch) this.#wanted.delete(run);
     } catch {
       // The server is away, as the pill says, or has begun anew: a little later, what is still wanted is asked for.
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-    } finally {
-      this.#busy = false;
     }
-    void this.#fetch();
   }
 }
 

@@ -7,6 +7,8 @@ import { Series } from "./series";
 
 export class OutlineRows {
   readonly #outline: Outline;
+  /** The last event of the stream that is in it. */
+  readonly #since: number;
   readonly #codes: ReadonlyMap<string, number>;
   /** Rows in order of their metric; those of metric m begin at #starts[m]. */
   readonly #order: Uint32Array;
@@ -18,8 +20,9 @@ export class OutlineRows {
   /** By a series' number: its row, counted from 1. Made for the first point that comes. */
   #places: Uint32Array | null = null;
 
-  constructor(outline: Outline) {
+  constructor(outline: Outline, since = -1) {
     this.#outline = outline;
+    this.#since = since;
     this.#codes = new Map(outline.metrics.map((name, code) => [name, code]));
     this.#taken = new Uint8Array(outline.metrics.length);
     this.#dropped = new Uint8Array(outline.runs.length);
@@ -53,8 +56,10 @@ export class OutlineRows {
     return rows.map((row) => this.#series(row));
   }
 
-  /** New points of a series that is no object. Says of which metric they are; null: it is not one of these. */
+  /** New points of a series that is no object, from the event `seq` of the stream; those that are older than the outline
+   * are in it. Says of which metric they are; null: it is not one of these. */
   append(
+    seq: number,
     id: number,
     steps: readonly number[],
     times: readonly number[],
@@ -64,6 +69,7 @@ export class OutlineRows {
     const row = (this.#rows()[id] ?? 0) - 1;
     const code = metric[row];
     if (code === undefined || this.#taken[code] === 1 || this.#dropped[run[row] ?? 0] === 1) return null;
+    if (seq <= this.#since) return metrics[code] ?? null;
     const last = steps.length - 1;
     total_points[row] = (total_points[row] ?? 0) + steps.length;
     nan_count[row] = (nan_count[row] ?? 0) + values.filter((one) => one === null).length;
@@ -108,7 +114,9 @@ export class OutlineRows {
       unit: it.units[it.unit[row] ?? 0] ?? "",
     };
     const newest = { step: it.step[row] ?? 0, time: it.time[row] ?? 0, value: it.value[row] ?? null };
-    return Series.outlined(head, it.total_points[row] ?? 0, it.nan_count[row] ?? 0, newest);
+    const series = Series.outlined(head, it.total_points[row] ?? 0, it.nan_count[row] ?? 0, newest);
+    series.since = this.#since;
+    return series;
   }
 }
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { Cursor } from "@/api/cursor";
-import type { Delta, NewSeries, Snapshot, SnapshotSeries, StreamEvent } from "@/api/wire";
+import type { Delta, NewSeries, Outline, OutlineAnswer, Snapshot, SnapshotSeries, StreamEvent } from "@/api/wire";
 import { SeriesStore } from "./series-store";
 
 const head = (id: number): NewSeries => ({
@@ -214,16 +214,19 @@ const outlineOf = (run: string, metric: string, id: number, total: number) => ({
   value: [1],
 });
 
-test("names are those of the runs asked for, also of a run that the snapshot left out", () => {
+const extend = (store: SeriesStore, outline: Outline, epoch = "e", seq = 0) =>
+  store.extend(Promise.resolve({ epoch, seq, outline }));
+
+test("names are those of the runs asked for, also of a run that the snapshot left out", async () => {
   const store = new SeriesStore();
   store.reset({ epoch: "e", series: [], outline: outlineOf("a", "loss", 1, 10) });
   expect(store.namesOf(["a"])).toEqual(["loss"]);
   expect(store.namesOf(["b"])).toEqual([]);
-  store.extend({ epoch: "e", outline: outlineOf("b", "other", 2, 10) });
-  store.extend({ epoch: "e", outline: outlineOf("b", "other", 2, 10) });
+  await extend(store, outlineOf("b", "other", 2, 10));
+  await extend(store, outlineOf("b", "other", 2, 10));
   expect(store.namesOf(["b"])).toEqual(["other"]);
   expect(store.of("other")).toHaveLength(1);
-  expect(() => store.extend({ epoch: "f", outline: outlineOf("c", "x", 3, 1) })).toThrow();
+  await expect(extend(store, outlineOf("c", "x", 3, 1), "f")).rejects.toThrow("epoch f");
 });
 
 test("a series that is new to the stream only has a past to ask for", () => {
@@ -245,10 +248,10 @@ test("what the store cannot give now is asked for again, not shown as empty", ()
   expect([series.asking, series.held]).toEqual([false, false]);
 });
 
-test("series of an outline that nobody has looked at follow the stream, and a deleted run takes its own along", () => {
+test("series of an outline that nobody has looked at follow the stream, and a deleted run takes its own along", async () => {
   const store = new SeriesStore();
   store.reset({ epoch: "e", series: [], outline: outlineOf("a", "loss", 1, 10) });
-  store.extend({ epoch: "e", outline: outlineOf("b", "loss", 2, 5) });
+  await extend(store, outlineOf("b", "loss", 2, 5));
   const heard = vi.fn();
   store.subscribe("loss", heard);
   store.apply({ new_series: [], points: [[1, [10, 11], [100, 110], [null, 7]]] });
@@ -264,18 +267,18 @@ test("series of an outline that nobody has looked at follow the stream, and a de
   ]).toEqual([12, 1, 11, 110, [7]]);
   expect(store.of("loss").map((series) => series.head.run_id)).toEqual(["a", "b"]);
   expect([store.count("loss", "a"), [...store.seen()].length]).toEqual([1, 2]);
-  store.extend({ epoch: "e", outline: outlineOf("c", "other", 3, 5) });
+  await extend(store, outlineOf("c", "other", 3, 5));
   store.drop(["b", "c"]);
   expect([store.names(), store.namesOf(["a", "b", "c"]), store.of("other")]).toEqual([["loss"], ["loss"], []]);
   store.apply({ new_series: [], points: [[3, [6], [60], [1]]] });
   expect(store.orphans).toBe(1);
 });
 
-test("a series that the stream announced before its outline came is one series, in the outline's order", () => {
+test("a series that the stream announced before its outline came is one series, in the outline's order", async () => {
   const store = new SeriesStore();
   store.reset({ epoch: "e", series: [], outline: outlineOf("a", "m1", 7, 10) });
   store.apply({ new_series: [{ ...head(1), total_points: 3 }], points: [[1, [4], [40], [1]]] });
-  store.extend({ epoch: "e", outline: outlineOf("r", "m1", 1, 4) });
+  await extend(store, outlineOf("r", "m1", 1, 4));
   expect([store.count("m1", "r"), store.count("m1", "a")]).toEqual([1, 1]);
   expect(store.of("m1").map((series) => [series.head.run_id, series.totalPoints])).toEqual([
     ["a", 10],
@@ -292,4 +295,56 @@ test("what was shown before a reconnect is shown until its points are here again
   store.take({ epoch: "e", series: [{ id: 1, total_points: 3, nan_count: 0, ...points }], missing: [] }, before, 512);
   store.reset({ epoch: "f", series: [], outline: outlineOf("a", "loss", 9, 4) });
   expect([store.of("loss")[0]?.held, store.of("loss")[0]?.values.slice()]).toEqual([true, [3, 2, 1]]);
+});
+
+test("whenever an outline of a running run is made and comes, its series ends as the stream tells it", async () => {
+  const LAST = 12;
+  // Events that came before the page asked; how many more are in the answer, and how many more the page has heard when
+  // it is here: the stream runs ahead of an answer, or behind it. Whether somebody looks at the metric at once.
+  const day = fc.tuple(fc.nat(LAST), fc.nat(LAST), fc.nat(LAST), fc.boolean());
+  await fc.assert(
+    fc.asyncProperty(day, async ([asked, answered, heard, looked]) => {
+      const made = Math.min(LAST, asked + answered);
+      const store = new SeriesStore();
+      store.reset({ epoch: "e", series: [], outline: null, omitted_runs: ["b"] });
+      let seq = 0;
+      const tell = (upto: number) => {
+        while (seq < Math.min(LAST, upto)) {
+          seq += 1;
+          store.apply({ new_series: [], points: [[2, [seq], [seq * 10], [seq]]] }, seq);
+        }
+      };
+      tell(asked);
+      let answer: (it: OutlineAnswer) => void = () => {};
+      const extended = store.extend(
+        new Promise((resolve) => {
+          answer = resolve;
+        }),
+      );
+      tell(asked + heard);
+      const outline = { ...outlineOf("b", "loss", 2, made), step: [made], time: [made * 10], value: [made] };
+      answer({ epoch: "e", seq: made, outline });
+      await extended;
+      if (looked) store.of("loss");
+      tell(LAST);
+      const [series] = store.of("loss");
+      expect([series?.totalPoints, series?.steps.at(-1), series?.values.at(-1)]).toEqual([LAST, LAST, LAST]);
+      expect(store.orphans).toBe(0);
+    }),
+  );
+});
+
+test("an outline that was asked for before everything was told anew is not taken", async () => {
+  const store = new SeriesStore();
+  store.reset({ epoch: "e", series: [], outline: null, omitted_runs: ["b"] });
+  let answer: (it: OutlineAnswer) => void = () => {};
+  const extended = store.extend(
+    new Promise((resolve) => {
+      answer = resolve;
+    }),
+  );
+  store.reset({ epoch: "e", series: [], outline: outlineOf("b", "loss", 2, 5) });
+  answer({ epoch: "e", seq: 1, outline: outlineOf("b", "loss", 2, 4) });
+  await expect(extended).rejects.toThrow();
+  expect([store.count("loss", "b"), store.of("loss")[0]?.totalPoints]).toEqual([1, 5]);
 });

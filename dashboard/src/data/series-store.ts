@@ -4,6 +4,8 @@ import { OutlineRows } from "./outline-rows";
 import { Series } from "./series";
 
 type Listener = () => void;
+/** Points of a series as a delta has them, behind the number of its event. */
+type Told = [seq: number, id: number, ...columns: Parameters<Series["append"]>];
 
 export class SeriesStore {
   readonly #byId = new Map<number, Series>();
@@ -15,6 +17,10 @@ export class SeriesStore {
   readonly #versions = new Map<string, number>();
   #catalogVersion = 0;
   #epoch = "";
+  /** False while there are runs whose series nobody has named: then points may come of series that are unknown. */
+  #whole = true;
+  /** What came of unknown series since an outline was asked for: the answer may have been made before. */
+  #early: Told[] | null = null;
   #names: readonly string[] = [];
 
   /** Points that arrived for a series nobody announced: a bug on the wire worth seeing (Settings shows it). */
@@ -22,9 +28,11 @@ export class SeriesStore {
   /** All points taken since the page was opened; the pause button counts with it. */
   received = 0;
 
-  reset(snapshot: Pick<Snapshot, "series" | "outline"> & { epoch?: string }): void {
+  reset(snapshot: Pick<Snapshot, "series" | "outline"> & { epoch?: string; omitted_runs?: string[] }): void {
     const before = [...this.#byId.values()].filter((series) => series.held);
     this.#epoch = snapshot.epoch ?? "";
+    this.#whole = (snapshot.omitted_runs ?? []).length === 0;
+    this.#early = null;
     this.#byId.clear();
     this.#byMetric.clear();
     for (const wire of snapshot.series) this.#add(wire.id, Series.from(wire));
@@ -34,7 +42,8 @@ export class SeriesStore {
     for (const metric of new Set([...this.#listeners.keys(), ...this.#versions.keys()])) this.#notify(metric);
   }
 
-  apply(delta: Delta): void {
+  /** `seq` is the number of its event; without one it is new to everybody. */
+  apply(delta: Delta, seq = Infinity): void {
     for (const head of delta.new_series) {
       this.#open(head.metric);
       if (this.#byId.has(head.id)) continue;
@@ -46,9 +55,9 @@ export class SeriesStore {
     if (delta.new_series.length > 0) this.#changedCatalog();
     const touched = new Set(delta.new_series.map((head) => head.metric));
     for (const [id, steps, times, values] of delta.points) {
-      const metric = this.#append(id, steps, times, values);
+      const metric = this.#append(seq, id, steps, times, values);
       if (metric === null) {
-        this.orphans += steps.length;
+        if (this.#whole) this.orphans += steps.length;
         continue;
       }
       this.received += steps.length;
@@ -73,13 +82,23 @@ export class SeriesStore {
     this.touch(asked.filter((series) => !missing.has(series.head.id)));
   }
 
-  /** Series of runs that the snapshot left out. Throws like `take`. */
-  extend(answer: OutlineAnswer): void {
-    if (answer.epoch !== this.#epoch)
-      throw new Error(`an outline of epoch ${answer.epoch}, the stream is at ${this.#epoch}`);
-    this.#outlines.push(new OutlineRows(answer.outline));
-    this.#changedCatalog();
-    for (const metric of answer.outline.metrics) this.#notify(metric);
+  /** Series of runs that the snapshot left out, one answer at a time. Throws like `take`, and when everything was told
+   * anew meanwhile. */
+  async extend(asked: Promise<OutlineAnswer>): Promise<void> {
+    const early: Told[] = [];
+    this.#early = early;
+    try {
+      const { epoch, seq, outline } = await asked;
+      if (epoch !== this.#epoch || this.#early !== early)
+        throw new Error(`an outline of epoch ${epoch}, the stream is at ${this.#epoch}`);
+      const rows = new OutlineRows(outline, seq);
+      for (const told of early) rows.append(...told);
+      this.#outlines.push(rows);
+      this.#changedCatalog();
+      for (const metric of outline.metrics) this.#notify(metric);
+    } finally {
+      if (this.#early === early) this.#early = null;
+    }
   }
 
   /** Tells whoever shows these series to look again. */
@@ -169,16 +188,17 @@ export class SeriesStore {
     }
   }
 
-  #append(id: number, ...columns: Parameters<Series["append"]>): string | null {
+  #append(seq: number, id: number, ...columns: Parameters<Series["append"]>): string | null {
     const series = this.#byId.get(id);
     if (series) {
-      series.append(...columns);
+      if (seq > series.since) series.append(...columns);
       return series.head.metric;
     }
     for (const outline of this.#outlines) {
-      const metric = outline.append(id, ...columns);
+      const metric = outline.append(seq, id, ...columns);
       if (metric !== null) return metric;
     }
+    this.#early?.push([seq, id, ...columns]);
     return null;
   }
 

@@ -32,6 +32,8 @@ export class Series implements PointColumns {
   held = true;
   /** How many points it was asked to show; more are worth a request when it is not exact. */
   detail = Infinity;
+  /** The last event of the stream that is in it from the start: an older one brings nothing new. */
+  since = -1;
 
   constructor(
     readonly head: SeriesHead,

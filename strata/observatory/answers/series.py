@@ -97,9 +97,11 @@ class Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlineAnswer:
-    """Who the series of some runs are, by their numbers in the stream's epoch."""
+    """Who the series of some runs are, by their numbers in the stream's epoch, as they were after its event `seq`: what
+    the stream tells later is new to them."""
 
     epoch: str
+    seq: int
     outline: Outline
 
 

@@ -14,7 +14,7 @@ __all__ = ["AlertNews", "Delta", "LogNews", "Resync", "RunsMeta", "Snapshot", "S
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """All that is cached. `reduced`: some series have fewer points than they could. Where there are many, `outline`
-    stands in place of `series`, and `omitted_runs` names ended runs that are not even in it."""
+    stands in place of `series`, and `omitted_runs` names runs that are not even in it: GET /api/outline has them."""
 
     epoch: str
     runs: list[RunInfo]

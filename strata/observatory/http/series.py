@@ -44,7 +44,8 @@ def series_router(parts: Parts) -> APIRouter:
     ) -> Answer[OutlineAnswer]:
         known = [run_id for run_id in runs.split(",") if run_id in parts.live.runs]
         parts.live.tick()
-        return answer(OutlineAnswer(epoch=parts.broadcaster.epoch, outline=parts.live.snapshots.outline(known)))
+        stream, outlined = parts.broadcaster, parts.live.snapshots.outline(known)
+        return answer(OutlineAnswer(epoch=stream.epoch, seq=stream.last_seq, outline=outlined))
 
     return router
 

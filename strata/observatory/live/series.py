@@ -147,6 +147,10 @@ class SeriesTable:
         """The metrics of a run that have more series than a page is sent, and how many."""
         return self._wide.get(run_id, {})
 
+    def num_sent(self, run_id: str) -> int:
+        """How many series of a run a page is sent: of wide metrics the first few."""
+        return len(self.of_run(run_id)) - sum(count - SHOWN_OF_WIDE for count in self.wide_of(run_id).values())
+
     def is_thinned(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which of them a page is not sent: those of a wide group, but for its first few."""
         wide: npt.NDArray[np.bool_] = self._widths[self._rows["group"][numbers]] > WIDE

@@ -32,8 +32,8 @@ _BYTES_PER_POINT = 85
 _ACTIVE_SHARE = 0.75
 # About a megabyte: what a page can take before its first chart without anybody waiting for it.
 _SPARSE_POINTS = 12_000
-# One and a half megabytes. Runs beyond it are named, and their series are asked for when somebody chooses the run.
-MAX_OUTLINE = 30_000
+# One and a half megabytes. Runs beyond it are named, also running ones: a page asks for the series of those it shows.
+_MAX_OUTLINE = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,19 @@ class _Encoded:
 class SnapshotBuilder:
     """Composes the `snapshot` event for one filter."""
 
-    def __init__(self, series: SeriesTable, cache: SeriesCache, runs: RunBook, budget_bytes: int = 8 << 20) -> None:
+    def __init__(
+        self,
+        series: SeriesTable,
+        cache: SeriesCache,
+        runs: RunBook,
+        budget_bytes: int = 8 << 20,
+        max_outline: int = _MAX_OUTLINE,
+    ) -> None:
         self._series = series
         self._cache = cache
         self._runs = runs
         self._budget = budget_bytes // _BYTES_PER_POINT
+        self._max_outline = max_outline
         self._encoded: dict[int, _Encoded] = {}
         self._runs_json: dict[str, tuple[RunInfo, bytes]] = {}
 
@@ -87,11 +95,12 @@ class SnapshotBuilder:
         return np.fromiter(chain.from_iterable(map(self._series.of_run, run_ids)), np.int64)
 
     def _outlined(self, runs: list[RunInfo], epoch: str) -> bytes:
-        """Running ones whole, whatever their size: deltas speak of their series. Of the others the newest that fit."""
-        room, chosen, omitted = MAX_OUTLINE, [], []
+        """Running ones first, then the newest that fit; the first of all whatever its size, for it is looked at."""
+        room, omitted = self._max_outline, []
+        chosen: list[str] = []
         for info in runs:
-            size = len(self._series.of_run(info.run_id))
-            if info.is_active or size <= room:
+            size = self._series.num_sent(info.run_id)
+            if size <= room or not chosen:
                 room -= size
                 chosen.append(info.run_id)
             else:

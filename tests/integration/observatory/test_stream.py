@@ -223,3 +223,24 @@ async def test_a_sparse_stream_and_the_points_asked_for_are_the_whole(observator
     with pytest.raises(httpx.HTTPStatusError):
         await asyncio.to_thread(observatory.get, "/api/series", ids="1,x")
     await client.close()
+
+
+async def test_an_outline_says_after_which_event_of_the_stream_it_is(shared_observatory: ObservatoryProcess) -> None:
+    """What the stream tells after its `seq`, and nothing else, is new to it."""
+    run, total = "outlined-live", 30
+    answers = []
+    for step in range(total):
+        await post(shared_observatory, run, [{"metric": "m", "step": step, "value": step}])
+        answers.append(await asyncio.to_thread(shared_observatory.get, "/api/outline", runs=run))
+    (number,) = answers[0]["outline"]["id"]
+    for answer in (answers[0], answers[total // 2], answers[-1]):
+        (known,) = answer["outline"]["step"]
+        client = StreamClient(shared_observatory.http)
+        client.last_id = f"{answer['epoch']}:{answer['seq']}"
+        client.points[number] = []
+        await client.open()
+        await client.wait_for(lambda: len(client.points[number]) >= total - 1 - known)  # noqa: B023 - waited for here
+        assert [step for step, _, _ in client.points[number]] == list(range(known + 1, total))
+        assert answer["outline"]["total_points"] == [known + 1]
+        assert not any(name == "snapshot" for name, _ in client.events)
+        await client.close()

@@ -3,6 +3,7 @@ import type { ChartInput, ChartView } from "@/components/chart/input";
 import { details } from "@/data/detail";
 import type { Line, Plot } from "@/data/line";
 import { pointLoader } from "@/data/loader";
+import { outlineLoader } from "@/data/outline-loader";
 import { buildPlot, metricsOf, type PlotSeries } from "@/data/plot";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
@@ -72,6 +73,7 @@ export function readChart(options: ReadOptions): ChartInput {
   const { starts, names } = runIndex(runs);
   const shown = new Set(only ? [only.run] : shownRuns(runs, useView.getState().runs));
   if (!only && look.baseline && names.has(look.baseline)) shown.add(look.baseline);
+  outlineLoader.want(shown);
   const maxBuckets = Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, width * BUCKETS_PER_PX));
   const detail = DETAILS.find((points) => points >= 2 * maxBuckets * NEARLY) ?? WHOLE;
   const metrics = metricsOf(look.xMetric ? [...drawn, look.xMetric] : drawn);

@@ -83,11 +83,13 @@ export default function MetricsPage() {
 function TabBody({ tab, metrics, anyRun }: { tab: PageTab; metrics: MetricEntry[]; anyRun: boolean }) {
   const search = useView((view) => view.search);
   const shown = useShownRuns();
+  const omitted = useCatalog((state) => state.omitted);
   if (tab === "checkpoints") return <CheckpointsTab metrics={metrics} />;
   if (tab === "progress") return <ProgressTab metrics={metrics} />;
   if (!anyRun) return <Empty title="No run chosen">Choose one or more runs above to draw their metrics.</Empty>;
   if (tab === "media") return <Media runs={shown} />;
   if (metrics.length > 0) return <MetricGrid metrics={metrics} />;
+  if (shown.some((run) => omitted.has(run))) return <Skeleton rows={8} />;
   return search ? (
     <Empty title="No metric matches">
       Nothing in this tab matches “{search}”.{" "}

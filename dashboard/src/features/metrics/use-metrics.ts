@@ -17,6 +17,8 @@ export function useTabs(): { byTab: Record<MetricTab, MetricEntry[]>; total: num
   const rules = usePrefs((prefs) => prefs.rules);
   const search = useView((view) => view.search);
   const formulas = useView((view) => view.formulas);
+  // Ten thousand names are put in order once, not with every letter that is typed.
+  const sorted = useMemo(() => sortByInterest(names).map((name) => ({ name, tab: tabOf(name, rules) })), [names, rules]);
   return useMemo(() => {
     const byTab: Record<MetricTab, MetricEntry[]> = {
       training: [],
@@ -27,10 +29,7 @@ export function useTabs(): { byTab: Record<MetricTab, MetricEntry[]>; total: num
     };
     const match = matcher(search);
     byTab.training.push(...formulas.map((formula) => ({ name: MARK + formula })));
-    for (const name of sortByInterest(names)) {
-      if (!match.test(name)) continue;
-      byTab[tabOf(name, rules)].push({ name });
-    }
-    return { byTab, total: names.length };
-  }, [names, rules, search, formulas]);
+    for (const one of sorted) if (match.test(one.name)) byTab[one.tab].push(one);
+    return { byTab, total: sorted.length };
+  }, [sorted, search, formulas]);
 }

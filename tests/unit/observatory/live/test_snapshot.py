@@ -16,12 +16,14 @@ from strata.observatory.stream.ring import Filter
 from strata.types.metrics import SeriesKey
 
 
-def build(num_runs: int, num_series: int, num_points: int, budget: int) -> SnapshotBuilder:
+def build(
+    num_runs: int, num_series: int, num_points: int, budget: int, *, num_active: int = 1, max_outline: int = 30_000
+) -> SnapshotBuilder:
     clock = ManualClock()
     series, cache, runs = SeriesTable(), SeriesCache(max_series=num_runs * num_series), RunBook(clock)
     now = round(clock.wall() * 1000)
     for run in range(num_runs):
-        last = now if run == 0 else now - 3_600_000
+        last = now if run < num_active else now - 3_600_000
         for place in range(num_series):
             number = series.intern(SeriesKey(f"r{run}", f"m{place}"))
             steps = np.arange(num_points)
@@ -35,7 +37,7 @@ def build(num_runs: int, num_series: int, num_points: int, budget: int) -> Snaps
             [{"run_id": f"r{run}", "first_ms": last - num_points, "last_ms": last, "top_step": num_points - 1,
               "points": num_points * num_series, "series": num_series}]
         )  # fmt: skip
-    return SnapshotBuilder(series, cache, runs, budget_bytes=budget)
+    return SnapshotBuilder(series, cache, runs, budget_bytes=budget, max_outline=max_outline)
 
 
 def test_everything_is_sent_while_it_fits() -> None:
@@ -89,6 +91,20 @@ def test_a_sparse_stream_gets_an_outline_of_many_series() -> None:
             one["values"][-1],
         ]
     assert len(raw) < 5_000
+
+
+def test_an_outline_has_as_many_runs_as_fit_and_names_the_others_also_running_ones() -> None:
+    body = json.loads(build(5, 10, 1_000, 1 << 20, num_active=3, max_outline=25).build(Filter(sparse=True), "e"))
+    running = {run["run_id"] for run in body["runs"] if run["is_active"]}
+    assert running == {"r0", "r1", "r2"}
+    assert (len(body["runs"]), len(body["outline"]["id"])) == (5, 20)
+    assert set(body["outline"]["runs"]) < running, "running ones come first"
+    assert sorted([*body["outline"]["runs"], *body["omitted_runs"]]) == [f"r{run}" for run in range(5)]
+
+
+def test_the_first_run_is_outlined_whatever_its_size() -> None:
+    body = json.loads(build(2, 10, 1_000, 1 << 20, max_outline=5).build(Filter(sparse=True), "e"))
+    assert (body["outline"]["runs"], body["omitted_runs"]) == (["r0"], ["r1"])
 
 
 def test_a_sparse_stream_gets_few_points_at_once() -> None:
