@@ -25,21 +25,24 @@ export function Chart({ hooks, subscribe, label, height, onChart }: Props) {
     island.current = chart;
     announce(chart);
     let stop: (() => void) | null = null;
-    const seen = new IntersectionObserver(
-      ([entry]) => {
-        const visible = entry?.isIntersecting ?? false;
-        chart.setVisible(visible);
-        if (visible) stop ??= subscribe((now) => chart.invalidate(now));
-        else {
-          stop?.();
-          stop = null;
-        }
-      },
-      { rootMargin: "300px" },
-    );
+    const show = (visible: boolean) => {
+      chart.setVisible(visible);
+      if (visible) stop ??= subscribe((now) => chart.invalidate(now));
+      else {
+        stop?.();
+        stop = null;
+      }
+    };
+    const seen = new IntersectionObserver(([entry]) => show(entry?.isIntersecting ?? false), { rootMargin: "300px" });
     const sized = new ResizeObserver(([entry]) => {
       if (entry) chart.resize(entry.contentRect.width, entry.contentRect.height);
     });
+    // The observers tell after the frame; what is on the first screen asks for its points in this one.
+    const bounds = box.getBoundingClientRect();
+    if (bounds.width > 0 && bounds.bottom > 0 && bounds.top < innerHeight) {
+      chart.resize(bounds.width, bounds.height);
+      show(true);
+    }
     seen.observe(box);
     sized.observe(box);
     return () => {

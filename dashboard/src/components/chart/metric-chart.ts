@@ -39,13 +39,16 @@ export class MetricChart implements Drawable {
 
   /** Off-screen charts are destroyed: nothing else frees uPlot's memory. */
   setVisible(visible: boolean): void {
+    if (this.#visible === visible) return;
     this.#visible = visible;
     if (visible) frameLoop.urge(this);
     else this.#drop();
   }
 
   resize(width: number, height: number): void {
-    this.#size = { width: Math.floor(width), height: Math.floor(height) };
+    const size = { width: Math.floor(width), height: Math.floor(height) };
+    if (size.width === this.#size.width && size.height === this.#size.height) return;
+    this.#size = size;
     if (this.#plot && width > 0) this.#plot.setSize(this.#size);
     else this.invalidate();
   }
