@@ -26,7 +26,7 @@ def metric_of(number: int) -> str:
 
 def wide_batch(run: int) -> Batch:
     batch = Batch(batch_id=f"many-{run}")
-    batch.runs.add(run_id=f"wide-{run}", status="finished" if run % 2 else "running", updated_at_ms=1)
+    batch.runs.add(run_id=f"wide-{run}", status="running", updated_at_ms=1)
     for index in range(NAMES):
         batch.series.add(index=index, run_id=f"wide-{run}", metric=metric_of(index), device=NO_DEVICE)
         batch.points.series.extend([index] * STEPS)
