@@ -18,6 +18,9 @@ pytestmark = pytest.mark.browser
 NAMES, WIDE_RUNS, STEPS = 4_000, 9, 3
 """36,000 series: more than one snapshot names, so that the page asks for the rest."""
 FEW_RUNS = 120
+OLD_RUNS = 600
+"""More than one snapshot lists."""
+EVERY_RUN = WIDE_RUNS + FEW_RUNS + OLD_RUNS
 
 
 def metric_of(number: int) -> str:
@@ -46,13 +49,25 @@ def few_batch() -> Batch:
     return batch
 
 
+def old_batch() -> Batch:
+    batch = Batch(batch_id="old")
+    for run in range(OLD_RUNS):
+        batch.runs.add(run_id=f"old-{run:03d}", status="finished", updated_at_ms=1)
+        batch.series.add(index=run, run_id=f"old-{run:03d}", metric="loss", device=NO_DEVICE)
+        batch.points.series.append(run)
+        batch.points.step.append(1)
+        batch.points.event_time_ms.append(1_600_000_000_000 + run)
+        batch.points.value.append(0.5)
+    return batch
+
+
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with Cluster(tmp_path_factory.mktemp("many"), "--no-agent") as cluster:
         eventually("the store", lambda: cluster.get("/api/status")["metric_store_problem"] is None, within_s=120)
-        batches = [*map(wide_batch, range(WIDE_RUNS)), few_batch()]
+        batches = [*map(wide_batch, range(WIDE_RUNS)), few_batch(), old_batch()]
         send_batches(batches, cluster.endpoints["telemetry"])
-        eventually("the runs", lambda: len(cluster.get("/runs")) == WIDE_RUNS + FEW_RUNS, within_s=60)
+        eventually("the runs", lambda: len(cluster.get("/runs")) == EVERY_RUN, within_s=60)
         yield cluster.endpoints["http"]
 
 
@@ -105,3 +120,12 @@ def test_rows_come_as_they_are_scrolled_to_and_change_alone(page: Page, url: str
     httpx.delete(f"{url}/api/runs/few-119").raise_for_status()
     expect(rows).to_have_count(FEW_RUNS - 1)
     expect(rows.first).to_contain_text("few-000")
+
+
+def test_a_run_that_is_not_among_the_newest_is_found_by_its_address(page: Page, url: str) -> None:
+    page.goto(f"{url}/ui/runs/old-000")
+    expect(page.get_by_role("heading", name="old-000")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("Choose runs"))).to_contain_text(f"of {EVERY_RUN} runs")
+    page.goto(f"{url}/ui/runs?sort=started")
+    rows = page.get_by_role("region", name="Runs", exact=True).locator("tbody tr")
+    expect(rows.first).to_contain_text("old-000")

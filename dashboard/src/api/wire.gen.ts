@@ -977,6 +977,7 @@ export interface Snapshot {
   omitted_series: number;
   outline: Outline | null;
   omitted_runs: string[];
+  more_runs: boolean;
 }
 
 /** The same with its run, and its number in the stream's epoch. */

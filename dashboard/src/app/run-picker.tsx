@@ -58,10 +58,10 @@ function RunList() {
 }
 
 export function RunPicker() {
-  const runs = useCatalog((state) => state.runs);
+  const { runs, whole } = useCatalog();
   const shown = useShownRuns();
   const only = shown.length === 1 ? runs.find((run) => run.run_id === shown[0]) : undefined;
-  const text = only ? displayName(only) : `${shown.length} of ${runs.length} runs`;
+  const text = only ? displayName(only) : `${shown.length} of ${runs.length}${whole ? "" : "+"} runs`;
   return (
     <Popover
       label={`Choose runs: ${text}`}

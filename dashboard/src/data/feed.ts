@@ -1,7 +1,7 @@
 /** Carries events of the chosen source into the stores. The only writer of live data; one feed runs at a time. */
 import { liveSource } from "@/api/live";
 import type { DataSource, Link } from "@/api/source";
-import type { ClusterState, StreamEvent } from "@/api/wire";
+import type { ClusterState, RunsMeta, Snapshot, StreamEvent } from "@/api/wire";
 import { oldestFirst } from "@/lib/logs";
 import { addAlerts, useAlerts } from "@/stores/alerts";
 import { checkBuild } from "@/stores/build";
@@ -22,6 +22,7 @@ const STATE_EVERY_MS = 500;
 const FRESH_ALERT_MS = 60_000;
 /** The snapshot asks for the rest; when it is slow to come, the rest need not wait for it. */
 const SNAPSHOT_LATE_MS = 500;
+const RETRY_MS = 2000;
 
 class Feed {
   #pending: ClusterState = {};
@@ -31,6 +32,8 @@ class Feed {
   #late: ReturnType<typeof setTimeout> | undefined;
   #stopSource: (() => void) | undefined;
   #told = false;
+  /** What was told of runs since all of them were asked for: it is newer than the answer. */
+  #news: RunsMeta[] | null = null;
   #stopped = false;
 
   constructor(readonly source: DataSource) {}
@@ -61,7 +64,7 @@ class Feed {
     useLink.setState({ lastEventAt: Date.now() });
     switch (event.type) {
       case "snapshot":
-        setRuns(event.data.runs);
+        this.#takeRuns(event.data);
         useCatalog.setState({ reduced: event.data.reduced, omitted: new Set(event.data.omitted_runs) });
         pointLoader.clear();
         outlineLoader.clear();
@@ -75,6 +78,7 @@ class Feed {
         seriesStore.apply(event.data, event.seq);
         break;
       case "runs_meta":
+        this.#news?.push(event.data);
         if (event.data.partial) mergeRuns(event.data.runs, event.data.deleted);
         else setRuns(event.data.runs);
         if (event.data.deleted.length > 0) seriesStore.drop(event.data.deleted);
@@ -91,6 +95,33 @@ class Feed {
         break;
       case "resync":
         break;
+    }
+  }
+
+  /** The newest runs come with the snapshot; the others are not worth that anybody waits for them. */
+  #takeRuns({ runs, more_runs: more }: Snapshot): void {
+    if (more && useCatalog.getState().loaded) mergeRuns(runs, []);
+    else setRuns(runs);
+    useCatalog.setState({ whole: !more });
+    this.#news = null;
+    if (more) void this.#askRuns();
+  }
+
+  async #askRuns(): Promise<void> {
+    const news: RunsMeta[] = [];
+    this.#news = news;
+    await pointLoader.rested();
+    while (this.#news === news && !this.#stopped) {
+      try {
+        const runs = await this.source.requests.runs();
+        if (this.#news !== news) return;
+        setRuns(runs);
+        for (const { runs: changed, deleted } of news) mergeRuns(changed, deleted);
+        useCatalog.setState({ whole: true });
+        this.#news = null;
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS)); // the server is away, as the pill says
+      }
     }
   }
 
@@ -141,7 +172,10 @@ class Feed {
     else await this.#askStatus();
     if (logs.status === "fulfilled") logRing.merge(oldestFirst(logs.value));
     if (alerts.status === "fulfilled") addAlerts(alerts.value);
-    if (runs.status === "fulfilled" && runs.value && !useCatalog.getState().loaded) setRuns(runs.value);
+    if (runs.status === "fulfilled" && runs.value && !useCatalog.getState().loaded) {
+      setRuns(runs.value);
+      useCatalog.setState({ whole: true });
+    }
   }
 
   /** A server that has no more than a status still says who it is. */

@@ -11,6 +11,8 @@ interface Catalog {
   runs: RunInfo[];
   /** False until the first snapshot: "no runs" and "not known yet" are different sentences. */
   loaded: boolean;
+  /** False while these are the newest of more: of a run that is not here nobody can say that it is none. */
+  whole: boolean;
   /** The server sent some series with fewer points to stay inside its byte budget. */
   reduced: boolean;
   /** Runs whose series are not here yet: too many for one snapshot. */
@@ -20,7 +22,7 @@ interface Catalog {
 /** More lines than this in every chart tell nothing, and each is asked for. The page says when there are more. */
 export const DEFAULT_SHOWN = 50;
 
-export const NO_RUNS_KNOWN: Catalog = { runs: [], loaded: false, reduced: false, omitted: new Set() };
+export const NO_RUNS_KNOWN: Catalog = { runs: [], loaded: false, whole: false, reduced: false, omitted: new Set() };
 
 export { displayName };
 

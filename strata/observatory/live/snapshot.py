@@ -34,6 +34,8 @@ _ACTIVE_SHARE = 0.75
 _SPARSE_POINTS = 12_000
 # One and a half megabytes. Runs beyond it are named, also running ones: a page asks for the series of those it shows.
 _MAX_OUTLINE = 30_000
+# A quarter of a megabyte. Ten thousand would be five, and a page shows fifty.
+_MAX_RUNS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,14 @@ class SnapshotBuilder:
         runs: RunBook,
         budget_bytes: int = 8 << 20,
         max_outline: int = _MAX_OUTLINE,
+        max_runs: int = _MAX_RUNS,
     ) -> None:
         self._series = series
         self._cache = cache
         self._runs = runs
         self._budget = budget_bytes // _BYTES_PER_POINT
         self._max_outline = max_outline
+        self._max_runs = max_runs
         self._encoded: dict[int, _Encoded] = {}
         self._runs_json: dict[str, tuple[RunInfo, bytes]] = {}
 
@@ -74,15 +78,17 @@ class SnapshotBuilder:
         reduced = reduced or any(self._is_reduced(number, coarse) for number in rest)
         left_out = sum(len(self._series.of_run(info.run_id)) for info in runs) - len(live) - len(rest)
         series = [encoded(part) for part in parts]
+        told = ordered[: self._max_runs] if wanted.sparse else runs
         return encode(
             Snapshot(
                 epoch=epoch,
-                runs=self._run_parts(runs),
+                runs=self._run_parts(told),
                 series=series,
                 reduced=reduced,
                 omitted_series=left_out,
                 outline=None,
                 omitted_runs=[],
+                more_runs=len(told) < len(runs),
             )
         )
 
@@ -108,12 +114,13 @@ class SnapshotBuilder:
         return encode(
             Snapshot(
                 epoch=epoch,
-                runs=self._run_parts(runs),
+                runs=self._run_parts(runs[: self._max_runs]),
                 series=[],
                 reduced=False,
                 omitted_series=0,
                 outline=self.outline(chosen),
                 omitted_runs=omitted,
+                more_runs=len(runs) > self._max_runs,
             )
         )
 

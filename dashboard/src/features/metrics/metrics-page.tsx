@@ -83,9 +83,10 @@ export default function MetricsPage() {
 function TabBody({ tab, metrics, anyRun }: { tab: PageTab; metrics: MetricEntry[]; anyRun: boolean }) {
   const search = useView((view) => view.search);
   const shown = useShownRuns();
-  const omitted = useCatalog((state) => state.omitted);
+  const { omitted, whole } = useCatalog();
   if (tab === "checkpoints") return <CheckpointsTab metrics={metrics} />;
   if (tab === "progress") return <ProgressTab metrics={metrics} />;
+  if (!anyRun && !whole) return <Skeleton rows={8} />;
   if (!anyRun) return <Empty title="No run chosen">Choose one or more runs above to draw their metrics.</Empty>;
   if (tab === "media") return <Media runs={shown} />;
   if (metrics.length > 0) return <MetricGrid metrics={metrics} />;

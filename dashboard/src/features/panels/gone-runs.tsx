@@ -4,9 +4,9 @@ import type { Layout } from "./layout";
 
 /** A dashboard outlives the runs that it was made for: says which of them are gone, and shows the rest. */
 export function GoneRuns({ layout }: { layout: Layout }) {
-  const { runs, loaded } = useCatalog();
+  const { runs, whole } = useCatalog();
   const baseline = useView((view) => view.baseline);
-  if (!loaded) return null;
+  if (!whole) return null;
   const known = new Set(runs.map((run) => run.run_id));
   const gone = (layout.runs ?? []).filter((run) => !known.has(run));
   const words = [

@@ -38,7 +38,7 @@ const LIKELY = ["loss.last", "loss.min", "train/loss.last", "train/loss.min"];
 /** The server filters and sorts; what it says of each run comes on the stream. */
 export function RunList() {
   const now = useNow(2000);
-  const { runs, loaded } = useCatalog();
+  const { runs, loaded, whole } = useCatalog();
   const shown = useShownRuns();
   const onShow = useRunsOnShow();
   const maySelect = useMay("PATCH /runs");
@@ -63,8 +63,8 @@ export function RunList() {
   useEffect(() => setKnown((old) => data ?? old), [data]);
   const total = data?.total;
   useEffect(() => {
-    if (loaded && total !== undefined && total !== runs.length) void refetch();
-  }, [loaded, total, runs.length, refetch]);
+    if (whole && total !== undefined && total !== runs.length) void refetch();
+  }, [whole, total, runs.length, refetch]);
   const compared = useRunValues([baseline], columns, baseline !== "").values.get(baseline);
   const rows = toRows(runs, data ?? known, now).slice(0, ROWS); // a filter that cannot be read changes nothing
   // Nobody deletes what they do not see.
@@ -76,7 +76,7 @@ export function RunList() {
     <Page
       title="Runs"
       note={[
-        `${formatCount(shown.length)} of ${formatCount(runs.length)} on show`,
+        `${formatCount(shown.length)} of ${formatCount(data?.total ?? runs.length)} on show`,
         data && runFilter && `${formatCount(data.matched)} found`,
         data && data.matched > ROWS && `the first ${ROWS} are listed`,
       ]
@@ -95,7 +95,7 @@ export function RunList() {
           {problem}
         </p>
       )}
-      {!loaded ? (
+      {!loaded || (rows.length === 0 && !whole) ? (
         <Skeleton rows={6} />
       ) : runs.length === 0 ? (
         <NoRuns />

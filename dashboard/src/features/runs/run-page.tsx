@@ -44,7 +44,7 @@ async function archive(run: RunInfo): Promise<void> {
 
 export function RunPage({ id }: { id: string }) {
   const now = useNow(2000);
-  const { runs, loaded } = useCatalog();
+  const { runs, whole } = useCatalog();
   const only = useMemo(() => [id], [id]);
   const names = useMetricNames(only);
   const alerts = useAlerts((state) => state.alerts);
@@ -60,7 +60,7 @@ export function RunPage({ id }: { id: string }) {
   if (!run) {
     return (
       <Page title={id} actions={back}>
-        {loaded ? (
+        {whole ? (
           <Empty title="No such run">Nothing was logged under {id}, or it was deleted.</Empty>
         ) : (
           <Skeleton rows={8} />

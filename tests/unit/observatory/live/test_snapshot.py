@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from strata.clock import ManualClock
 from strata.observatory.live.cache import SeriesCache
@@ -17,7 +18,7 @@ from strata.types.metrics import SeriesKey
 
 
 def build(
-    num_runs: int, num_series: int, num_points: int, budget: int, *, num_active: int = 1, max_outline: int = 30_000
+    num_runs: int, num_series: int, num_points: int, budget: int, *, num_active: int = 1, **limits: int
 ) -> SnapshotBuilder:
     clock = ManualClock()
     series, cache, runs = SeriesTable(), SeriesCache(max_series=num_runs * num_series), RunBook(clock)
@@ -37,7 +38,7 @@ def build(
             [{"run_id": f"r{run}", "first_ms": last - num_points, "last_ms": last, "top_step": num_points - 1,
               "points": num_points * num_series, "series": num_series}]
         )  # fmt: skip
-    return SnapshotBuilder(series, cache, runs, budget_bytes=budget, max_outline=max_outline)
+    return SnapshotBuilder(series, cache, runs, budget_bytes=budget, **limits)
 
 
 def test_everything_is_sent_while_it_fits() -> None:
@@ -100,6 +101,16 @@ def test_an_outline_has_as_many_runs_as_fit_and_names_the_others_also_running_on
     assert (len(body["runs"]), len(body["outline"]["id"])) == (5, 20)
     assert set(body["outline"]["runs"]) < running, "running ones come first"
     assert sorted([*body["outline"]["runs"], *body["omitted_runs"]]) == [f"r{run}" for run in range(5)]
+
+
+@pytest.mark.parametrize("num_points", [10, 1_000])
+def test_a_sparse_stream_is_told_of_the_newest_runs_and_that_there_are_more(num_points: int) -> None:
+    builder = build(5, 10, num_points, 1 << 20, num_active=2, max_runs=3)
+    sparse, plain = (json.loads(builder.build(Filter(sparse=sparse), "e")) for sparse in (True, False))
+    assert (len(sparse["runs"]), sparse["more_runs"]) == (3, True)
+    assert [run["is_active"] for run in sparse["runs"]] == [True, True, False]
+    assert (len(plain["runs"]), plain["more_runs"]) == (5, False)
+    assert not json.loads(build(3, 10, num_points, 1 << 20, max_runs=3).build(Filter(sparse=True), "e"))["more_runs"]
 
 
 def test_the_first_run_is_outlined_whatever_its_size() -> None:
