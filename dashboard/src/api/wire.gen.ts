@@ -612,7 +612,7 @@ export interface Outline {
   value: (number | null)[];
 }
 
-/** Who the series of some runs are, by their numbers in the stream's epoch. */
+/** Who the series of some runs are, by their numbers in the stream's epoch, as they were after its event `seq`: what the stream tells later is new to them. */
 export interface OutlineAnswer {
   epoch: string;
   seq: number;
@@ -968,7 +968,7 @@ export interface SlowRank {
   ratio: number;
 }
 
-/** All that is cached. `reduced`: some series have fewer points than they could. Where there are many, `outline` stands in place of `series`, and `omitted_runs` names ended runs that are not even in it. */
+/** All that is cached. `reduced`: some series have fewer points than they could. Where there are many, `outline` stands in place of `series`, and `omitted_runs` names runs that are not even in it: GET /api/outline has them. `more_runs`: `runs` are the newest for a sparse stream, and GET /api/runs has all. */
 export interface Snapshot {
   epoch: string;
   runs: RunInfo[];

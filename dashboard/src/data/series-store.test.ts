@@ -41,7 +41,16 @@ class FakeServer {
   snapshot(upto: number): Snapshot {
     const seen = this.points.slice(0, upto);
     const series = seen.length > 0 ? [wire(1, seen)] : [];
-    return { epoch: "e", runs: [], reduced: false, series, omitted_series: 0, outline: null, omitted_runs: [], more_runs: false };
+    return {
+      epoch: "e",
+      runs: [],
+      reduced: false,
+      series,
+      omitted_series: 0,
+      outline: null,
+      omitted_runs: [],
+      more_runs: false,
+    };
   }
 
   delta(from: number, to: number): Delta {

@@ -13,11 +13,11 @@ export function entryOf(page: Document): string | null {
 }
 
 /** Asks whoever served this page for it once more, after a stream that broke: a server that was away may be another. */
-export async function checkBuild(): Promise<void> {
+export async function checkBuild(own = entryOf(document)): Promise<void> {
   try {
     const answer = await fetch("/", { cache: "no-cache" });
     const served = entryOf(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    if (answer.ok && served !== null && served !== entryOf(document)) useBuild.setState({ outdated: true });
+    if (answer.ok && served !== null && served !== own) useBuild.setState({ outdated: true });
   } catch {
     // It is away again, as the pill says: the next snapshot asks.
   }

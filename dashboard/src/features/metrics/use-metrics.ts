@@ -18,7 +18,10 @@ export function useTabs(): { byTab: Record<MetricTab, MetricEntry[]>; total: num
   const search = useView((view) => view.search);
   const formulas = useView((view) => view.formulas);
   // Ten thousand names are put in order once, not with every letter that is typed.
-  const sorted = useMemo(() => sortByInterest(names).map((name) => ({ name, tab: tabOf(name, rules) })), [names, rules]);
+  const sorted = useMemo(
+    () => sortByInterest(names).map((name) => ({ name, tab: tabOf(name, rules) })),
+    [names, rules],
+  );
   return useMemo(() => {
     const byTab: Record<MetricTab, MetricEntry[]> = {
       training: [],
