@@ -42,8 +42,8 @@ def series_router(parts: Parts) -> APIRouter:
     async def outline(
         runs: Annotated[str, Query(description="run ids, comma separated, that a snapshot named in omitted_runs")],
     ) -> Answer[OutlineAnswer]:
+        parts.live.tick()  # who has just sent points finds the run
         known = [run_id for run_id in runs.split(",") if run_id in parts.live.runs]
-        parts.live.tick()
         stream, outlined = parts.broadcaster, parts.live.snapshots.outline(known)
         return answer(OutlineAnswer(epoch=stream.epoch, seq=stream.last_seq, outline=outlined))
 
