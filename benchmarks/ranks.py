@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.harness import Benchmark, Case, Target, ours
+from strata.agent.beats import HeldBeats
 from strata.clock import SystemClock
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.snapshots import Snapshots
@@ -51,8 +52,7 @@ class _Host:
         self.name = f"host-{number}"
         self.ranks = range(number * _RANKS, (number + 1) * _RANKS)
         self._scheduler = scheduler
-        self._new_ties = partial(CarriedTies, ties, gathering, self.name, self._hear)
-        self.carried = self._new_ties()
+        self.carried = CarriedTies(ties, gathering, self.name, self._hear, takes_news=True)
         self.num_told = 0
 
     def _hear(self, message: bytes) -> None:
@@ -69,6 +69,14 @@ class _Host:
     def frames(self, make: Callable[[int], rk.RankWords]) -> ag.TieFrames:
         said = [(rank % _RANKS + 1, make(rank).SerializeToString()) for rank in self.ranks]
         return ag.TieFrames(frames=[ag.TieFrame(tie=tie, payload=words) for tie, words in said])
+
+    def beats(self, sequence: int) -> ag.TieFrames:
+        held = HeldBeats()  # as its relay puts them together
+        for rank in self.ranks:
+            words = rk.RankWords(beat=pb.HeartbeatRequest(status=_STATUS), sequence=sequence)
+            words.beat.status.own_time_s = rank / 1e6
+            held.add(rank % _RANKS + 1, words)
+        return ag.TieFrames(frames=held.take())
 
     def arrivals(self, step: int) -> ag.TieFrames:
         names = [worker_id_of(_TASK, rank) for rank in self.ranks]
@@ -168,6 +176,12 @@ class _Costs:
             for host, frames in greetings:
                 host.carried.on_frames(frames)
             await asyncio.sleep(0)
+        for sequence in range(2, 5):
+            beats = [(host, host.beats(sequence)) for host in self._hosts]
+            with self._cost("beat", self._num_ranks):
+                for host, frames in beats:
+                    host.carried.on_frames(frames)
+                await asyncio.sleep(0)
         for step in range(3):
             arrivals = [(host, host.arrivals(step)) for host in self._hosts]
             with self._cost("barrier", self._num_ranks):
@@ -236,7 +250,7 @@ def _costs(num_ranks: int) -> dict[str, float]:
     return asyncio.run(_Costs(num_ranks).run())
 
 
-_FLAT = ("start", "join", "attach", "barrier", "save", "death", "ends")
+_FLAT = ("start", "join", "attach", "beat", "barrier", "save", "death", "ends")
 
 BENCHMARK = Benchmark(
     name="ranks",

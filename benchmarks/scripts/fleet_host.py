@@ -4,10 +4,11 @@ it as an agent does. No process is started.
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
 from benchmarks.scripts.grpc_wire import Connection
+from strata.agent.beats import HeldBeats
 from strata.errors import Fenced, UnknownWorker
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
@@ -82,7 +83,9 @@ class Host:
             await asyncio.sleep(random.uniform(*RETRY_S))  # jitter
         self.wire, wire.on_lost = wire, self._on_lost
         wire.open(self._fleet.attach_block)
-        hello = ag.AgentHello(agent_id=self.name, incarnation="one", hostname=self.name, address="h", slots=RANKS)
+        hello = ag.AgentHello(
+            agent_id=self.name, incarnation="one", hostname=self.name, address="h", slots=RANKS, takes_news=True
+        )
         hello.processes.extend(self._report(process, running=True, pid=1) for process in self.ranks.values())
         hello.processes.extend(self._ended)  # it may not have been heard
         self.say(ag.AgentMessage(hello=hello))
@@ -153,9 +156,10 @@ class Host:
     def _prepare(self) -> None:
         self._company = self._named_company(self.ranks)
         status = pb.WorkerStatus(state=pb.WorkerStatus.TRAINING, current_step=100, step_time_s=0.5)
-        words = rk.RankWords(beat=pb.HeartbeatRequest(status=status), sequence=1).SerializeToString()
-        frames = [ag.TieFrame(tie=tie, payload=words) for tie in self.ranks]
-        self._beat = ag.AgentMessage(ties=ag.TieFrames(frames=frames)).SerializeToString()
+        beats = HeldBeats()  # as the relay puts them together
+        for tie in self.ranks:
+            beats.add(tie, rk.RankWords(beat=pb.HeartbeatRequest(status=status), sequence=1))
+        self._beat = ag.AgentMessage(ties=ag.TieFrames(frames=beats.take())).SerializeToString()
 
     def _named_company(self, ties: Iterable[int]) -> bytes:
         ranks = [self.ranks[tie] for tie in ties]
@@ -203,20 +207,22 @@ class Host:
         for frame in frames.frames:
             if frame.HasField("releases"):
                 self._on_answers("released", frame.releases.ties)
+            elif frame.HasField("news"):
+                self._on_news(frame.news.ties, rk.RankNews.FromString(frame.news.alike))
             elif frame.ended:
                 if frame.error_code in _TOO_EARLY:
                     again.append(frame.tie)
                 self._fleet.heard(f"end of a tie: {frame.error_code}", 1)
             elif frame.payload:
-                self._on_news(frame.tie, rk.RankNews.FromString(frame.payload))
+                self._on_news((frame.tie,), rk.RankNews.FromString(frame.payload))
         if again:
             asyncio.get_running_loop().call_later(0.02, self._greet, again)
 
-    def _on_news(self, tie: int, news: rk.RankNews) -> None:
+    def _on_news(self, ties: Sequence[int], news: rk.RankNews) -> None:
         if news.HasField("result"):
-            self._on_answers("broken" if news.result.error_code else "released", (tie,))
-        elif not news.heard and not news.lost:
-            self._fleet.came("greeted", f"{self.name}/{tie}")
+            self._on_answers("broken" if news.result.error_code else "released", ties)
+        elif len(ties) == 1 and not news.heard and not news.lost:  # what several are told is no welcome
+            self._fleet.came("greeted", f"{self.name}/{ties[0]}")
 
     def _on_answers(self, what: str, ties: Iterable[int]) -> None:
         answered = self._waiting.intersection(ties)

@@ -190,7 +190,12 @@ class Fleet:
         ]
         begins = [
             pb.CheckpointBegin(
-                step=100, storage_path="s3://b/100", deadline_s=600.0, worker_id=name, incarnation=incarnation
+                step=100,
+                storage_path="s3://b/100",
+                deadline_s=600.0,
+                counts_ranks=True,
+                worker_id=name,
+                incarnation=incarnation,
             )
             for _, name, incarnation in ranks
         ]

@@ -200,7 +200,7 @@ class Agent:
                     pause = 0.1
                     self._welcome = True
                     self._beat_s = message.welcome.heartbeat_interval_ms / 1e3
-                    self._relay.attach(self._say)
+                    self._relay.attach(self._say, takes_beats=message.welcome.takes_beats)
                     on_attached()
                 case "desired":
                     self._on_desired(message.desired)
@@ -240,6 +240,7 @@ class Agent:
             version=__version__,
             launchers=[self._config.launcher],
             notice=_notice_message(self._notices.current),
+            takes_news=True,
         )
 
     # --- the pulse

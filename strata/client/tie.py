@@ -111,7 +111,7 @@ class Tie:
         if self._over is not None:
             raise self._over
         if self._stream is not None:
-            self._stream.send(self._words().SerializeToString())
+            self._stream.send(self._words(awaited=True).SerializeToString())
         number = self._sequence if self._stream is not None else self._sequence + 1
         heard: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._unheard[number] = heard
@@ -122,9 +122,9 @@ class Tie:
         """Of the open stream's socket."""
         return None if self._stream is None else self._stream.fileno()
 
-    def _words(self) -> rk.RankWords:
+    def _words(self, *, awaited: bool = False) -> rk.RankWords:
         self._sequence += 1
-        return rk.RankWords(beat=self._rank.beat(), sequence=self._sequence)
+        return rk.RankWords(beat=self._rank.beat(), sequence=self._sequence, awaited=awaited)
 
     # --- the stream
 

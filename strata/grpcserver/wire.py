@@ -19,7 +19,7 @@ from strata.grpcserver.frames import (
     Kind,
     build_frame,
 )
-from strata.grpcserver.limits import LINGER_S, TURN_S, WRITE_BUFFER_BYTES
+from strata.grpcserver.limits import LINGER_S, LITTLE_BYTES, READING_S, TURN_S, WRITE_BUFFER_BYTES
 
 __all__ = ["Turns", "Wire"]
 
@@ -29,12 +29,14 @@ _PLAIN_HTTP = (
 
 
 class Turns:
-    """What connections of one loop share: their writes leave together at the end of a turn, and those that were sent
-    more than fits into one turn are read on one after the other."""
+    """What connections of one loop share: their writes leave together at the end of a turn, and what was sent beyond
+    that which fits into one turn is read on one after the other."""
 
     def __init__(self) -> None:
         self._unsent: list[Wire] = []
         self._behind: deque[Wire] = deque()
+        self._resuming = False
+        self._reading_ends = 0.0  # in this turn of the loop, if something was read in it
 
     def flush_soon(self, wire: "Wire") -> None:
         if not self._unsent:
@@ -46,17 +48,37 @@ class Turns:
         for wire in unsent:
             wire.flush()
 
+    def is_over(self) -> bool:
+        """Whether so much was read in this turn of the loop that the rest must wait for its next ones."""
+        now = time.monotonic()
+        if not self._reading_ends:
+            self._reading_ends = now + READING_S
+            asyncio.get_running_loop().call_soon(self._end_reading)
+        return now > self._reading_ends
+
+    def _end_reading(self) -> None:
+        self._reading_ends = 0.0
+
     def resume_soon(self, wire: "Wire") -> None:
-        if not self._behind:
-            asyncio.get_running_loop().call_soon(self._resume)
         self._behind.append(wire)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._behind and not self._resuming:
+            self._resuming = True
+            asyncio.get_running_loop().call_soon(self._resume)
 
     def _resume(self) -> None:
-        """One of those that sent more than fits into a turn, then the loop: what others sent comes first."""
-        wire = self._behind.popleft()
-        if self._behind:
-            asyncio.get_running_loop().call_soon(self._resume)
-        wire.turn()
+        """Some of those that wait, for as long as one of them may take, then the loop: what others sent comes first."""
+        ends = time.monotonic() + TURN_S
+        try:
+            for _ in range(len(self._behind)):
+                self._behind.popleft().turn()
+                if time.monotonic() > ends:
+                    break
+        finally:
+            self._resuming = False
+            self._schedule()
 
 
 class Wire(asyncio.Protocol):
@@ -126,6 +148,10 @@ class Wire(asyncio.Protocol):
             self._buffer = b"" if self._ended else data
             if not self._behind and not self._ended:
                 self._fall_behind()
+            return
+        if len(data) > LITTLE_BYTES and self._turns.is_over():
+            self._buffer = data
+            self._fall_behind()
             return
         self._take(data)
 

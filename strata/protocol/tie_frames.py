@@ -1,14 +1,27 @@
-"""What an agent's stream carries down to its ranks, as bytes. Most of it is the same for all of them, and to build the
+"""What an agent's stream carries of its ranks, as bytes. Most of it is the same for all of them, and to build the
 messages around that costs more than what is each one's own. It is what protobuf would write, byte for byte.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from google.protobuf.message import Message
 
 from strata.protocol.generated import agents_pb2 as ag
+from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.generated import ranks_pb2 as rk
 
-__all__ = ["alike_part", "news_frame", "releases_frame", "ties_message", "written_frame"]
+__all__ = [
+    "alike_part",
+    "beat_words",
+    "heard_part",
+    "news_frame",
+    "news_to_all",
+    "releases_frame",
+    "request_part",
+    "ties_message",
+    "written_frame",
+]
 
 
 def _tag(message: type[Message], name: str, wire_type: int = 2) -> bytes:
@@ -21,6 +34,10 @@ _TIE = _tag(ag.TieFrame, "tie", 0)
 _PAYLOAD = _tag(ag.TieFrame, "payload")
 _RELEASES = _tag(ag.TieFrame, "releases")
 _ALIKE = _tag(ag.Releases, "alike")
+_RESULT = _tag(rk.RankNews, "result")
+_REQUEST = _tag(rk.BarrierResult, "request_id")
+_BEAT = _tag(rk.RankWords, "beat")
+_STATUS = _tag(pb.HeartbeatRequest, "status")
 
 
 def ties_message(frames: Iterable[bytes]) -> bytes:
@@ -31,6 +48,27 @@ def ties_message(frames: Iterable[bytes]) -> bytes:
 def news_frame(tie: int, payload: bytes) -> bytes:
     """A frame with RankNews for one rank."""
     return _field(_FRAME, _TIE + _varint(tie) + _field(_PAYLOAD, payload))
+
+
+def news_to_all(ties: Sequence[int], alike: bytes, own: Sequence[bytes] = ()) -> bytes:
+    """A frame with RankNews for several: what is alike, and behind it the rest of each one's."""
+    return written_frame(ag.TieFrame(news=ag.News(ties=ties, alike=alike, own=own)))
+
+
+@lru_cache(maxsize=1024)
+def heard_part(sequence: int) -> bytes:
+    """The rest of the answer to a beat, behind what all are told. Thousands of ranks count theirs alike."""
+    return rk.RankNews(heard=sequence).SerializeToString()
+
+
+def request_part(request_id: str) -> bytes:
+    """The rest of how a barrier ended, behind what all who waited there are told."""
+    return _field(_RESULT, _field(_REQUEST, request_id.encode()))
+
+
+def beat_words(status: bytes, sequence: int) -> bytes:
+    """RankWords with the beat of one rank, as it would have said it itself; of a status as bytes, good or not."""
+    return _field(_BEAT, _field(_STATUS, status)) + rk.RankWords(sequence=sequence).SerializeToString()
 
 
 def releases_frame(*parts: bytes) -> bytes:

@@ -41,10 +41,12 @@ class CoordinatorCommit:
             epoch=epoch,
             storage_path=step_path(self._storage_path, step),
             deadline_s=self._deadline_s,
+            counts_ranks=True,
         )
         reply: pb.CheckpointAttempt = self._call(self._stub.BeginCheckpoint, request)
         self._begun = {reply.attempt: time.monotonic()}
-        return from_message(SaveAttempt, reply, epoch=epoch)
+        ranks = tuple(range(reply.num_ranks)) or tuple(reply.ranks)
+        return from_message(SaveAttempt, reply, epoch=epoch, ranks=ranks)
 
     def vote(self, attempt: SaveAttempt, vote: Vote) -> None:
         request = pb.CheckpointVote(

@@ -52,7 +52,13 @@ class AgentsService(ag_grpc.AgentsServicer):
             if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
                 raise InvalidArgument("an agent's first message must be its hello")
             self._check_own(first.hello, context)
-            carried = CarriedTies(self._ties, self._gathering, first.hello.agent_id, context.send_bytes)
+            carried = CarriedTies(
+                self._ties,
+                self._gathering,
+                first.hello.agent_id,
+                context.send_bytes,
+                takes_news=first.hello.takes_news,
+            )
             check = partial(self._check_own, first.hello, context)
             await _Session(self._coordinator, self._scheduler, carried, first.hello, context, check).run()
         except StrataError as error:
@@ -102,7 +108,9 @@ class _Session:
         await self._coordinator.ask(c.AttachAgent(spec=convert.from_agent_hello(self._hello)))
         await self._on_notice(self._hello.notice)
         lease_ms = int(self._state.config.agent_lease_s * 1e3)
-        welcome = ag.AgentWelcome(term=self._state.term, heartbeat_interval_ms=_BEAT_INTERVAL_MS, lease_ms=lease_ms)
+        welcome = ag.AgentWelcome(
+            term=self._state.term, heartbeat_interval_ms=_BEAT_INTERVAL_MS, lease_ms=lease_ms, takes_beats=True
+        )
         self._context.send(ag.CoordinatorMessage(welcome=welcome))
         try:
             await self._on_processes(list(self._hello.processes))

@@ -1,5 +1,5 @@
 """The ties that one agent carries: frames of its stream become words of ranks, and what ranks must hear becomes frames.
-Ranks that arrive at a barrier together are heard together and released together.
+Ranks that arrive at a barrier together are heard together and released together; so are those that beat together.
 """
 
 import asyncio
@@ -8,15 +8,25 @@ from functools import partial
 
 from google.protobuf.message import DecodeError
 
-from strata.cluster.events import BarrierReleased
+from strata.cluster.events import BarrierBroke
+from strata.coordinator.rpc.beats import take_beats
 from strata.coordinator.rpc.company import Company
 from strata.coordinator.rpc.ties import RankTie, Ties
 from strata.coordinator.rpc.together import Gathering
+from strata.coordinator.state.outcomes import Outcome
 from strata.errors import InvalidArgument, StrataError
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
-from strata.protocol.tie_frames import news_frame, ties_message, written_frame
+from strata.protocol.tie_frames import (
+    beat_words,
+    heard_part,
+    news_frame,
+    news_to_all,
+    request_part,
+    ties_message,
+    written_frame,
+)
 from strata.protocol.words import read_terms
 
 __all__ = ["CarriedTies"]
@@ -25,15 +35,26 @@ _COMPANIES = 64  # that are kept: those who arrive in one turn are most often th
 
 
 class CarriedTies:
-    """By the agent's number. `send` takes what goes to the agent, a CoordinatorMessage as bytes."""
+    """By the agent's number. `send` takes what goes to the agent, a CoordinatorMessage as bytes. An agent of an older
+    release does not take news for several ranks in one frame."""
 
-    def __init__(self, ties: Ties, gathering: Gathering, agent_id: str, send: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        ties: Ties,
+        gathering: Gathering,
+        agent_id: str,
+        send: Callable[[bytes], None],
+        *,
+        takes_news: bool = False,
+    ) -> None:
         self._ties = ties
         self._gathering = gathering
         self._agent_id = agent_id
         self._send = send
+        self._takes_news = takes_news
         self._carried: dict[int, RankTie] = {}
         self._companies: dict[bytes, Company] = {}  # as the agent names them; none of a tie that has ended
+        self._beating: dict[tuple[int, ...], Company] = {}  # by their ties, likewise
         self._outgoing: list[bytes] = []
 
     def on_frames(self, frames: ag.TieFrames) -> None:
@@ -41,6 +62,8 @@ class CarriedTies:
         for frame in frames.frames:
             if frame.HasField("arrivals"):
                 self._arrive(frame.arrivals)
+            elif frame.HasField("beats"):
+                self._beat(frame.beats)
             else:
                 num_alone += 1
                 self._on_frame(frame)
@@ -62,6 +85,7 @@ class CarriedTies:
         if tie is None and frame.payload:
             send, end = partial(self._send_frame, number), partial(self._end_tie, number)
             tie = self._carried[number] = self._ties.carried(number, self._agent_id, send, end)
+            tie.host = self if self._takes_news else None
         if tie is None:
             return
         try:
@@ -77,6 +101,7 @@ class CarriedTies:
             tie.close()
 
     def _forget(self, number: int) -> bool:
+        self._beating.clear()
         self._companies.clear()
         return self._carried.pop(number, None) is not None
 
@@ -98,6 +123,45 @@ class CarriedTies:
     def _flush(self) -> None:
         outgoing, self._outgoing = self._outgoing, []
         self._send(ties_message(outgoing))
+
+    def tell(self, numbers: Sequence[int], alike: bytes, own: Sequence[bytes] = ()) -> None:
+        """Tells several of its ranks: what is alike, and behind it the rest of each one's news."""
+        self._say(news_to_all(numbers, alike, own))
+
+    # --- ranks that beat together
+
+    def _beat(self, said: ag.Beats) -> None:
+        if not len(said.ties) == len(said.sequences) == len(said.own):
+            raise InvalidArgument("an agent's beats cannot be read")
+        self._ties.coordinator.meter.count("Tie", len(said.ties))
+        company = self._company_of(tuple(said.ties))
+        if company is None or not self._beat_as_one(company, said):
+            for number, sequence, own in zip(said.ties, said.sequences, said.own, strict=True):
+                self._on_frame(ag.TieFrame(tie=number, payload=beat_words(said.alike + own, sequence)))
+
+    def _company_of(self, numbers: tuple[int, ...]) -> Company | None:
+        """None if one of them is not known, or their groups are several."""
+        if numbers in self._beating:
+            return self._beating[numbers]
+        ties = [tie for tie in map(self._carried.get, numbers) if tie is not None]
+        if len({tie.task_id for tie in ties}) != 1 or not len(ties) == len(set(numbers)) == len(numbers):
+            return None
+        if len(self._beating) >= _COMPANIES:
+            self._beating.clear()
+        company = self._beating[numbers] = Company(self, ties)
+        return company
+
+    def _beat_as_one(self, company: Company, said: ag.Beats) -> bool:
+        """False if one of them must be let in anew, or if what they say cannot be taken."""
+        state, coordinator = self._ties.state, self._ties.coordinator
+        group = state.membership.groups.get(company.task_id)
+        if group is None or not company.may_act(group):
+            return False
+        if not take_beats(state, company.names, said.alike, said.own, coordinator.now()):
+            return False
+        alike, own = self._ties.ack(company.task_id, 0), [heard_part(number) for number in said.sequences]
+        coordinator.when_settled(lambda error: None if error else self.tell(said.ties, alike, own))
+        return True
 
     # --- ranks that arrive together
 
@@ -132,13 +196,25 @@ class CarriedTies:
         company = self._companies[said] = Company(self, ties)
         return company
 
-    def release(self, event: BarrierReleased, companies: Sequence[Company], request_ids: Sequence[str]) -> None:
+    def release(self, event: Outcome, companies: Sequence[Company], request_ids: Sequence[str]) -> None:
+        if isinstance(event, BarrierBroke):
+            self._break(event, [tie for company in companies for tie in company.ties], request_ids)
+            return
         start = 0
         for company in companies:
             end = start + len(company.ties)
             own = request_ids[start:end]
             self._say(self._ties.releases.write_all(event, company.names, company.numbers(), own))
             start = end
+
+    def _break(self, event: BarrierBroke, ties: Sequence[RankTie], request_ids: Sequence[str]) -> None:
+        writer = self._ties.releases
+        if self._takes_news:
+            own = [request_part(request_id) for request_id in request_ids]
+            self.tell([tie.number for tie in ties], writer.write_broken(event, ""), own)
+            return
+        for tie, request_id in zip(ties, request_ids, strict=True):
+            tie.send(writer.write_broken(event, request_id))
 
 
 def _alone(said: ag.Arrivals) -> Iterator[ag.TieFrame]:

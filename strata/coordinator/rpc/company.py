@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from strata.cluster.events import BarrierReleased
 from strata.cluster.members import Group
 from strata.coordinator.rpc.ties import RankTie
+from strata.coordinator.state.outcomes import Outcome
 from strata.protocol.generated import agents_pb2 as ag
 
 __all__ = ["Company", "Road"]
@@ -14,8 +14,9 @@ __all__ = ["Company", "Road"]
 class Road(Protocol):
     """The way by which ties come."""
 
-    def release(self, event: BarrierReleased, companies: "Sequence[Company]", request_ids: Sequence[str]) -> None:
-        """Tells all of its own that were released together; the requests are those of one rank after the other."""
+    def release(self, event: Outcome, companies: "Sequence[Company]", request_ids: Sequence[str]) -> None:
+        """Tells all of its own whose wait has ended together, well or not; the requests are those of one rank after the
+        other."""
 
 
 class Company:

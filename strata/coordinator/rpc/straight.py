@@ -1,17 +1,18 @@
 """The ties that ranks open here themselves."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from operator import attrgetter
 
 from google.protobuf.message import DecodeError
 
-from strata.cluster.events import BarrierReleased
+from strata.cluster.events import BarrierBroke
 from strata.cluster.members import Worker
 from strata.coordinator.rpc.answer import Context, check_rank, fail
 from strata.coordinator.rpc.company import Company
 from strata.coordinator.rpc.ties import RankTie, Ties
 from strata.coordinator.rpc.together import Gathering
+from strata.coordinator.state.outcomes import Outcome
 from strata.errors import InvalidArgument, StrataError
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.generated import ranks_pb2_grpc as rk_grpc
@@ -79,9 +80,12 @@ class StraightTies(rk_grpc.RanksServicer):
 
     # --- what several of them are told
 
-    def release(self, event: BarrierReleased, companies: Sequence[Company], request_ids: Sequence[str]) -> None:
+    def release(self, event: Outcome, companies: Sequence[Company], request_ids: Sequence[str]) -> None:
         """Each of them is alone in its company."""
-        worker_ids = [company.names[0] for company in companies]
-        written = self._ties.releases.write(event, worker_ids, request_ids)
+        writer = self._ties.releases
+        if isinstance(event, BarrierBroke):
+            written: Iterator[bytes] = (writer.write_broken(event, request_id) for request_id in request_ids)
+        else:
+            written = writer.write(event, [company.names[0] for company in companies], request_ids)
         for company, news in zip(companies, written, strict=True):
             company.ties[0].send(news)

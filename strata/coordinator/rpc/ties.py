@@ -4,6 +4,7 @@ go down as soon as they are durable. A tie is the same whether the rank opened i
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from strata.cluster import events as e
 from strata.cluster.members import Group, Worker
@@ -32,6 +33,13 @@ _ACKS = 256  # answers to beats that are kept for a task
 Admit = Callable[[rk.RankHello, Worker], None]
 Send = Callable[[bytes], None]
 End = Callable[[StrataError], None]
+
+
+class Host(Protocol):
+    """Carries the ties of several ranks."""
+
+    def tell(self, numbers: Sequence[int], alike: bytes) -> None:
+        """Sends a serialised RankNews to those of its ranks whose ties have these numbers."""
 
 
 class Ties:
@@ -131,8 +139,14 @@ class Ties:
     def _tell(self, task_id: str, news: rk.RankNews) -> None:
         self.date(news, task_id)
         payload = news.SerializeToString()
+        hosts: dict[Host, list[int]] = {}
         for tie in self._ties.get(task_id, {}).values():
-            tie.send(payload)
+            if tie.host is None:
+                tie.send(payload)
+            else:
+                hosts.setdefault(tie.host, []).append(tie.number)
+        for host, numbers in hosts.items():
+            host.tell(numbers, payload)
 
     def world(self, task_id: str) -> rk.World | None:
         """Who trains together now, for a running task in which a rank was replaced: the others know it from their
@@ -176,7 +190,8 @@ class Ties:
 class RankTie:
     """One rank's stream. `admit` refuses a hello, `send` takes a serialised RankNews, `end` ends the stream. `group` is
     the rank's as it was when the rank was last let in: as long as that is how it is, nobody came or went. `waiters` are
-    what it waits at, by request. `number` is the agent's for a tie that it carries."""
+    what it waits at, by request. `number` is the agent's for a tie that it carries; `host` tells several of those at
+    once, where the agent can."""
 
     __slots__ = (
         "_admit",
@@ -186,6 +201,7 @@ class RankTie:
         "_ties",
         "caller",
         "group",
+        "host",
         "number",
         "send",
         "task_id",
@@ -203,6 +219,7 @@ class RankTie:
         self.group: Group | None = None
         self.waiters: dict[str, Waiter] = {}
         self.number = number
+        self.host: Host | None = None
         self.send = send
 
     @property

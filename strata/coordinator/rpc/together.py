@@ -8,7 +8,6 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
-from strata.cluster.events import BarrierReleased
 from strata.cluster.members import Group
 from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.company import Company
@@ -152,7 +151,7 @@ class Gathering:
     def _tell(self, crowd: _Crowd, waiter: Waiter, worker_ids: Sequence[str], outcome: Outcome | BaseException) -> None:
         if len(worker_ids) < len(crowd.request_ids):  # others of them are told by themselves, or have left
             crowd = _those_of(crowd, worker_ids, waiter.requests)
-        if not isinstance(outcome, BarrierReleased):
+        if not isinstance(outcome, Outcome):
             for tie in crowd.ties():
                 tie.on_outcome(waiter, (tie.worker_id,), outcome)
             return

@@ -10,6 +10,7 @@ from strata.cluster.members import Worker
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.meter import BARRIER_BOUNDS_MS
 from strata.coordinator.rpc.spares import spares_by_task
+from strata.coordinator.scheduling.progress import status_of
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
 
@@ -93,10 +94,11 @@ class VitalsFeed:
             state=self._state.membership.pulses.standing(worker.worker_id, worker.state).value,
             assigned_shards=self._state.shares.num_assigned(worker) if worker.alive else 0,
         )
-        if isinstance(pulse.report, pb.HeartbeatRequest):
-            vitals.status.CopyFrom(pulse.report.status)
-            if pulse.report.HasField("resources"):
-                vitals.resources.CopyFrom(pulse.report.resources)
+        status = status_of(worker, self._state.membership.pulses)
+        if status is not None:
+            vitals.status.CopyFrom(status)
+        if isinstance(pulse.usage, pb.ResourceUsage):
+            vitals.resources.CopyFrom(pulse.usage)
         return vitals
 
     def _rest(self) -> ct.Vitals:

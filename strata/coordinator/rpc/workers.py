@@ -217,7 +217,10 @@ class WorkersService(pb_grpc.CoordinatorServicer):
             storage_path=check_path("storage_path", request.storage_path),
             deadline_s=request.deadline_s or _DEFAULT_CHECKPOINT_DEADLINE_S,
         )
-        return to_message(pb.CheckpointAttempt, await self._coordinator.ask(command), worker_id="")
+        attempt = await self._coordinator.ask(command)
+        if not (request.counts_ranks and attempt.counted):
+            return to_message(pb.CheckpointAttempt, attempt, worker_id="")
+        return to_message(pb.CheckpointAttempt, attempt, worker_id="", ranks=(), num_ranks=len(attempt.ranks))
 
     @answered
     async def AbortCheckpoint(self, request: pb.CheckpointAbort, context: Context) -> pb.CheckpointAck:

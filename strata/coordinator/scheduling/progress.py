@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+from google.protobuf.message import DecodeError
+
 from strata.cluster.members import Worker
 from strata.coordinator.state.pulses import Pulses
 from strata.protocol.generated import coordinator_pb2 as pb
 
-__all__ = ["Pause", "ProgressWatch", "status_of", "takes_part"]
+__all__ = ["KNOWN_STATES", "Pause", "ProgressWatch", "read_status", "status_of", "takes_part"]
 
+KNOWN_STATES = frozenset(pb.WorkerStatus.State.values())
 _EXCUSED = frozenset({pb.WorkerStatus.CHECKPOINTING, pb.WorkerStatus.RECOVERING})
 
 
@@ -84,6 +87,18 @@ def takes_part(workers: list[Worker], pulses: Pulses) -> dict[int, bool]:
 
 
 def status_of(worker: Worker, pulses: Pulses) -> pb.WorkerStatus | None:
-    """What it said last that it does."""
-    report = pulses.of(worker.worker_id).report
-    return report.status if isinstance(report, pb.HeartbeatRequest) else None
+    """What it said last that it does. A beat that came with those of others is read here: most are replaced before
+    anybody asks for them."""
+    pulse = pulses.of(worker.worker_id)
+    if isinstance(pulse.report, bytes):
+        pulse.report = read_status(pulse.report)
+    return pulse.report if isinstance(pulse.report, pb.WorkerStatus) else None
+
+
+def read_status(said: bytes) -> pb.WorkerStatus | None:
+    """None for what is no status, or has a state that nobody knows."""
+    try:
+        status = pb.WorkerStatus.FromString(said)
+    except DecodeError:
+        return None
+    return status if status.state in KNOWN_STATES else None

@@ -75,6 +75,11 @@ class SaveAttempt:
         return place < len(self.ranks) and self.ranks[place] == rank
 
     @property
+    def counted(self) -> bool:
+        """Whether the ranks are all from 0 on, so that their number names them."""
+        return self.ranks[0] == 0 and self.ranks[-1] == len(self.ranks) - 1
+
+    @property
     def complete(self) -> bool:
         """Whether every rank has voted; only ranks of the attempt do."""
         return len(self.votes) == len(self.ranks)

@@ -3,7 +3,7 @@ A suspicion lives here too: it is no event, so records know nothing of it.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from strata.coordinator.state.now import Now
@@ -16,11 +16,13 @@ _SUSPECT_AFTER = 0.6  # of the lease: agents are suspect at 3 s of 5 s, plain wo
 
 @dataclass(slots=True)
 class Pulse:
-    """`report` is the newest heartbeat as the transport gave it, opaque here. `changed`: since vitals were taken."""
+    """`report` is what it said last, `usage` what was measured of it, both as the transport gave them, opaque here.
+    `changed`: since vitals were taken."""
 
     seen_at: float  # monotonic
     seen_wall: float | None = None
     report: object | None = None
+    usage: object | None = None
     changed: bool = True
 
 
@@ -62,6 +64,17 @@ class Pulses:
         self.cut.pop(name, None)
         self.suspects.discard(name)
 
+    def beat_together(self, reports: Mapping[str, object], now: Now) -> None:
+        """`beat` of several, by name."""
+        pulses, moment, wall = self._pulses, now.monotonic, now.wall
+        for name, report in reports.items():
+            pulse = pulses[name]
+            pulse.seen_at, pulse.seen_wall, pulse.report = moment, wall, report
+            pulse.changed = True
+        self.suspects.difference_update(reports)
+        for name in self.cut.keys() & reports.keys():
+            del self.cut[name]
+
     def touch(self, name: str, now: Now) -> None:
         """Whoever calls is alive, also between heartbeats."""
         self._pulses[name].seen_at = now.monotonic
@@ -72,13 +85,14 @@ class Pulses:
             self.suspects.add(name)
             self._pulses[name].changed = True
 
-    def note_parting(self, name: str, *, asked: bool, leaving: bool) -> None:
-        """What it says of its going, with every beat of its own."""
-        for said, names in ((asked, self.asked), (leaving, self.leaving)):
+    def note_words(self, names: Collection[str], *, asked: bool, leaving: bool) -> None:
+        """They beat by themselves. What they say of their going comes with every such beat."""
+        self.speaking.update(names)
+        for said, known in ((asked, self.asked), (leaving, self.leaving)):
             if said:
-                names.add(name)
-            else:
-                names.discard(name)
+                known.update(names)
+            elif known:
+                known.difference_update(names)
 
     def note_farewell(self, name: str) -> None:
         """It has ended its stream as it should, and beats no more."""

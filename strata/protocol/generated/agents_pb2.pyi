@@ -82,6 +82,7 @@ class AgentHello(_message.Message):
     CHECKPOINTS_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
     TASK_ID_FIELD_NUMBER: _builtins.int
+    TAKES_NEWS_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     incarnation: _builtins.str
     hostname: _builtins.str
@@ -96,6 +97,8 @@ class AgentHello(_message.Message):
     """where tasks save unless they name a place: the same word on hosts that share it"""
     task_id: _builtins.str
     """the one task that this agent was started for; empty: it takes any"""
+    takes_news: _builtins.bool
+    """it passes on what several of its ranks are told in one frame"""
     @_builtins.property
     def processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProcessReport]: ...
     @_builtins.property
@@ -120,10 +123,11 @@ class AgentHello(_message.Message):
         checkpoints: _builtins.str = ...,
         notice: Global___AgentNotice | None = ...,
         task_id: _builtins.str = ...,
+        takes_news: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "agent_id", b"agent_id", "checkpoints", b"checkpoints", "gpu_count", b"gpu_count", "hostname", b"hostname", "incarnation", b"incarnation", "launchers", b"launchers", "memory_bytes", b"memory_bytes", "notice", b"notice", "processes", b"processes", "slots", b"slots", "task_id", b"task_id", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "agent_id", b"agent_id", "checkpoints", b"checkpoints", "gpu_count", b"gpu_count", "hostname", b"hostname", "incarnation", b"incarnation", "launchers", b"launchers", "memory_bytes", b"memory_bytes", "notice", b"notice", "processes", b"processes", "slots", b"slots", "takes_news", b"takes_news", "task_id", b"task_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -395,19 +399,23 @@ class AgentWelcome(_message.Message):
     TERM_FIELD_NUMBER: _builtins.int
     HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _builtins.int
     LEASE_MS_FIELD_NUMBER: _builtins.int
+    TAKES_BEATS_FIELD_NUMBER: _builtins.int
     term: _builtins.int
     heartbeat_interval_ms: _builtins.int
     lease_ms: _builtins.int
+    takes_beats: _builtins.bool
+    """it hears the beats of several ranks in one frame"""
     def __init__(
         self,
         *,
         term: _builtins.int = ...,
         heartbeat_interval_ms: _builtins.int = ...,
         lease_ms: _builtins.int = ...,
+        takes_beats: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat_interval_ms", b"heartbeat_interval_ms", "lease_ms", b"lease_ms", "term", b"term"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat_interval_ms", b"heartbeat_interval_ms", "lease_ms", b"lease_ms", "takes_beats", b"takes_beats", "term", b"term"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -468,6 +476,8 @@ class TieFrame(_message.Message):
     ERROR_HINT_FIELD_NUMBER: _builtins.int
     ARRIVALS_FIELD_NUMBER: _builtins.int
     RELEASES_FIELD_NUMBER: _builtins.int
+    BEATS_FIELD_NUMBER: _builtins.int
+    NEWS_FIELD_NUMBER: _builtins.int
     tie: _builtins.int
     """the agent's number of it on this stream; the first frame of a number opens the tie"""
     payload: _builtins.bytes
@@ -486,6 +496,14 @@ class TieFrame(_message.Message):
     def releases(self) -> Global___Releases:
         """likewise, on the way down"""
 
+    @_builtins.property
+    def beats(self) -> Global___Beats:
+        """on the way up, to a coordinator that takes them"""
+
+    @_builtins.property
+    def news(self) -> Global___News:
+        """on the way down, to an agent that takes them"""
+
     def __init__(
         self,
         *,
@@ -497,10 +515,12 @@ class TieFrame(_message.Message):
         error_hint: _builtins.str = ...,
         arrivals: Global___Arrivals | None = ...,
         releases: Global___Releases | None = ...,
+        beats: Global___Beats | None = ...,
+        news: Global___News | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arrivals", b"arrivals", "releases", b"releases"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arrivals", b"arrivals", "beats", b"beats", "news", b"news", "releases", b"releases"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrivals", b"arrivals", "ended", b"ended", "error_code", b"error_code", "error_hint", b"error_hint", "error_message", b"error_message", "payload", b"payload", "releases", b"releases", "tie", b"tie"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrivals", b"arrivals", "beats", b"beats", "ended", b"ended", "error_code", b"error_code", "error_hint", b"error_hint", "error_message", b"error_message", "news", b"news", "payload", b"payload", "releases", b"releases", "tie", b"tie"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -605,6 +625,76 @@ class Releases(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Releases: _TypeAlias = Releases  # noqa: Y015
+
+@_typing.final
+class Beats(_message.Message):
+    """Beats of ranks that say the same of themselves but for what changes as they train. The n-th of each list is the same
+    rank's. Those that say nothing new have waited a moment for each other.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIES_FIELD_NUMBER: _builtins.int
+    SEQUENCES_FIELD_NUMBER: _builtins.int
+    ALIKE_FIELD_NUMBER: _builtins.int
+    OWN_FIELD_NUMBER: _builtins.int
+    alike: _builtins.bytes
+    """a coordinator.WorkerStatus"""
+    @_builtins.property
+    def ties(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def sequences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def own(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """the rest of each one's, which is to be read behind it"""
+
+    def __init__(
+        self,
+        *,
+        ties: _abc.Iterable[_builtins.int] | None = ...,
+        sequences: _abc.Iterable[_builtins.int] | None = ...,
+        alike: _builtins.bytes = ...,
+        own: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike", "own", b"own", "sequences", b"sequences", "ties", b"ties"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Beats: _TypeAlias = Beats  # noqa: Y015
+
+@_typing.final
+class News(_message.Message):
+    """What several ranks are told. The n-th of each list is the same rank's."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIES_FIELD_NUMBER: _builtins.int
+    ALIKE_FIELD_NUMBER: _builtins.int
+    OWN_FIELD_NUMBER: _builtins.int
+    alike: _builtins.bytes
+    """a RankNews"""
+    @_builtins.property
+    def ties(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def own(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """the rest of each one's, which is to be read behind it; none where all is alike"""
+
+    def __init__(
+        self,
+        *,
+        ties: _abc.Iterable[_builtins.int] | None = ...,
+        alike: _builtins.bytes = ...,
+        own: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike", "own", b"own", "ties", b"ties"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___News: _TypeAlias = News  # noqa: Y015
 
 @_typing.final
 class DesiredState(_message.Message):

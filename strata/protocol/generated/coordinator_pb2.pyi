@@ -752,6 +752,7 @@ class CheckpointBegin(_message.Message):
     DEADLINE_S_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    COUNTS_RANKS_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     step: _builtins.int
     epoch: _builtins.int
@@ -759,6 +760,8 @@ class CheckpointBegin(_message.Message):
     deadline_s: _builtins.float
     incarnation: _builtins.str
     generation: _builtins.int
+    counts_ranks: _builtins.bool
+    """the answer may say how many ranks there are instead of naming all"""
     def __init__(
         self,
         *,
@@ -769,10 +772,11 @@ class CheckpointBegin(_message.Message):
         deadline_s: _builtins.float = ...,
         incarnation: _builtins.str = ...,
         generation: _builtins.int = ...,
+        counts_ranks: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline_s", b"deadline_s", "epoch", b"epoch", "generation", b"generation", "incarnation", b"incarnation", "step", b"step", "storage_path", b"storage_path", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts_ranks", b"counts_ranks", "deadline_s", b"deadline_s", "epoch", b"epoch", "generation", b"generation", "incarnation", b"incarnation", "step", b"step", "storage_path", b"storage_path", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -791,6 +795,7 @@ class CheckpointAttempt(_message.Message):
     WORKER_ID_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     COMMITTER_FIELD_NUMBER: _builtins.int
+    NUM_RANKS_FIELD_NUMBER: _builtins.int
     attempt: _builtins.str
     step: _builtins.int
     generation: _builtins.int
@@ -801,6 +806,8 @@ class CheckpointAttempt(_message.Message):
     epoch: _builtins.int
     committer: _builtins.int
     """the rank that creates COMMIT.json when every vote is in"""
+    num_ranks: _builtins.int
+    """instead of `ranks`, to who counts them: 0 to num_ranks - 1"""
     @_builtins.property
     def ranks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
@@ -815,10 +822,11 @@ class CheckpointAttempt(_message.Message):
         worker_id: _builtins.str = ...,
         epoch: _builtins.int = ...,
         committer: _builtins.int = ...,
+        num_ranks: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint_id", b"checkpoint_id", "committer", b"committer", "deadline_s", b"deadline_s", "epoch", b"epoch", "generation", b"generation", "ranks", b"ranks", "step", b"step", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint_id", b"checkpoint_id", "committer", b"committer", "deadline_s", b"deadline_s", "epoch", b"epoch", "generation", b"generation", "num_ranks", b"num_ranks", "ranks", b"ranks", "step", b"step", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

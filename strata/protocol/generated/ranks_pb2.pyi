@@ -31,8 +31,11 @@ class RankWords(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     ARRIVALS_FIELD_NUMBER: _builtins.int
     WITHDRAWN_FIELD_NUMBER: _builtins.int
+    AWAITED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """of the beat; the answer repeats it"""
+    awaited: _builtins.bool
+    """somebody waits for the answer to the beat: an agent must not hold it back"""
     @_builtins.property
     def hello(self) -> Global___RankHello:
         """in the first message of every stream, also after a reconnect"""
@@ -55,10 +58,11 @@ class RankWords(_message.Message):
         sequence: _builtins.int = ...,
         arrivals: _abc.Iterable[_coordinator_pb2.BarrierRequest] | None = ...,
         withdrawn: _abc.Iterable[_builtins.str] | None = ...,
+        awaited: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "hello", b"hello"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrivals", b"arrivals", "beat", b"beat", "hello", b"hello", "sequence", b"sequence", "withdrawn", b"withdrawn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrivals", b"arrivals", "awaited", b"awaited", "beat", b"beat", "hello", b"hello", "sequence", b"sequence", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -182,6 +182,22 @@ def test_an_expiry_with_a_crowd_missing_still_reaches_the_client(server: Coordin
     assert len(error.missing) > 50
 
 
+def test_ranks_of_a_checkpoint_are_counted_for_who_can_count(server: CoordinatorProcess) -> None:
+    join(server, "counted-0", "counted-1", "counted-2", task_id="counted")
+    begin: dict[str, Any] = {"step": 5, "storage_path": "p"}
+    named = server.workers.BeginCheckpoint(pb.CheckpointBegin(worker_id="counted-0", **begin), timeout=60)
+    counted = server.workers.BeginCheckpoint(
+        pb.CheckpointBegin(worker_id="counted-1", counts_ranks=True, **begin), timeout=60
+    )
+    assert (list(named.ranks), named.num_ranks, list(counted.ranks), counted.num_ranks) == ([0, 1, 2], 0, [], 3)
+    server.workers.DeregisterWorker(pb.WorkerInfo(worker_id="counted-0"), timeout=60)
+    begin["step"] = 6
+    rest = server.workers.BeginCheckpoint(
+        pb.CheckpointBegin(worker_id="counted-1", counts_ranks=True, **begin), timeout=60
+    )
+    assert (list(rest.ranks), rest.num_ranks) == ([1, 2], 0)  # not all from 0 on
+
+
 def test_a_checkpoint_of_two_ranks_over_the_wire(server: CoordinatorProcess) -> None:
     join(server, "save-1", "save-2", task_id="save")
     begun = [

@@ -168,3 +168,85 @@ async def test_a_release_of_several_is_each_rank_s_own(host: Host) -> None:
 async def test_without_an_agent_nobody_answers(tmp_path: Path) -> None:
     with pytest.raises(CoordinatorUnavailable, match="nobody answers"):
         await open_stream(f"{UNIX}{tmp_path}/none.sock", "/x", OPEN, lambda payload: None)
+
+
+def _beat(sequence: int, **status: Any) -> bytes:
+    beat = pb.HeartbeatRequest(status=pb.WorkerStatus(state=pb.WorkerStatus.TRAINING, **status))
+    return rk.RankWords(beat=beat, sequence=sequence).SerializeToString()
+
+
+async def _beats(host: Host) -> list[tuple[list[int], list[int]]]:
+    frames = (await asyncio.wait_for(host.said.get(), 20)).ties.frames
+    return [(list(frame.beats.ties), list(frame.beats.sequences)) for frame in frames]
+
+
+async def _two_ranks(host: Host) -> list[tuple[ClientStream, "asyncio.Queue[bytes]"]]:
+    ranks = [await host.rank() for _ in range(2)]
+    for stream, _ in ranks:
+        stream.send(b"hello")
+        await host.next()
+    return ranks
+
+
+async def test_beats_that_say_nothing_new_wait_for_each_other(host: Host) -> None:
+    host.relay.attach(host.said.put_nowait, takes_beats=True)
+    ranks = await _two_ranks(host)
+    for stream, _ in ranks:  # the first ones are new, and go at once
+        stream.send(_beat(1, current_step=5))
+        await _beats(host)
+    for turn in (2, 3):
+        for rank, (stream, _) in enumerate(ranks):
+            stream.send(_beat(turn + rank, current_step=turn))
+        assert await _beats(host) == [([1, 2], [turn, turn + 1])]
+    ranks[0][0].send(_beat(8, current_step=8))
+    ranks[1][0].send(_beat(9, current_step=8, asked_to_stop=True))  # takes along what waits
+    assert await _beats(host) == [([1], [8]), ([2], [9])]
+    for stream, _ in ranks:
+        stream.abort()
+
+
+async def test_a_rank_s_last_beat_goes_before_its_end(host: Host) -> None:
+    host.relay.attach(host.said.put_nowait, takes_beats=True)
+    (first, _), (second, _) = await _two_ranks(host)
+    first.send(_beat(1))
+    await _beats(host)
+    first.send(_beat(2))
+    await first.leave(20)
+    frames = list((await asyncio.wait_for(host.said.get(), 20)).ties.frames)
+    if not frames[-1].ended:  # the moment was over before the end was seen
+        frames += (await asyncio.wait_for(host.said.get(), 20)).ties.frames
+    assert [(list(frame.beats.sequences), frame.tie, frame.ended) for frame in frames] == [
+        ([2], 0, False),
+        ([], 1, True),
+    ]
+    second.abort()
+
+
+async def test_what_waits_is_lost_with_the_coordinator_and_an_older_one_hears_each_rank(host: Host) -> None:
+    host.relay.attach(host.said.put_nowait, takes_beats=True)
+    (first, _), (second, _) = await _two_ranks(host)
+    first.send(_beat(1))
+    await _beats(host)
+    first.send(_beat(2))
+    second.send(b"more")
+    await host.said.get()
+    host.relay.detach()
+    while not host.said.empty():  # what left before that
+        host.said.get_nowait()
+    host.relay.attach(host.said.put_nowait)
+    stream, _ = await host.rank()
+    stream.send(_beat(7))
+    assert await host.next() == [(3, _beat(7), False)]
+    for each in (first, second, stream):
+        each.abort()
+
+
+async def test_news_for_several_is_each_rank_s_own(host: Host) -> None:
+    host.relay.attach(host.said.put_nowait)
+    ranks = await _two_ranks(host)
+    alike, own = b"alike", (b"-two", b"-nine", b"-one")
+    for frame in (ag.News(ties=(2, 9, 1), alike=alike, own=own), ag.News(ties=(1, 2), alike=alike)):
+        host.relay.on_frames(ag.TieFrames(frames=[ag.TieFrame(news=frame)]))
+    for (stream, heard), rest in zip(ranks, (b"-one", b"-two"), strict=True):
+        assert [await asyncio.wait_for(heard.get(), 20) for _ in range(2)] == [alike + rest, alike]
+        stream.abort()

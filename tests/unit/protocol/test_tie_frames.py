@@ -4,7 +4,18 @@ import pytest
 
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
-from strata.protocol.tie_frames import alike_part, news_frame, releases_frame, ties_message, written_frame
+from strata.protocol.generated import ranks_pb2 as rk
+from strata.protocol.tie_frames import (
+    alike_part,
+    beat_words,
+    heard_part,
+    news_frame,
+    news_to_all,
+    releases_frame,
+    request_part,
+    ties_message,
+    written_frame,
+)
 
 
 @pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 300, 16_383, 16_384, 70_000])
@@ -23,3 +34,22 @@ def test_releases_in_parts_are_one_message() -> None:
     ended = ag.TieFrame(tie=4, ended=True, error_code="Fenced")
     message = ag.CoordinatorMessage(ties=ag.TieFrames(frames=[ag.TieFrame(releases=whole), ended]))
     assert ties_message([frame, written_frame(ended)]) == message.SerializeToString()
+
+
+@pytest.mark.parametrize("sequence", [0, 1, 300, 2**62, -1])
+def test_what_is_each_one_s_own_is_read_behind_what_is_alike(sequence: int) -> None:
+    news = rk.RankNews(generation=3, term=2, stop_at=0, heard=sequence)
+    alike = rk.RankNews(generation=3, term=2, stop_at=0).SerializeToString()
+    assert rk.RankNews.FromString(alike + heard_part(sequence)) == news
+    broken = rk.RankNews(result=rk.BarrierResult(request_id="r" * 200, error_code="barrier_broken", missing=["w", "v"]))
+    alike = rk.RankNews(result=rk.BarrierResult(error_code="barrier_broken", missing=["w", "v"])).SerializeToString()
+    assert rk.RankNews.FromString(alike + request_part("r" * 200)) == broken
+    status = pb.WorkerStatus(current_step=4)
+    words = rk.RankWords(beat=pb.HeartbeatRequest(status=status), sequence=sequence)
+    assert rk.RankWords.FromString(beat_words(status.SerializeToString(), sequence)) == words
+
+
+def test_news_to_several() -> None:
+    news = ag.News(ties=[1, 2**40], alike=b"a", own=[b"", b"b"])
+    message = ag.CoordinatorMessage(ties=ag.TieFrames(frames=[ag.TieFrame(news=news)]))
+    assert ties_message([news_to_all([1, 2**40], b"a", [b"", b"b"])]) == message.SerializeToString()

@@ -1,4 +1,4 @@
-"""An arrival and nothing else is told from its first bytes, exactly when parsing the whole message says so."""
+"""An arrival or a beat and nothing else is told from its first bytes, just when parsing the whole message says so."""
 
 import random
 
@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
-from strata.protocol.words import lone_arrival
+from strata.protocol.words import lone_arrival, lone_beat
 
 
 def parsed(words: bytes) -> pb.BarrierRequest | None:
@@ -50,3 +50,33 @@ def test_noise_is_never_taken_for_more_than_it_is() -> None:
                 words[rng.randrange(min(8, len(words)))] = rng.randrange(256)
         found = lone_arrival(bytes(words))
         assert found is None or found == parsed(bytes(words))
+
+
+def test_a_beat_and_nothing_else() -> None:
+    beat = rk.RankWords(beat=pb.HeartbeatRequest(worker_id="w", status=pb.WorkerStatus(current_step=4)), sequence=3)
+    assert lone_beat(beat.SerializeToString()) == beat
+    silent = rk.RankWords(beat=pb.HeartbeatRequest())
+    assert lone_beat(silent.SerializeToString()) == silent
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        rk.RankWords(),
+        rk.RankWords(sequence=3),
+        rk.RankWords(arrivals=[pb.BarrierRequest(worker_id="w")]),
+        rk.RankWords(hello=rk.RankHello(worker_id="w"), beat=pb.HeartbeatRequest()),
+        rk.RankWords(beat=pb.HeartbeatRequest(), arrivals=[pb.BarrierRequest(worker_id="w")]),
+        rk.RankWords(beat=pb.HeartbeatRequest(), withdrawn=["r"]),
+        rk.RankWords(beat=pb.HeartbeatRequest(resources=pb.ResourceUsage(cpu_percent=3))),
+    ],
+)
+def test_what_is_more_than_a_beat(words: rk.RankWords) -> None:
+    assert lone_beat(words.SerializeToString()) is None
+
+
+def test_bytes_that_are_no_beat() -> None:
+    whole = rk.RankWords(beat=pb.HeartbeatRequest(worker_id="w"), sequence=3).SerializeToString()
+    assert lone_beat(whole[:3]) is None
+    assert lone_beat(whole[:1] + b"\xff" + whole[2:]) is None
+    assert lone_beat(rk.RankWords(beat=pb.HeartbeatRequest(worker_id="w")).SerializeToString()[:-1] + b"\xff") is None

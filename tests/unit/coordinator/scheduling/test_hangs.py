@@ -37,8 +37,8 @@ class _Job:
 
     def say(self, rank: int, step: int, **status: Any) -> None:
         told = {"state": _TRAINING, "step_time_s": 0.5, **status}
-        beat = pb.HeartbeatRequest(status=pb.WorkerStatus(current_step=step, **told))
-        self.cluster.state.membership.pulses.beat(self.names[rank], beat, self.cluster.now())
+        said = pb.WorkerStatus(current_step=step, **told)
+        self.cluster.state.membership.pulses.beat(self.names[rank], said, self.cluster.now())
 
     def all_say(self, step: int, **status: Any) -> None:
         for rank in range(len(self.names)):

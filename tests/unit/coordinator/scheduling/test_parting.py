@@ -27,7 +27,7 @@ def _said(*statuses: pb.WorkerStatus) -> tuple[list[Worker], Pulses]:
     workers = [_worker(rank) for rank in range(len(statuses))]
     for worker, status in zip(workers, statuses, strict=True):
         pulses.start(worker.worker_id, _NOW)
-        pulses.beat(worker.worker_id, pb.HeartbeatRequest(status=status), _NOW)
+        pulses.beat(worker.worker_id, status, _NOW)
     return workers, pulses
 
 

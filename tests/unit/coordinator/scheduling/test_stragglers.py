@@ -41,7 +41,7 @@ class _Job:
             status = pb.WorkerStatus(
                 state=pb.WorkerStatus.TRAINING, step_time_s=step_time_s, own_time_s=own_s, current_step=9
             )
-            membership.pulses.beat(f"t-{rank}", pb.HeartbeatRequest(status=status), self.cluster.now())
+            membership.pulses.beat(f"t-{rank}", status, self.cluster.now())
         now = self.cluster.now().monotonic
         change = self.judge.plan(self.task, self.judge.times(membership.alive_in("t")), lambda: self.hosts, now)
         if change is not None:

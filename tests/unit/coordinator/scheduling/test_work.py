@@ -7,7 +7,8 @@ import pytest
 
 from strata.clock import ManualClock
 from strata.coordinator.engine.coordinator import Coordinator
-from strata.coordinator.rpc.beats import take_beat
+from strata.coordinator.rpc.beats import take_beat, take_beats
+from strata.coordinator.scheduling.progress import status_of
 from strata.coordinator.scheduling.scheduler import Scheduler
 from strata.coordinator.scheduling.sights import look_at
 from strata.coordinator.scheduling.stragglers import StragglerRule, Stragglers
@@ -78,6 +79,15 @@ class _Fleet:
         beat = pb.HeartbeatRequest(worker_id=f"t-{rank}", incarnation=f"t.1.{rank}", status=status)
         take_beat(self.state, beat, self.coordinator.now())
 
+    def beat_together(self, *names: str) -> None:
+        alike = pb.WorkerStatus(state=pb.WorkerStatus.TRAINING).SerializeToString()
+        own = [pb.WorkerStatus(current_step=100 + number).SerializeToString() for number in range(len(names))]
+        assert take_beats(self.state, names, alike, own, self.coordinator.now())
+
+
+async def _beat_together(fleet: _Fleet) -> None:
+    fleet.beat_together("t-6", "t-7")
+
 
 async def _step(fleet: _Fleet) -> None:
     await fleet.scheduler.step()
@@ -116,7 +126,7 @@ async def _reads(act: Callable[[_Fleet], Awaitable[None]], num_hosts: int) -> in
     return fleet.num_read - before
 
 
-@pytest.mark.parametrize("act", [_step, _attach, _end_one, _tick, _tick_without_a_host])
+@pytest.mark.parametrize("act", [_step, _attach, _beat_together, _end_one, _tick, _tick_without_a_host])
 async def test_as_much_is_read_in_a_small_cluster_as_in_a_large_one(act: Callable[[_Fleet], Awaitable[None]]) -> None:
     assert await _reads(act, 8) == await _reads(act, 80)
 
@@ -130,6 +140,18 @@ async def test_a_tick_reads_nothing_of_hosts_that_may_come_back() -> None:
     before = fleet.num_read
     fleet.coordinator.apply(c.Tick())
     assert fleet.num_read == before
+
+
+async def test_what_ranks_said_together_is_read_when_somebody_asks_and_once() -> None:
+    fleet = _Fleet()
+    await fleet.open(4)
+    fleet.beat_together("t-6", "t-7")
+    workers, pulses = fleet.state.membership.workers, fleet.state.membership.pulses
+    assert isinstance(pulses.of("t-6").report, bytes)
+    status = status_of(workers["t-6"], pulses)
+    assert status == pb.WorkerStatus(state=pb.WorkerStatus.TRAINING, current_step=100)
+    assert status_of(workers["t-6"], pulses) is status
+    assert isinstance(pulses.of("t-7").report, bytes)
 
 
 async def test_a_rank_that_was_sent_sigterm_makes_its_task_leave() -> None:

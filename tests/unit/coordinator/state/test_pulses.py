@@ -85,13 +85,29 @@ def test_it_is_as_if_all_were_looked_at_each_time(seed: int) -> None:
 
 def test_what_somebody_said_of_its_going_ends_with_its_process() -> None:
     clinic = _Clinic("a", "b")
-    clinic.pulses.note_parting("a", asked=True, leaving=False)
-    clinic.pulses.note_parting("b", asked=True, leaving=True)
+    clinic.pulses.note_words(("a",), asked=True, leaving=False)
+    clinic.pulses.note_words(("b",), asked=True, leaving=True)
     assert (clinic.pulses.asked, clinic.pulses.leaving) == ({"a", "b"}, {"b"})
-    clinic.pulses.note_parting("a", asked=False, leaving=True)
+    clinic.pulses.note_words(("a",), asked=False, leaving=True)
     assert (clinic.pulses.asked, clinic.pulses.leaving) == ({"b"}, {"a", "b"})
     clinic.pulses.suspect("a")
     assert clinic.pulses.standing("a", MemberState.READY) is MemberState.SUSPECT
     clinic.pulses.start("a", _at(1.0))
     clinic.pulses.end(["b"])
     assert not clinic.pulses.suspects | clinic.pulses.asked | clinic.pulses.leaving
+
+
+def test_those_who_beat_together_are_as_if_each_had_beaten() -> None:
+    one, other = _Clinic("a", "b", "c"), _Clinic("a", "b", "c")
+    for clinic in (one, other):
+        clinic.pulses.suspect("b")
+        clinic.pulses.cut["b"] = clinic.pulses.cut["c"] = 1.0
+        list(clinic.pulses.take_changed())
+    said = {"a": b"x", "b": b"y"}
+    one.pulses.beat_together(said, _at(4.0))
+    for name, words in said.items():
+        other.pulses.beat(name, words, _at(4.0))
+    for name in one.names:
+        assert one.pulses.of(name) == other.pulses.of(name)
+    assert (one.pulses.suspects, one.pulses.cut) == (other.pulses.suspects, other.pulses.cut) == (set(), {"c": 1.0})
+    assert list(one.pulses.take_changed()) == ["a", "b"]
