@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.site import Site
 from tests.browser.test_tour import AXE, CHECK, SIDEWAYS, TO_DARK
 from tests.support.cluster import Cluster, strata
+from tests.support.local_http import LOCAL
 from tests.support.receivers import SECRET, Receiver
 from tests.support.waiting import eventually
 
@@ -33,9 +33,9 @@ def no_rules(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if site is not None:
         url = site.url
-        for kind, found in httpx.get(f"{url}/api/alerts/rules", timeout=60).json().items():
+        for kind, found in LOCAL.get(f"{url}/api/alerts/rules").json().items():
             for one in found if isinstance(found, list) else ():
-                httpx.delete(f"{url}/api/alerts/{kind}/{one['name']}", timeout=60).raise_for_status()
+                LOCAL.delete(f"{url}/api/alerts/{kind}/{one['name']}").raise_for_status()
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ def test_a_viewer_sees_rules_and_cannot_change_them(browser: Browser, tmp_path: 
             ("rules/silent", {"kind": "no_progress", "for_s": 60, "targets": ["hook"]}),
         ):
             address = f"http://127.0.0.1:{port}/api/alerts/{path}"
-            httpx.put(address, json=body, headers=headers, timeout=60).raise_for_status()
+            LOCAL.put(address, json=body, headers=headers).raise_for_status()
         with browser.new_context() as context:
             page = context.new_page()
             url = f"http://head.localhost:{port}"

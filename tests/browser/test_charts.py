@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-import httpx
 import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
+from tests.support.local_http import LOCAL
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -34,7 +34,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for run, values in VALUES.items():
             points = [{"metric": "loss", "step": step, "value": value} for step, value in enumerate(values)]
             points += [{"metric": "acc", "step": step, "value": float(step - 5)} for step in range(STEPS)]
-            httpx.post(f"{process.http}/api/runs/{run}/points", json={"points": points}, timeout=60).raise_for_status()
+            LOCAL.post(f"{process.http}/api/runs/{run}/points", json={"points": points}).raise_for_status()
         yield process.http
     finally:
         process.dispose()

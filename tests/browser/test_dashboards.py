@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.test_tour import AXE, CHECK, SIDEWAYS, TO_DARK
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
+from tests.support.local_http import LOCAL
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -53,11 +53,11 @@ class Boards:
             "project": "sweep",
             "layout": {"sections": [{"title": "All", "panels": panels}], **layout},
         }
-        httpx.put(f"{self.url}/api/dashboards/{name}", json=body, timeout=60).raise_for_status()
+        LOCAL.put(f"{self.url}/api/dashboards/{name}", json=body).raise_for_status()
         return f"/ui/dashboards/{name}"
 
     def panels(self, name: str) -> list[dict[str, Any]]:
-        found = httpx.get(f"{self.url}/api/dashboards/{name}", timeout=60).json()
+        found = LOCAL.get(f"{self.url}/api/dashboards/{name}").json()
         return [panel for section in found["layout"]["sections"] for panel in section["panels"]]
 
     def open(self, page: Page, path: str) -> None:
@@ -276,7 +276,7 @@ def test_runs_that_are_gone_and_ten_thousand_names(page: Page, boards: Boards, c
     expect(page.get_by_text("1 of its 2 runs are gone (deleted-1). The baseline deleted-2 is gone.")).to_be_visible()
     expect(panel(page, "left")).to_contain_text("0.5")
     points = [{"metric": f"layer/{place}", "step": 0, "value": 1.0} for place in range(10_000)]
-    answer = httpx.post(f"{boards.url}/api/runs/wide/points", json={"points": points}, timeout=60)
+    answer = LOCAL.post(f"{boards.url}/api/runs/wide/points", json={"points": points})
     assert answer.status_code == 200, answer.text
     boards.open(page, boards.put("wide", [{"kind": "line", "id": "p", "title": "wide"}], runs=["wide"]))
     page.get_by_role("button", name="Edit wide").click(force=True)

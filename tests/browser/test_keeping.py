@@ -3,12 +3,12 @@
 import re
 from typing import Any
 
-import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Page, TimeoutError, expect  # noqa: A004  # playwright's
 
 from strata.checkpoint import CheckpointManager
 from tests.browser.site import Site, finished_run, row
+from tests.support.local_http import LOCAL
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.browser
@@ -74,7 +74,7 @@ def test_a_run_is_renamed_annotated_compared_and_deleted(
     assert told(site, site.task) is not None
     assert all("/api/runs/" in line for line in console_errors), "the browser itself reports the refused request"
     console_errors.clear()
-    assert httpx.delete(f"{site.url}/api/runs/shallow").status_code == 200  # later tests know one run only
+    assert LOCAL.delete(f"{site.url}/api/runs/shallow").status_code == 200  # later tests know one run only
 
 
 def keep_the_newest(page: Page, site: Site) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -11,6 +10,7 @@ from strata.client.telemetry import send_batches
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.metrics import NO_DEVICE
 from tests.support.cluster import Cluster
+from tests.support.local_http import LOCAL
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.browser
@@ -96,7 +96,7 @@ def test_every_name_of_every_run_is_found_and_follows_the_stream(page: Page, url
     # may come by the stream, with the answer, or, on a machine this busy, with another snapshot: once, in any case.
     for run in (0, WIDE_RUNS - 1):
         body = {"points": [{"metric": metric_of(1_234), "step": STEPS, "value": 7.5}]}
-        httpx.post(f"{url}/api/runs/wide-{run}/points", json=body).raise_for_status()
+        LOCAL.post(f"{url}/api/runs/wide-{run}/points", json=body).raise_for_status()
     for run in (0, WIDE_RUNS - 1):
         look_at(page, metric_of(1_234), f"wide-{run}", STEPS + 1)
     assert page.evaluate("() => window.__strata.counters().orphans") == 0
@@ -115,9 +115,9 @@ def test_rows_come_as_they_are_scrolled_to_and_change_alone(page: Page, url: str
 
     eventually("all rows", scrolled, within_s=60)
     expect(rows.last).to_contain_text(f"few-{FEW_RUNS - 1:03d}")
-    httpx.patch(f"{url}/api/runs/few-119", json={"notes": "the last one"}).raise_for_status()
+    LOCAL.patch(f"{url}/api/runs/few-119", json={"notes": "the last one"}).raise_for_status()
     expect(rows.last).to_contain_text("the last one")
-    httpx.delete(f"{url}/api/runs/few-119").raise_for_status()
+    LOCAL.delete(f"{url}/api/runs/few-119").raise_for_status()
     expect(rows).to_have_count(FEW_RUNS - 1)
     expect(rows.first).to_contain_text("few-000")
 
@@ -125,7 +125,7 @@ def test_rows_come_as_they_are_scrolled_to_and_change_alone(page: Page, url: str
 def test_a_run_that_is_not_among_the_newest_is_found_by_its_address(page: Page, url: str) -> None:
     page.goto(f"{url}/ui/runs/old-000")
     expect(page.get_by_role("heading", name="old-000")).to_be_visible()
-    number = len(httpx.get(f"{url}/runs").json())
+    number = len(LOCAL.get(f"{url}/runs").json())
     expect(page.get_by_role("button", name=re.compile("Choose runs"))).to_contain_text(f"of {number} runs")
     page.goto(f"{url}/ui/runs?sort=started")
     rows = page.get_by_role("region", name="Runs", exact=True).locator("tbody tr")

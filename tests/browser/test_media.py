@@ -11,13 +11,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.site import Site
 from tests.browser.test_tour import AXE, CHECK, SIDEWAYS, TO_DARK
 from tests.support.cluster import Cluster, strata
+from tests.support.local_http import LOCAL
 
 pytestmark = pytest.mark.browser
 
@@ -125,7 +125,7 @@ def logged(cluster: Cluster) -> Iterator[Site]:
     log(cluster, DOCUMENT)
     yield site
     for name in ("pictures", "others", "document", "bare"):
-        httpx.delete(f"{site.url}/api/runs/{name}", timeout=60)
+        LOCAL.delete(f"{site.url}/api/runs/{name}")
 
 
 def slide(page: Page, metric: str, at: int) -> None:
@@ -164,7 +164,7 @@ def test_a_real_training_shows_its_pictures_and_histograms(page: Page, cluster: 
         assert view.locator("canvas").evaluate(PIXEL) == shade
     strip = page.get_by_role("img", name=re.compile(f"^weights: {TRAINED} histograms up to step {max(shades)}"))
     expect(strip).to_be_visible()
-    httpx.delete(f"{site.url}/api/runs/{run}", timeout=60)
+    LOCAL.delete(f"{site.url}/api/runs/{run}")
 
 
 @pytest.mark.slow
@@ -248,4 +248,4 @@ def test_ten_thousand_steps_and_names(page: Page, cluster: Cluster, logged: Site
     expect(page.get_by_text("search for others")).to_be_visible()
     page.get_by_role("searchbox", name="Find media by name").fill("name/09999")
     expect(page.get_by_text("text 9999")).to_be_visible()
-    httpx.delete(f"{logged.url}/api/runs/many", timeout=60)
+    LOCAL.delete(f"{logged.url}/api/runs/many")

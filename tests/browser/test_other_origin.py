@@ -17,6 +17,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.cluster import Cluster
+from tests.support.local_http import LOCAL
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
@@ -99,11 +100,11 @@ def test_origins_are_exact_and_off_by_default(far: Cluster, origin: str, cluster
     assert allowed.status_code == 200
     assert allowed.headers["access-control-allow-origin"] == origin
     assert allowed.headers["access-control-allow-credentials"] == "true"
-    answer = httpx.get(url, headers={"Origin": origin, "Sec-Fetch-Site": "cross-site"})
+    answer = LOCAL.get(url, headers={"Origin": origin, "Sec-Fetch-Site": "cross-site"})
     assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, origin)
     assert "Origin" in answer.headers["vary"]
     for other in (f"{origin}0", origin.replace("http", "https"), "null", "http://evil.example"):
-        refused = httpx.get(url, headers={"Origin": other, "Sec-Fetch-Site": "cross-site"})
+        refused = LOCAL.get(url, headers={"Origin": other, "Sec-Fetch-Site": "cross-site"})
         assert refused.status_code == 403
         assert "access-control-allow-origin" not in refused.headers
         assert httpx.options(url, headers={**asked, "Origin": other}).status_code == 400
@@ -125,7 +126,7 @@ def test_the_dev_server_passes_calls_on(page: Page, far: Cluster, console_errors
         assert _register(page, "b") == 200
         cross = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
         points = {"points": [{"metric": "c", "step": 1, "value": 1}]}
-        refused = httpx.post(f"http://127.0.0.1:{port}/api/runs/x/points", json=points, headers=cross)
+        refused = LOCAL.post(f"http://127.0.0.1:{port}/api/runs/x/points", json=points, headers=cross)
         assert refused.status_code == 403
         console_errors.clear()
     finally:
@@ -135,6 +136,6 @@ def test_the_dev_server_passes_calls_on(page: Page, far: Cluster, console_errors
 
 def _answers(port: int) -> bool:
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/", timeout=60).is_success
+        return LOCAL.get(f"http://127.0.0.1:{port}/").is_success
     except httpx.TransportError:
         return False

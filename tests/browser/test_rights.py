@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -12,6 +11,7 @@ from tests.browser.site import Site
 from tests.browser.test_alert_rules import SIGN_IN
 from tests.browser.test_tour import PAGES
 from tests.support.cluster import strata
+from tests.support.local_http import LOCAL
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -60,14 +60,14 @@ def kept(site: Site) -> Iterator[dict[str, str]]:
         "alerts/rules/high": {"kind": "threshold", "metric": "loss", "value": -1, "targets": ["hook"]},
     }
     for path, body in put.items():
-        httpx.put(f"{url}/api/{path}", json=body, timeout=60).raise_for_status()
+        LOCAL.put(f"{url}/api/{path}", json=body).raise_for_status()
     ended = site.post("/api/tasks", {"name": "too-large", "dataset_id": "spirals", "worker_count": 500})["task_id"]
     site.post(f"/api/tasks/{ended}/stop", {})
     eventually("its end", lambda: site.get(f"/api/tasks/{ended}")["status"] == "stopped", within_s=60)
     eventually("the rule's alert", lambda: _fired(site), within_s=60)
     yield {"task": site.task, "ended": ended, "worker": site.workers()[0]["id"]}
     for path in reversed(put):
-        httpx.delete(f"{url}/api/{path}", headers={"If-Match": "*"}, timeout=60).raise_for_status()
+        LOCAL.delete(f"{url}/api/{path}", headers={"If-Match": "*"}).raise_for_status()
 
 
 def _fired(site: Site) -> list[dict[str, Any]]:

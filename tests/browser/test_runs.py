@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
-import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.site import Site, finished_run, row
 from tests.support.cluster import Cluster
+from tests.support.local_http import LOCAL
 
 pytestmark = pytest.mark.browser
 
@@ -23,7 +23,7 @@ def sweep(cluster: Cluster, task: str) -> Iterator[Site]:
         finished_run(site, name, {"lr": lr}, tags=("sweep",), group=f"lr-{lr}", first=first)
     yield site
     for name in RUNS:
-        httpx.delete(f"{site.url}/api/runs/{name}")  # later tests know one run only
+        LOCAL.delete(f"{site.url}/api/runs/{name}")  # later tests know one run only
 
 
 def expect_listed(page: Page, *names: str) -> None:

@@ -35,7 +35,7 @@ class Seaweed:
         return StorageOptions(**(settings | changes))  # type: ignore[arg-type]  # the record validates itself
 
     def make_bucket(self, name: str) -> None:
-        answer = LOCAL.post(f"{self.filer_url}/buckets/{name}/", timeout=10)
+        answer = LOCAL.post(f"{self.filer_url}/buckets/{name}/")
         assert answer.is_success or answer.status_code == 409, answer.text  # 409: it is there already
 
 

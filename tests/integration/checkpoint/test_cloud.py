@@ -23,6 +23,7 @@ from strata.storage.base import HoldsUploads
 from strata.storage.options import StorageOptions
 from strata.storage.uri import open_store
 from strata.types.checkpoints import CheckpointInfo
+from tests.support.local_http import LOCAL
 from tests.support.ports import free_ports
 from tests.support.proxy import Proxy, Trouble
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, seaweed
@@ -182,7 +183,7 @@ def test_trouble_without_end_fails_the_save_and_keeps_the_one_before(prefix: str
         assert latest is not None
         assert latest.step == 1
         assert np.array_equal(manager.load()["w"], _state(1.0)["w"])
-    uploads = httpx.get(f"{seaweed().filer_url}/buckets/{_BUCKET}/.uploads/", headers={"Accept": "application/json"})
+    uploads = LOCAL.get(f"{seaweed().filer_url}/buckets/{_BUCKET}/.uploads/", headers={"Accept": "application/json"})
     assert uploads.status_code == 404 or uploads.json()["Entries"] is None  # the half upload was aborted
 
 

@@ -6,13 +6,13 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from strata.config import Settings
 from strata.observatory.server import Observatory
 from strata.types.metrics import MAX_STEP
 from tests.integration.observatory.sse import StreamClient
+from tests.support.local_http import LOCAL
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +58,7 @@ def check_lists(http: str) -> set[str]:
     """Every list answers; returns the runs."""
 
     def get(path: str) -> Any:
-        return httpx.get(http + path, timeout=60).raise_for_status().json()
+        return LOCAL.get(http + path).raise_for_status().json()
 
     runs = {run["run_id"]: run for run in get("/runs")}
     assert {"good", "theirs"} <= set(runs)

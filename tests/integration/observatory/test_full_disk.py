@@ -5,10 +5,10 @@ import json
 from functools import partial
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
+from tests.support.local_http import LOCAL
 from tests.support.receivers import Receiver
 from tests.support.small_disk import fill, small_disk
 
@@ -62,7 +62,7 @@ def test_a_full_disk_keeps_nobody_from_being_told(
         process.start()
         wait_until(process.store_ready, "the store's start")
         hook = {"kind": "webhook", "url": receiver.url("/hook"), "all_alerts": True}
-        httpx.put(f"{process.http}/api/alerts/targets/hook", json=hook, timeout=60).raise_for_status()
+        LOCAL.put(f"{process.http}/api/alerts/targets/hook", json=hook).raise_for_status()
         fill(disk / "filler")
         _told_of(receiver, "disk_full")
         _told_of(receiver, "set_aside")

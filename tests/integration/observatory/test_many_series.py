@@ -5,11 +5,11 @@ after a restart. What makes room are old series, never new ones.
 import asyncio
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.sse import StreamClient
+from tests.support.local_http import LOCAL
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def _log(http: str, run: str, metrics: dict[str, list[tuple[int, float]]]) -> No
     ]
     for start in range(0, len(points), _BATCH):
         body = {"points": points[start : start + _BATCH]}
-        httpx.post(f"{http}/api/runs/{run}/points", json=body, timeout=60).raise_for_status()
+        LOCAL.post(f"{http}/api/runs/{run}/points", json=body).raise_for_status()
 
 
 async def _outline(http: str) -> dict[tuple[str, str], dict[str, Any]]:
@@ -63,7 +63,7 @@ async def _outline(http: str) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def _points(http: str, numbers: list[int]) -> dict[int, list[tuple[int, float]]]:
-    answer = httpx.get(f"{http}/api/series", params={"ids": ",".join(map(str, numbers)), "points": 2000}, timeout=60)
+    answer = LOCAL.get(f"{http}/api/series", params={"ids": ",".join(map(str, numbers)), "points": 2000})
     body = answer.raise_for_status().json()
     assert body["missing"] == []
     return {one["id"]: list(zip(one["steps"], one["values"], strict=True)) for one in body["series"]}
@@ -89,7 +89,7 @@ def _check_all(http: str, truth: dict[str, dict[str, list[tuple[int, float]]]]) 
         found = _points(http, [outline[run, metric]["id"] for metric in chosen])
         for metric in chosen:
             assert found[outline[run, metric]["id"]] == metrics[metric], (run, metric)
-        answer = httpx.get(f"{http}/metrics/{run}", params={"metric": chosen[0]}, timeout=60).json()["series"][0]
+        answer = LOCAL.get(f"{http}/metrics/{run}", params={"metric": chosen[0]}).json()["series"][0]
         assert list(zip(answer["steps"], answer["values"], strict=True)) == metrics[chosen[0]]
 
 
@@ -103,7 +103,7 @@ def test_everything_that_was_logged_can_be_seen(observatory: ObservatoryProcess)
     truth["run-00"]["layer/0000"].append((3, 42.0))
     _log(observatory.http, "run-00", {"layer/0000": [(3, 42.0)]})
     _check_all(observatory.http, truth)
-    runs = {run["run_id"]: run for run in httpx.get(f"{observatory.http}/runs").json()}
+    runs = {run["run_id"]: run for run in LOCAL.get(f"{observatory.http}/runs").json()}
     assert runs["run-00"]["num_points"] == _NAMES * _STEPS + 1
     assert runs["wide"]["num_series"] == _WIDE
 

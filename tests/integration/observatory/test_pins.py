@@ -15,6 +15,7 @@ from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.test_feed import CoordinatorProcess, coordinator
+from tests.support.local_http import LOCAL
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, seaweed
 
 __all__ = ["coordinator"]  # a fixture that is used by name
@@ -60,7 +61,7 @@ def announce(coordinator: CoordinatorProcess, steps: dict[int, str]) -> None:
 
 
 def pin(process: ObservatoryProcess, name: str, verb: str = "pin", body: Any = None) -> httpx.Response:
-    return httpx.post(f"{process.http}/api/checkpoints/{name}/{verb}", json=body, timeout=60)
+    return LOCAL.post(f"{process.http}/api/checkpoints/{name}/{verb}", json=body)
 
 
 def pins(process: ObservatoryProcess) -> dict[str, bool | None]:
@@ -105,5 +106,5 @@ def test_a_pin_is_durable_shown_and_honoured(
     assert pin(observatory, "c9").status_code == 404
     assert pin(observatory, "none").status_code == 404
     assert pin(observatory, "c2", body={"pinned": True, "for": "ever"}).status_code == 422
-    foreign = httpx.post(f"{observatory.http}/api/checkpoints/c2/pin", headers={"origin": "http://evil.example"})
+    foreign = LOCAL.post(f"{observatory.http}/api/checkpoints/c2/pin", headers={"origin": "http://evil.example"})
     assert foreign.status_code == 403

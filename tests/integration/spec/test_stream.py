@@ -21,6 +21,7 @@ from strata.observatory.live.runs import RunBook
 from strata.observatory.server import Observatory
 from tests.integration.observatory.sse import StreamClient
 from tests.support.cluster import Cluster
+from tests.support.local_http import LOCAL
 from tests.support.waiting import eventually
 
 
@@ -179,8 +180,8 @@ def test_the_observatory_runs_alone(tmp_path: Path) -> None:
         ready = tmp_path / "observatory.json"
         eventually("the observatory", ready.exists, within_s=60)
         http = json.loads(ready.read_text())["http"]
-        assert httpx.get(f"{http}/health", timeout=60).json() == {"status": "ok"}
-        assert httpx.get(f"{http}/runs", timeout=60).json() == []
+        assert LOCAL.get(f"{http}/health").json() == {"status": "ok"}
+        assert LOCAL.get(f"{http}/runs").json() == []
     finally:
         process.terminate()
         process.wait(60)

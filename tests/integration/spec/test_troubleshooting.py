@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import grpc
-import httpx
 import numpy as np
 import pytest
 
@@ -21,6 +20,7 @@ from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.storage.options import StorageOptions
 from strata.storage.uri import open_store
 from tests.support.cluster import Cluster
+from tests.support.local_http import LOCAL
 from tests.support.plain_client import PlainClient, PlainFailure
 from tests.support.ports import free_ports
 from tests.support.seaweed import seaweed
@@ -111,7 +111,7 @@ def test_half_a_configuration(tmp_path: Path) -> None:
 
 def test_a_dataset_that_nobody_registered(cluster: Cluster, plain: Plain) -> None:
     request = {"name": "x", "type": "training", "dataset_id": "nowhere", "worker_count": 1, "config": {}}
-    answer = httpx.post(f"{cluster.endpoints['http']}/api/tasks", json=request, timeout=60)
+    answer = LOCAL.post(f"{cluster.endpoints['http']}/api/tasks", json=request)
     error = answer.json()["error"]
     check("no dataset '…'", error["message"], error["hint"])
     worker = plain()
@@ -124,7 +124,7 @@ def test_a_dataset_that_nobody_registered(cluster: Cluster, plain: Plain) -> Non
 
 def test_another_web_site(cluster: Cluster) -> None:
     headers = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
-    answer = httpx.post(f"{cluster.endpoints['http']}/api/tasks", json={}, headers=headers, timeout=60)
+    answer = LOCAL.post(f"{cluster.endpoints['http']}/api/tasks", json={}, headers=headers)
     error = answer.json()["error"]
     check("requests from ", error["message"])
     assert "STRATA_ALLOWED_ORIGINS" in error["hint"]

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from strata.errors import StorageAccessDenied, StorageError, StorageNotFound
 from strata.storage.base import HoldsUploads
 from strata.storage.options import StorageOptions
 from strata.storage.uri import open_store
+from tests.support.local_http import LOCAL
 from tests.support.ports import free_ports
 from tests.support.seaweed import seaweed
 
@@ -46,7 +46,7 @@ def test_a_failed_stream_aborts_its_multipart_upload(bucket: str) -> None:
 
     with pytest.raises(RuntimeError, match="went away"):
         store.put_stream("big", broken())
-    uploads = httpx.get(f"{seaweed().filer_url}/buckets/{bucket}/.uploads/", headers={"Accept": "application/json"})
+    uploads = LOCAL.get(f"{seaweed().filer_url}/buckets/{bucket}/.uploads/", headers={"Accept": "application/json"})
     assert uploads.status_code == 404 or uploads.json()["Entries"] is None
 
 
