@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -109,3 +110,24 @@ def test_search_finds_workers_that_the_page_was_never_told_of(page: Page, fleet:
     expect(page.get_by_role("option").filter(has_text="rank 558")).to_be_visible()
     box.press("Enter")
     expect(page.get_by_role("heading", name=f"{fleet.task}-558", exact=True)).to_be_visible()
+
+
+def test_a_worker_that_is_not_in_the_stream_has_its_own_curves(page: Page, fleet: Played) -> None:
+    """The stream carries 16 ranks of a metric that all have; the page of another one asks for its own."""
+
+    def log(step: int) -> None:
+        points = [{"metric": "own", "rank": rank, "step": step, "value": rank * step} for rank in range(RANKS)]
+        httpx.post(f"{fleet.url}/api/runs/{fleet.task}/points", json={"points": points}, timeout=60).raise_for_status()
+
+    log(1)
+    page.goto(f"{fleet.url}/ui/cluster/{fleet.task}-558")
+    card = page.locator("article[data-metric='own']")
+    expect(card.get_by_test_id("latest")).to_have_text("558")
+    log(2)
+    expect(card.get_by_test_id("latest")).to_have_text("1,116")
+    expect(card.get_by_text("have not logged this")).to_have_count(0)
+    expect(page.locator("article[data-metric='step_time']").get_by_test_id("latest")).to_have_text(
+        re.compile(r"^0\.\d+$")
+    )
+    page.goto(f"{fleet.url}/ui/cluster/{fleet.task}-0")
+    expect(card.get_by_test_id("latest")).to_have_text("0")

@@ -36,6 +36,7 @@ export interface LogQuery {
 
 export interface SeriesQuery {
   metric?: string;
+  rank?: number;
   from_step?: number;
   to_step?: number;
   from_time?: number;

@@ -72,17 +72,16 @@ class CurveReader:
 
     async def _newest(self, run_id: str, where: Mapping[str, Any], points: int) -> list[RunSeries]:
         self._live.tick()  # who has just sent points finds them
-        narrowed = any(value is not None for name, value in where.items() if name != "metric")
-        metric = where.get("metric")
-        if not narrowed and self._live.is_whole and self._is_shown(run_id, metric):
-            return self._from_cache(run_id, metric, points)
+        narrowed = any(value is not None for name, value in where.items() if name not in ("metric", "rank"))
+        if not narrowed and self._live.is_whole and (shown := self._shown(run_id, where)):
+            return self._from_cache(shown, points)
         try:
             await self.settle(run_id)
             found = await read_curves(self._store, {"runs": [run_id], **where}, _buckets(points), self.whole(run_id))
         except StoreUnavailable:
-            if narrowed or not self._is_shown(run_id, metric):
+            if narrowed or not (shown := self._shown(run_id, where)):
                 raise
-            return self._from_cache(run_id, metric, points)  # what is live, while there is no more
+            return self._from_cache(shown, points)  # what is live, while there is no more
         return await asyncio.to_thread(lambda: [_stored(curve, points) for curve in found])
 
     async def checkpoint_rows(self, run_id: str) -> list[CheckpointRow]:
@@ -111,20 +110,20 @@ class CurveReader:
                     if self._store.ready:
                         await self._flush()
 
-    def _is_shown(self, run_id: str, metric: str | None) -> bool:
-        series = self._live.series
-        numbers = [number for number in series.of_run(run_id) if metric in (None, series.key(number).metric)]
-        return bool(numbers) and all(self._live.cache.has(number) for number in numbers)
+    def _shown(self, run_id: str, where: Mapping[str, Any]) -> list[int]:
+        """The series that are asked for, when the cache has all of them."""
+        series, metric, rank = self._live.series, where.get("metric"), where.get("rank")
+        numbers = np.array(series.of_run(run_id), np.int64)
+        of_rank = numbers if rank is None else numbers[series.ranks(numbers) == rank]
+        asked = [number for number in of_rank.tolist() if metric in (None, series.key(number).metric)]
+        return asked if all(map(self._live.cache.has, asked)) else []
 
-    def _from_cache(self, run_id: str, metric: str | None, points: int) -> list[RunSeries]:
+    def _from_cache(self, numbers: Sequence[int], points: int) -> list[RunSeries]:
         series, cache = self._live.series, self._live.cache
         answers = []
-        for number in series.of_run(run_id):
-            key = series.key(number)
-            if metric in (None, key.metric):
-                stats = cache.stats(number)
-                curve = cache.curve(number, points)
-                answers.append(fill(RunSeries, key, curve, stats, unit=series.unit(number), attempt=None, origin=None))
+        for number in numbers:
+            curve, stats, unit = cache.curve(number, points), cache.stats(number), series.unit(number)
+            answers.append(fill(RunSeries, series.key(number), curve, stats, unit=unit, attempt=None, origin=None))
         return answers
 
 

@@ -46,6 +46,7 @@ Inherited = Annotated[
 RunFilter = Annotated[str | None, Query(description="`lr > 1e-4 and tag:ablation`; docs/runs.md has the language")]
 Sort = Annotated[str, Query(description="`started`, `group`, `config.lr`, `loss.min`: whatever a filter may name")]
 Step = Annotated[int | None, Query(ge=0, le=MAX_STEP)]
+Rank = Annotated[int | None, Query(ge=0, le=2**32 - 1, description="of this rank alone")]
 
 
 class ChangeRun(Body):
@@ -153,6 +154,7 @@ def runs_router(parts: Parts) -> APIRouter:
     async def metrics(
         run_id: str,
         metric: str | None = None,
+        rank: Rank = None,
         from_step: Step = None,
         to_step: Step = None,
         from_time: Time = None,
@@ -163,6 +165,7 @@ def runs_router(parts: Parts) -> APIRouter:
     ) -> Answer[RunMetrics]:
         where = {
             "metric": metric,
+            "rank": rank,
             "from_step": from_step,
             "to_step": to_step,
             "from_ms": _ms("from_time", from_time),

@@ -106,7 +106,7 @@ def curves(where: Mapping[str, Any], buckets: int, which: Which = "all") -> tupl
     """Series as buckets of equal count in order of step and time: extremes with their places, counts, newest point.
     What is superseded comes attempt by attempt.
 
-    `where` may hold runs and metrics (lists), metric, from_step, to_step, from_ms, to_ms.
+    `where` may hold runs and metrics (lists), metric, rank, from_step, to_step, from_ms, to_ms.
     """
     clause, parameters = _where(where)
     key = f"{_KEY}, turn" if which == "superseded" else _KEY
@@ -131,7 +131,7 @@ GROUP BY {key}, bucket ORDER BY {key}, bucket
 
 def rolled_up(where: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Which series `where` selects, whatever it says of steps and times, and how many points they have."""
-    clause, parameters = _where({name: where.get(name) for name in ("runs", "metrics", "metric")})
+    clause, parameters = _where({name: where.get(name) for name in ("runs", "metrics", "metric", "rank")})
     sql = f"""
 SELECT {_KEY}, anyLast(unit) AS unit, sum(num_points) AS points
 FROM {{db}}.series_rollup WHERE {clause} GROUP BY {_KEY} ORDER BY {_KEY}

@@ -37,6 +37,24 @@ def test_health_status_and_an_unreachable_coordinator(shared_observatory: Observ
     assert set(board) >= {"coordinator", "workers", "datasets", "checkpoints", "barriers", "metrics", "tasks", "logs"}
 
 
+def test_one_rank_is_read_alone_from_memory_and_from_the_store(shared_observatory: ObservatoryProcess) -> None:
+    """`from_step` keeps the answer from being what is live."""
+    logged = [(rank, metric, step) for rank in range(200) for metric in ("loss", "lr") for step in range(3)]
+    points = [{"metric": name, "rank": rank, "step": step, "value": rank + step} for rank, name, step in logged]
+    shared_observatory.post("/api/runs/ranked/points", {"points": points}).raise_for_status()
+    for narrowed in ({}, {"from_step": 0}):
+        both = shared_observatory.get("/metrics/ranked", rank=150, **narrowed)["series"]
+        assert {(one["metric"], one["rank"]): one["values"] for one in both} == {
+            ("loss", 150): [150, 151, 152],
+            ("lr", 150): [150, 151, 152],
+        }
+        (one,) = shared_observatory.get("/metrics/ranked", rank=150, metric="lr", **narrowed)["series"]
+        assert one["values"] == [150, 151, 152]
+        assert shared_observatory.get("/metrics/ranked", rank=200, **narrowed)["series"] == []
+    for odd in ("-1", str(2**32), str(2**70), "x"):
+        assert httpx.get(f"{shared_observatory.http}/metrics/ranked?rank={odd}").status_code == 422
+
+
 def test_errors_have_one_form(shared_observatory: ObservatoryProcess) -> None:
     def error(response: httpx.Response, status: int) -> str:
         assert response.status_code == status, response.text

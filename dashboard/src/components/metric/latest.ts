@@ -5,6 +5,7 @@ import { metricsOf } from "@/data/plot";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
 import { formatUnit, formatValue } from "@/lib/format";
+import { isFormula } from "@/lib/formula";
 import { unitOf } from "@/lib/metric-tabs";
 import { useCatalog } from "@/stores/catalog";
 
@@ -18,8 +19,18 @@ export interface Latest {
   nanCount: number;
 }
 
-export function latestOf(metric: string, runs: readonly string[]): Latest {
-  const own = seriesStore.of(metric).filter((series) => series.length > 0 && runs.includes(series.head.run_id));
+/** What a card says beside its chart; of one rank when it shows one. */
+export function newestOf(metric: string, input: ChartInput, rank: number | null): Latest {
+  if (isFormula(metric)) return lastOf(input, "");
+  const streamed = latestOf(metric, byPriority(input.runs), rank);
+  return streamed.run === null ? lastOf(input, unitOf(metric, input.plot.unit)) : streamed;
+}
+
+/** Of all ranks, or of one. */
+export function latestOf(metric: string, runs: readonly string[], rank: number | null = null): Latest {
+  const own = seriesStore.of(metric).filter(({ head, length }) => {
+    return length > 0 && runs.includes(head.run_id) && (rank === null || head.rank === rank);
+  });
   const nanCount = own.reduce((sum, series) => sum + series.nanCount, 0);
   const run = runs.find((id) => own.some((series) => series.head.run_id === id)) ?? null;
   const ranks = own.filter((series) => series.head.run_id === run);
@@ -31,8 +42,8 @@ export function latestOf(metric: string, runs: readonly string[]): Latest {
   return { run, ...formatUnit(value, unit), bad: false, nanCount };
 }
 
-/** The last value of the first line of a chart: of what was computed, and not logged. */
-export function lastOf({ plot }: ChartInput): Latest {
+/** The last value of the first line of a chart: of what was computed, or is not in the stream. */
+function lastOf({ plot }: ChartInput, unit: string): Latest {
   const line = plot.lines.find((one) => one.y.some((y) => y !== undefined));
   const value =
     line &&
@@ -42,7 +53,8 @@ export function lastOf({ plot }: ChartInput): Latest {
     );
   const nanCount = plot.lines.reduce((sum, one) => sum + one.bad.reduce((all, bad) => all + bad, 0), 0);
   if (!line || value === undefined) return { run: null, text: "–", unit: "", bad: false, nanCount };
-  return { run: line.run, text: value === null ? "NaN" : formatValue(value), unit: "", bad: value === null, nanCount };
+  if (value === null) return { run: line.run, text: "NaN", unit, bad: true, nanCount };
+  return { run: line.run, ...formatUnit(value, unit), bad: false, nanCount };
 }
 
 /** As the line is drawn: the mean over ranks. One rank at NaN makes it NaN: that must not be averaged away. */
@@ -58,7 +70,7 @@ export function meanOfNewest(ranks: readonly Series[]): number | null {
 }
 
 /** Runs in the order in which their values matter: live ones first, then the newest. */
-export function byPriority(runs: ReadonlySet<string>): string[] {
+function byPriority(runs: ReadonlySet<string>): string[] {
   const known = useCatalog.getState().runs.filter((run) => runs.has(run.run_id));
   return [...known.filter((run) => run.is_active), ...known.filter((run) => !run.is_active)].map((run) => run.run_id);
 }

@@ -10,7 +10,7 @@ import { shownRuns, useCatalog } from "@/stores/catalog";
 import { togglePin, usePrefs } from "@/stores/prefs";
 import { useView } from "@/stores/view";
 import { ExportMenu } from "./export-menu";
-import { byPriority, lastOf, latestOf, newestTime, summarize } from "./latest";
+import { newestOf, newestTime, summarize } from "./latest";
 import type { Look, Only } from "./read-chart";
 import { colorOf, showLatest } from "./show-latest";
 import { useChart } from "./use-chart";
@@ -56,7 +56,7 @@ export const MetricCard = memo(function MetricCard({ metric, height = 172, only,
   const onDrawn = useCallback(
     (input: ChartInput) => {
       const mine = runOnly === undefined || rankOnly === undefined ? undefined : { run: runOnly, rank: rankOnly };
-      const latest = isFormula(metric) ? lastOf(input) : latestOf(metric, byPriority(input.runs));
+      const latest = newestOf(metric, input, rankOnly ?? null);
       showLatest({ value: value.current, unit: unit.current }, latest, colorOf(chart.current, input, latest.run));
       if (performance.now() - said.current > SAY_EVERY_MS) {
         said.current = performance.now();

@@ -5,6 +5,7 @@ import type { Line, Plot } from "@/data/line";
 import { pointLoader } from "@/data/loader";
 import { outlineLoader } from "@/data/outline-loader";
 import { buildPlot, metricsOf, type PlotSeries } from "@/data/plot";
+import { rankSeries } from "@/data/rank-series";
 import type { Series } from "@/data/series";
 import { seriesStore } from "@/data/series-store";
 import { inherited, superseded } from "@/data/superseded";
@@ -12,6 +13,7 @@ import { plainName } from "@/lib/formula";
 import { groupOf } from "@/lib/run-groups";
 import type { Range, View } from "@/lib/view-codec";
 import { type RunIndex, runIndex, shownRuns, useCatalog } from "@/stores/catalog";
+import { usePause } from "@/stores/pause";
 import { useView } from "@/stores/view";
 import { marksOf } from "./event-marks";
 
@@ -93,9 +95,18 @@ export function readChart(options: ReadOptions): ChartInput {
   if (look.attempts === "all") {
     for (const metric of metrics) series.push(...older(metric, logged, only, starts, onDetail));
   }
+  const told: number[] = [];
+  for (const found of metrics.map((metric) => beyondStream(metric, only, starts, onDetail))) {
+    pending ||= found === null;
+    for (const one of found ?? []) {
+      series.push(one);
+      logged.add(one.head.run_id);
+      told.push(one.columns.times.at(-1) ?? 0);
+    }
+  }
   for (const metric of metrics) series.push(...before(metric, shown, only, starts, onDetail));
   const labels = labelsOf(only ? "" : look.groupBy, shown);
-  const own = [maxBuckets, series.length, ...shown, ...(labels?.values() ?? [])];
+  const own = [maxBuckets, series.length, ...told, ...shown, ...(labels?.values() ?? [])];
   const plot = remembered(options, metrics, own, () =>
     buildPlot(series, {
       ...look,
@@ -176,6 +187,27 @@ function older(
           attempt: one.attempt,
         })),
     );
+}
+
+/** The one rank on show of a metric that has more of them than the stream carries; null while it is on its way. */
+function beyondStream(
+  metric: string,
+  only: Only | undefined,
+  starts: ReadonlyMap<string, number>,
+  onDetail: () => void,
+): PlotSeries[] | null {
+  if (!only || only.rank === null) return [];
+  const { run: id, rank } = only;
+  const run = useCatalog.getState().runs.find((one) => one.run_id === id);
+  const isStreamed = seriesStore.of(metric).some(({ head }) => head.run_id === id && head.rank === rank);
+  if (isStreamed || run?.wide_metrics[metric] === undefined) return [];
+  let first = false;
+  const found = rankSeries.get(id, metric, rank, () => {
+    if (first || !usePause.getState().paused) onDetail();
+  });
+  first = found === null;
+  const start = starts.get(id) ?? 0;
+  return found?.map((one) => ({ head: { ...one, run_id: id }, start, columns: one })) ?? null;
 }
 
 /** What the runs measured that these were forked from; those that are on show themselves need no second line. */

@@ -27,6 +27,7 @@ function Metrics({ worker }: { worker: Worker }) {
   const { rank } = worker;
   const own = names.filter((name) => {
     if (seriesStore.count(name, run.run_id) < 2) return false;
+    if (run.wide_metrics[name] !== undefined) return true;
     return seriesStore.of(name).some((one) => one.head.run_id === run.run_id && one.head.rank === rank);
   });
   return (
