@@ -107,7 +107,7 @@ class Recorder:
 def train(cluster: Cluster) -> tuple[Demo, Demo]:
     """A short job that has ended, and a longer one in the midst of its work."""
     settings, address = Settings(data_dir=cluster.folder), cluster.endpoints["grpc"]
-    short = submit_stories(settings, address, num_workers=2, steps=100, pause_s=0.0)
+    short = submit_stories(settings, address, name="stories-trial", num_workers=2, steps=100, pause_s=0.0)
     eventually("the end of the short job", lambda: is_over(cluster, short), within_s=STARTS_WITHIN_S)
     job = submit_stories(settings, address)
     eventually("history", lambda: len(saved(cluster, job)) >= HISTORY, within_s=STARTS_WITHIN_S)

@@ -114,7 +114,7 @@ def workers_of(cluster: Cluster, task: str) -> list[dict[str, Any]]:
 def train(cluster: Cluster) -> tuple[str, str]:
     """A short run that ends, then the long one; a worker of it is killed and comes back. The task and a worker's id."""
     settings, address = Settings(data_dir=cluster.folder), cluster.endpoints["grpc"]
-    short = submit_stories(settings, address, num_workers=2, steps=100, pause_s=0.0).task_id
+    short = submit_stories(settings, address, name="stories-trial", num_workers=2, steps=100, pause_s=0.0).task_id
     eventually("the end of the short run", lambda: finished(cluster, short), within_s=TRAINING_S)
     task = submit_stories(settings, address, steps=100_000).task_id
     eventually("four workers", lambda: len(workers_of(cluster, task)) == 4, within_s=TRAINING_S)

@@ -36,7 +36,13 @@ class Demo:
 
 
 def submit_stories(
-    settings: Settings, coordinator: str, *, num_workers: int = 4, steps: int = 2_400, pause_s: float = 0.05
+    settings: Settings,
+    coordinator: str,
+    *,
+    name: str = "stories-transformer",
+    num_workers: int = 4,
+    steps: int = 2_400,
+    pause_s: float = 0.05,
 ) -> Demo:
     """Makes the dataset known and submits the task; returns at once."""
     path = write_stories(settings.data_dir / "demo" / "stories")
@@ -44,7 +50,7 @@ def submit_stories(
         spec = replace(describe_dataset("stories", path, "parquet", shard_size=160), seed=42)
         DatasetsClient(channel).register(spec)
         task = TaskSpec(
-            name="stories-transformer",
+            name=name,
             dataset_id=spec.dataset_id,
             worker_count=num_workers,
             entrypoint=("python", "-m", "strata.demo.train"),

@@ -50,3 +50,9 @@ def test_a_worker_dies_and_comes_back_in_it(recording: Any) -> None:
 def test_it_names_no_machine(recording: Any) -> None:
     text = json.dumps(recording)
     assert not any(word in text for word in ("/root/", "/home/", "/tmp/")), AGAIN
+
+
+def test_its_tasks_can_be_told_apart_by_name(recording: Any) -> None:
+    (_, body), *_ = recording["answers"]["/dashboard"]
+    names = [task["name"] for task in json.loads(body)["tasks"]]
+    assert len(names) == len(set(names)) == 2, AGAIN
