@@ -42,7 +42,10 @@ export function ConfigDiff({ runs }: { runs: readonly RunInfo[] }) {
                 {runs.map((run) => (
                   <th key={run.run_id} scope="col" className="border-b border-line px-3 font-medium whitespace-nowrap">
                     <span className="flex items-center gap-1.5">
-                      <RunSwatch run={run.run_id} /> {displayName(run)}
+                      <RunSwatch run={run.run_id} />
+                      <span title={displayName(run)} className="max-w-48 truncate">
+                        {displayName(run)}
+                      </span>
                     </span>
                   </th>
                 ))}

@@ -152,12 +152,12 @@ function nameColumn({ shown, selected, renaming, onSelect, onRename }: Options):
         {renaming === run.run_id ? (
           <RenameField run={run} onClose={() => onRename(null)} />
         ) : (
-          <span className="min-w-0">
+          <span>
             <PageLink
               page="runs"
               id={run.run_id}
-              title={run.run_id}
-              className="font-medium text-accent hover:underline"
+              title={name === run.run_id ? name : `${name} (${run.run_id})`}
+              className="inline-block max-w-80 truncate align-bottom font-medium text-accent hover:underline max-sm:max-w-40"
             >
               {name}
             </PageLink>

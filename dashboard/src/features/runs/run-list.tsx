@@ -69,7 +69,7 @@ export function RunList() {
   const rows = toRows(runs, data ?? known, now).slice(0, ROWS); // a filter that cannot be read changes nothing
   // Nobody deletes what they do not see.
   const chosen = rows.map(({ run }) => run).filter((run) => selected.has(run.run_id));
-  const problem = error === null || isRecording(error) ? null : describe(error);
+  const problem = error === null || isElsewhere(error) ? null : describe(error);
   const toggle = (id: string) =>
     setSelected((old) => new Set(old.has(id) ? [...old].filter((one) => one !== id) : [...old, id]));
   return (
@@ -145,6 +145,7 @@ export function RunList() {
   );
 }
 
-function isRecording(error: unknown): boolean {
-  return error instanceof ApiError && error.code === "demo";
+/** A recording is asked, or the server is away, as the banner says: the filter is not what is wrong. */
+function isElsewhere(error: unknown): boolean {
+  return error instanceof ApiError && (error.code === "demo" || error.status === 0);
 }
