@@ -13,6 +13,7 @@ import time
 import tomllib
 from collections.abc import Iterable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -33,6 +34,7 @@ _ENGINE = (
 
 
 _MAPPING = re.compile(r"[0-9a-f]+-[0-9a-f]+ \S+ (\S+ \S+ \d+)\s*(.*)")
+_OWN_EXTRA = re.compile(r"strata-runtime\[(\w+)\]")
 
 
 def pss_bytes(pid: int) -> int:
@@ -96,19 +98,29 @@ def engine() -> dict[str, float]:
         }
 
 
-def download() -> dict[str, float]:
-    """Every wheel of `pip install strata-runtime[server]`, without pip's cache."""
-    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["server"]]
+def download(*extras: str, alone: str = "") -> dict[str, float]:
+    """Every wheel of `pip install strata-runtime[EXTRA]`, without pip's cache; of `alone` nothing that it asks for."""
+    pip = [sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check", "--no-cache-dir"]
     with tempfile.TemporaryDirectory(prefix="strata-bench-foot-") as folder:
-        pip = [sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check", "--no-cache-dir"]
-        subprocess.run([*pip, "-c", str(_ROOT / "constraints.txt"), "-d", folder, *wanted], check=True)
+        into = [*pip, "-c", str(_ROOT / "constraints.txt"), "-d", folder]
+        subprocess.run([*into, *required(*extras)], check=True)
+        if alone:
+            subprocess.run([*into, "--no-deps", alone], check=True)
         return {"download_bytes": float(folder_bytes(Path(folder))), "wheels": float(len(list(Path(folder).iterdir())))}
+
+
+def required(*extras: str) -> list[str]:
+    """What these extras name, and those that they name."""
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [one for extra in extras for one in project["optional-dependencies"][extra]]
+    inner = [found[1] for one in named if (found := _OWN_EXTRA.fullmatch(one))]
+    others = [one for one in named if not _OWN_EXTRA.fullmatch(one)]
+    return [*(required(*inner) if inner else project["dependencies"]), *others]
 
 
 BENCHMARK = Benchmark(
     name="footprint",
-    packages=("chdb-core-lite", "pyarrow", "grpcio", "fastapi"),
+    packages=("chdb-core-lite", "grpcio", "fastapi"),
     cases=(
         Case(
             name="memory of an idle strata up",
@@ -119,8 +131,8 @@ BENCHMARK = Benchmark(
                     versus=None,
                     at_most=300e6,
                     work="strata up, idle: memory, files counted once",
-                    profile="the store has written 72 MB and the observatory 78, mostly relocations and modules of "
-                    "libraries; 49 are the engine's code (ADR 35).",
+                    profile="the observatory has written 67 MB and the store 53, mostly modules of libraries; 49 are "
+                    "the engine's code (ADR 35, ADR 41).",
                 ),
             ),
             repeats=3,
@@ -128,14 +140,22 @@ BENCHMARK = Benchmark(
         ),
         Case(
             name="download of the server extra",
-            variants=(ours(download),),
+            variants=(
+                ours(partial(download, "server")),
+                ours(
+                    partial(download, "lean", alone="chdb-core-lite"),
+                    name="lean",
+                    label="the same without what only the engine's package asks for (docs/install.md)",
+                ),
+            ),
             targets=(
                 Target(
                     metric="download_bytes",
                     versus=None,
                     at_most=130e6,
                     work="server extra: download",
-                    profile="pyarrow is 55 MB, the engine 51, NumPy 17; the other 44 wheels are 41 together.",
+                    profile="68 MB are pyarrow and pandas, for which only the package of the engine asks; nothing of a "
+                    "server imports them (docs/install.md, A smaller server).",
                 ),
             ),
             repeats=1,

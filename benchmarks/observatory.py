@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import grpc
 import numpy as np
-import pyarrow as pa
 
 from benchmarks.harness import SCRIPTS, Benchmark, Case, Script, Target, Variant, floor, ours, peer
 from benchmarks.measure import stopwatch
@@ -27,6 +26,7 @@ from strata.observatory.live.snapshot import SnapshotBuilder
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.sql import RUNS, SERIES
 from strata.observatory.store.supervised import SupervisedStore
+from strata.observatory.store.table import TIME, Column, Table, words_of
 from strata.observatory.stream.ring import Filter
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.protocol.generated.telemetry_pb2_grpc import TelemetryStub
@@ -159,21 +159,16 @@ def reads(stack: ExitStack) -> tuple[Variant, ...]:
     """The embedded engine with ten million points of 5,000 series."""
     loop, store = _open_store(stack)
     base = 1_794_000_000_000
-    keys = np.arange(_SERIES, dtype=np.int32)
+    keys = np.arange(_SERIES)
     words = [f"run-{n // 50}" for n in range(_SERIES)], [f"m{n % 50}" for n in range(_SERIES)]
     per_insert = 100
     for start in range(0, _ROWS // _SERIES, per_insert):
         steps = np.repeat(np.arange(start, start + per_insert, dtype=np.uint64), _SERIES)
-        codes = pa.array(np.tile(keys, per_insert))
-        table = pa.table(
-            {
-                "event_time": pa.array(base + steps.astype(np.int64) * 1000).cast(pa.timestamp("ms", tz="UTC")),
-                "run_id": pa.DictionaryArray.from_arrays(codes, words[0]).cast(pa.string()),
-                "metric": pa.DictionaryArray.from_arrays(codes, words[1]).cast(pa.string()),
-                "step": pa.array(steps),
-                "value": pa.array(np.random.default_rng(start).normal(size=len(steps))),
-            }
-        )
+        codes = np.tile(keys, per_insert)
+        values = np.random.default_rng(start).normal(size=len(steps))
+        columns = {"event_time": Column(TIME, base + steps.astype(np.int64) * 1000), "step": Column.of(steps)}
+        columns |= {"run_id": words_of(words[0], codes), "metric": words_of(words[1], codes)}
+        table = Table({**columns, "value": Column.of(values)})
         loop.run_until_complete(store.insert("metric_points", table, token=f"load-{start}"))
 
     def ask(sql: str) -> dict[str, float]:
@@ -199,13 +194,13 @@ def searches(stack: ExitStack) -> tuple[Variant, ...]:
             for n in numbers
         ]
         columns: dict[str, Any] = {
-            "event_time": pa.array([base + n for n in numbers], pa.int64()).cast(pa.timestamp("ms", tz="UTC")),
+            "event_time": Column(TIME, [base + n for n in numbers]),
             "id": [f"log_{base + n:011x}{n:08x}" for n in numbers],
             "message": texts,
         }
         for name, value in (("level", "info"), ("source", "worker"), ("task_id", "t1"), ("worker_id", "w1")):
             columns[name] = [value] * len(texts)
-        loop.run_until_complete(store.insert("logs", pa.table(columns), token=f"logs-{start}"))
+        loop.run_until_complete(store.insert("logs", Table.of(columns), token=f"logs-{start}"))
 
     def search(query: LogQuery) -> dict[str, float]:
         sql, parameters = _sql(query)
@@ -233,7 +228,7 @@ def _open_store(stack: ExitStack) -> tuple[asyncio.AbstractEventLoop, Supervised
 
 BENCHMARK = Benchmark(
     name="observatory",
-    packages=("chdb-core-lite", "clickhouse-connect", "fastapi", "grpcio", "numpy", "orjson", "pyarrow", "uvicorn"),
+    packages=("chdb-core-lite", "fastapi", "grpcio", "numpy", "orjson", "uvicorn"),
     cases=(
         Case(
             name="100,000 points/s of 5,000 series through gRPC into the store",

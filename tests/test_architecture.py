@@ -65,7 +65,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "fastapi": ("strata.observatory",),
     "starlette": ("strata.observatory",),
     "uvicorn": ("strata.observatory",),
-    "pyarrow": ("strata.data", "strata.observatory"),
+    "pyarrow": ("strata.data",),
     "obstore": ("strata.storage",),
     "asyncpg": ("strata.coordinator.journal",),
     "ray": ("strata.launchers.ray",),

@@ -63,7 +63,7 @@ def check_python(settings: Settings) -> Iterator[Finding]:
     """The interpreter and the extras that it has."""
     yield _ok("version", f"strata {__version__}, Python {platform.python_version()}, {sys.executable}")
     try:
-        require_server()
+        require_server(with_engine=settings.ch_host is None)
         yield _ok("extra server", "installed: `strata up` can run here")
     except MissingExtra as error:
         yield _from("extra server", error, "warning")

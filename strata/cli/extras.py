@@ -4,11 +4,11 @@ import importlib.util
 
 from strata.errors import MissingExtra
 
-__all__ = ["SERVER_MODULES", "require_server"]
+__all__ = ["ENGINE_MODULE", "SERVER_MODULES", "require_server"]
 
-# The modules of the extra `server` in pyproject.toml.
+ENGINE_MODULE = "chdb"
+# The modules of the extra `lean` in pyproject.toml.
 SERVER_MODULES = (
-    "chdb",
     "clickhouse_connect",
     "cryptography",
     "fastapi",
@@ -17,15 +17,16 @@ SERVER_MODULES = (
     "httptools",
     "orjson",
     "prometheus_client",
-    "pyarrow",
     "uvicorn",
     "uvloop",
 )
 
 
-def require_server() -> None:
-    """Raises MissingExtra that names what is missing and the command that installs it."""
-    missing = [name for name in SERVER_MODULES if not _is_there(name)]
+def require_server(*, with_engine: bool) -> None:
+    """Raises MissingExtra that names what is missing and the command that installs it. The engine is needed where no
+    ClickHouse server is set."""
+    needed = (ENGINE_MODULE, *SERVER_MODULES) if with_engine else SERVER_MODULES
+    missing = [name for name in needed if not _is_there(name)]
     if missing:
         raise MissingExtra(", ".join(missing), "server")
 

@@ -21,20 +21,20 @@ _RENAMED = {"coordinator": "coordinator_addr", "allow_origin": "allowed_origins"
 
 def start(name: str, **flags: Any) -> None:
     """Serves until a signal. `flags` are settings; None is one that nobody gave."""
-    serve = _server(name)
     die_with_parent()
     settings = prepare(**flags)
+    serve = _server(name, settings)
     forget_start()
     serve(settings)
 
 
-def _server(name: str) -> Callable[[Settings], object]:
+def _server(name: str, settings: Settings) -> Callable[[Settings], object]:
     """Each imports what it alone needs."""
     if name == "agent":
         from strata.agent.server import run as serve_agent
 
         return serve_agent
-    require_server()
+    require_server(with_engine=settings.ch_host is None)
     if name == "coordinator":
         from strata.coordinator.server import run as serve_coordinator
 

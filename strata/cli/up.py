@@ -87,7 +87,7 @@ def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
     """A running cluster on this machine: endpoints.json is there inside the block, no process is left after it.
     Inside, Ctrl-C and SIGTERM only set the supervisor's `stopping`: whoever uses it looks there."""
     check_storage(settings)
-    require_server()
+    require_server(with_engine=settings.ch_host is None)
     folder = settings.data_dir
     open_data_dir(folder)
     lock = FolderLock(folder, "strata")

@@ -75,5 +75,10 @@ def test_a_server_of_strata_up_loads_nothing_of_the_command_line() -> None:
     assert "numpy" not in loaded_by("strata.agent.server"), "an agent computes nothing"
 
 
+def test_an_observatory_loads_no_library_of_datasets_and_no_engine() -> None:
+    for part in ("server", "store.process"):
+        assert loaded_by(f"strata.observatory.{part}") & {"chdb", "clickhouse_connect", "pandas", "pyarrow"} == set()
+
+
 def test_the_check_sees_what_is_loaded() -> None:
     assert "fastapi" in loaded_by("fastapi")

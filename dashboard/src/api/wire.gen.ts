@@ -1022,7 +1022,7 @@ export interface SqlAnswer {
   seconds: number;
 }
 
-/** A column by its name and its type, as Arrow calls it. */
+/** A column by its name and its type, as ClickHouse calls it. */
 export interface SqlColumn {
   name: string;
   type: string;

@@ -65,7 +65,7 @@ class RunFactReader:
     async def _expected(self, rule: Rule, step: int) -> float | None:
         asked = {"run": rule.baseline, "metric": rule.metric, "step": step}
         try:
-            row = (await self._store.query(_AT_STEP, asked)).to_pylist()[0]
+            row = (await self._store.query(_AT_STEP, asked)).to_rows()[0]
         except StoreUnavailable:
             return None
         return row["value"] if row["n"] and math.isfinite(row["value"]) else None

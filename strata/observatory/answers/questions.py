@@ -8,7 +8,7 @@ __all__ = ["SqlAnswer", "SqlColumn"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlColumn:
-    """A column by its name and its type, as Arrow calls it."""
+    """A column by its name and its type, as ClickHouse calls it."""
 
     name: str
     type: str

@@ -1,5 +1,5 @@
-"""Keeps pandas out of a process of ours. pyarrow and clickhouse-connect import it with the first array of all where it
-is installed, for conversions that nothing here asks for: a third of a second, in the first answer, and tens of MB.
+"""Keeps pandas out of a process of ours. clickhouse-connect imports it at its start where it is installed, pyarrow with
+its first array, for conversions that nothing here asks for: a third of a second, in the first answer, and tens of MB.
 """
 
 import sys
@@ -17,5 +17,5 @@ class _NoPandas(MetaPathFinder):
 
 
 def keep_pandas_out() -> None:
-    """Before pyarrow makes its first array. Both libraries take it as not installed then."""
+    """Before either is imported. Both take it as not installed then."""
     sys.meta_path.insert(0, _NoPandas())

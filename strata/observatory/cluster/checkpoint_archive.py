@@ -34,7 +34,7 @@ class CheckpointArchive:
 
     async def of_run(self, run_id: str) -> list[Checkpoint]:
         """Newest step first, in the shape of GET /api/checkpoints."""
-        rows = (await self._store.query(_OF_RUN, {"run": run_id})).to_pylist()
+        rows = (await self._store.query(_OF_RUN, {"run": run_id})).to_rows()
         return [_shown(row) for row in rows]
 
     def _on_event(self, event: Event, seq: int) -> None:

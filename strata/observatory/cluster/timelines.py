@@ -215,7 +215,7 @@ class Timelines(Part):
             "to_ms": round(until * 1000) + 1,
         }
         try:
-            row = (await self._store.query(_POINTS, where)).to_pylist()[0]
+            row = (await self._store.query(_POINTS, where)).to_rows()[0]
         except StoreUnavailable:
             return Facts()
         if not row["n"]:

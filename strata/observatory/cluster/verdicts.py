@@ -82,7 +82,7 @@ class Verdicts:
     async def _row(self, query: str, task_id: str, where: dict[str, Any]) -> dict[str, Any] | None:
         """None when there is none, and while the store is away: a verdict without points is better than no verdict."""
         try:
-            rows = (await self._store.query(query, {"runs": self._runs_of(task_id), **where})).to_pylist()
+            rows = (await self._store.query(query, {"runs": self._runs_of(task_id), **where})).to_rows()
         except StoreUnavailable:
             return None
         return rows[0] if rows else None

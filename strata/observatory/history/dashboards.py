@@ -6,10 +6,7 @@ import asyncio
 import uuid
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, cast
-
-import pyarrow as pa
 
 from strata.clock import Clock
 from strata.errors import InvalidArgument, NotFound, Outdated, Refused, StoreUnavailable, StrataError
@@ -17,6 +14,7 @@ from strata.observatory.answers.dashboards import DashboardHead, Layout, SavedDa
 from strata.observatory.records.encoding import encode, encoded
 from strata.observatory.store.base import Store, own_rows
 from strata.observatory.store.sql import DASHBOARD, DASHBOARDS
+from strata.observatory.store.table import TIME, Column, Table
 from strata.types.labels import check_label
 from strata.types.names import check_name
 
@@ -93,17 +91,12 @@ class DashboardBook:
 
     async def _record(self, row: Mapping[str, Any]) -> dict[str, Any]:
         now_ms = round(self._clock.wall() * 1000)
-        at = pa.array([datetime.fromtimestamp(now_ms / 1000, UTC)], pa.timestamp("ms", tz="UTC"))
-        texts = {name: [row[name]] for name in ("id", "project", "name", "author", "body")}
-        numbers = {
-            "version": pa.array([row["version"]], pa.uint64()),
-            "num_panels": pa.array([row["num_panels"]], pa.uint32()),
-            "deleted": pa.array([row["deleted"]], pa.uint8()),
-        }
+        kinds = dict.fromkeys(("id", "project", "name", "author", "body"), "String")
+        kinds |= {"version": "UInt64", "num_panels": "UInt32", "deleted": "UInt8", "event_time": TIME}
+        said = {**row, "event_time": now_ms}
+        rows = Table({name: Column(kind, [said[name]]) for name, kind in kinds.items()})
         try:
-            await self._store.insert(
-                "dashboards", pa.table({**texts, **numbers, "event_time": at}), token=uuid.uuid4().hex
-            )
+            await self._store.insert("dashboards", rows, token=uuid.uuid4().hex)
         except StoreUnavailable:
             raise
         except StrataError as error:

@@ -9,11 +9,8 @@ import json
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Set
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
-
-import pyarrow as pa
 
 from strata.clock import Clock
 from strata.errors import Conflict, InvalidArgument, NotFound, Refused, StoreUnavailable, StrataError
@@ -21,6 +18,7 @@ from strata.observatory.answers.runs import RunInfo
 from strata.observatory.live.view import LiveView
 from strata.observatory.store.base import Store, own_rows
 from strata.observatory.store.sql import RUN_EDITS
+from strata.observatory.store.table import TIME, Column, Table
 from strata.observatory.store.writer import StoreWriter
 from strata.types.labels import check_label, check_notes, check_tags
 
@@ -131,14 +129,9 @@ class RunEditor:
 
     async def _record(self, changes: Mapping[str, Mapping[str, str]]) -> None:
         self._last_ms = max(self._last_ms + 1, round(self._clock.wall() * 1000))  # the later change wins, always
-        at = datetime.fromtimestamp(self._last_ms / 1000, UTC)
         made = [(run_id, field, value) for run_id, fields in changes.items() for field, value in fields.items()]
-        rows = pa.table(
-            {
-                **dict(zip(("run_id", "field", "value"), map(list, zip(*made, strict=True)), strict=True)),
-                "event_time": pa.array([at] * len(made), pa.timestamp("ms", tz="UTC")),
-            }
-        )
+        texts = dict(zip(("run_id", "field", "value"), map(list, zip(*made, strict=True)), strict=True))
+        rows = Table.of({**texts, "event_time": Column(TIME, [self._last_ms] * len(made))})
         try:
             await self._store.insert("run_edits", rows, token=uuid.uuid4().hex)
         except StoreUnavailable:

@@ -100,10 +100,9 @@ class HeatBook:
             found = await self._store.query(*newest_steps(run_id, metric, picture.max_steps, which))
         except StoreUnavailable:
             return
-        steps, values = (found.column(name).to_numpy() for name in ("step", "value"))
-        if len(steps):
-            ranks = found.column("rank").to_pylist()
-            picture.put(ranks, steps.astype(np.int64), values.astype(np.float64), over=False)
+        if found.num_rows:
+            steps, values = (found[name].to_numpy() for name in ("step", "value"))
+            picture.put(found["rank"].to_list(), steps.astype(np.int64), values.astype(np.float64), over=False)
 
     def _on_points(self, points: NewPoints) -> None:
         if not self._open:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from strata.errors import StoreUnavailable
 from strata.observatory.batch.columns import decode
@@ -20,6 +19,7 @@ from strata.observatory.spool.spool import Spool
 from strata.observatory.store.base import Store
 from strata.observatory.store.sql import SERIES, newest_series, series_of
 from strata.observatory.store.superseded import Which
+from strata.observatory.store.table import Table
 from strata.observatory.store.writer import StoreWriter
 from strata.types.metrics import WORLDS, SeriesKey
 
@@ -63,9 +63,9 @@ class History:
     async def outline(self, live: LiveView) -> None:
         """Everything in the store becomes known by its name, its count and its newest point; no curve is read."""
         async with self._writer.quiet() as stored_end:
-            rows = (await self._store.query(SERIES)).to_pylist()
+            rows = (await self._store.query(SERIES)).to_rows()
             fenced = live.attempts.fenced_runs
-            newest = (await self._store.query(*newest_series(fenced))).to_pylist() if fenced else []
+            newest = (await self._store.query(*newest_series(fenced))).to_rows() if fenced else []
             # No await from here on: nothing can come between the counts and the live view.
             live.tick()  # what was taken but not ticked may be in the store already; shown now, it is replaced too
             tallies = self._counted(rows, newest, set(fenced))
@@ -97,7 +97,7 @@ class History:
             await self._catch_up(live)
         async with self._writer.quiet() as stored_end:
             sql, parameters = series_of(runs, metrics)
-            counted = (await self._store.query(sql, parameters)).to_pylist()
+            counted = (await self._store.query(sql, parameters)).to_rows()
             which: Which = "newest" if any(map(live.attempts.is_fenced, runs)) else "all"
             found = await read_curves(self._store, {"runs": runs, "metrics": metrics}, NUM_BUCKETS, which)
             left = {curve.key: curve.stats.total_points for curve in found}
@@ -162,12 +162,12 @@ def _key_of(row: Mapping[str, Any]) -> SeriesKey:
     return SeriesKey(*(row[name] for name in _KEY))
 
 
-def _curves_of(table: pa.Table) -> Iterator[StoredCurve]:
+def _curves_of(table: Table) -> Iterator[StoredCurve]:
     if table.num_rows == 0:
         return
-    columns = {name: table[name].to_numpy() for name in table.column_names if name not in (*_KEY, "unit")}
+    columns = {name: table[name].to_numpy() for name in table.columns if name not in (*_KEY, "unit")}
     named = (*_KEY, "turn") if "turn" in columns else _KEY
-    keys = list(zip(*(table[name].to_pylist() for name in named), strict=True))
+    keys = list(zip(*(table[name].to_list() for name in named), strict=True))
     units = table["unit"]
     starts = [0, *(place for place in range(1, len(keys)) if keys[place] != keys[place - 1])]
     buckets = np.zeros(len(keys), BUCKET)
@@ -189,4 +189,4 @@ def _curves_of(table: pa.Table) -> Iterator[StoredCurve]:
             highest=float(mine["vmax"].max()),
         )
         key, turn = keys[start][: len(_KEY)], keys[start][len(_KEY) :]
-        yield StoredCurve(SeriesKey(*key), units[start].as_py(), mine, stats, turn[0] // WORLDS if turn else None)
+        yield StoredCurve(SeriesKey(*key), units[start], mine, stats, turn[0] // WORLDS if turn else None)

@@ -100,7 +100,7 @@ class LogBook:
         recent = {entry.id: entry for entry in self._tail if query.matches(entry)}
         try:
             sql, parameters = _sql(query)
-            for row in (await self._store.query(sql, parameters)).to_pylist():
+            for row in (await self._store.query(sql, parameters)).to_rows():
                 if row["id"] not in recent:
                     recent[row["id"]] = fill(LogEntry, **row)
         except StoreUnavailable:

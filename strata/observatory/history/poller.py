@@ -108,7 +108,7 @@ class Poller(Part):
         """Also publishes them: `runs_meta` comes each 30 s even from an idle cluster."""
         await self._config.edits.load()
         await self._config.attempts.load()
-        rows = (await self._store.query(RUNS)).to_pylist()
+        rows = (await self._store.query(RUNS)).to_rows()
         await self._config.edits.sweep({row["run_id"] for row in rows})
         told = await own_rows(self._store, RUN_DETAILS)
         summaries = await own_rows(self._store, SUMMARIES)
@@ -129,9 +129,9 @@ class Poller(Part):
         reload: list[int] = []
         found = 0
         async with self._writer.quiet():
-            total = int((await self._store.query(_TOTAL))["points"][0].as_py() or 0)
+            total = int((await self._store.query(_TOTAL))["points"][0] or 0)
             if total != self._live.series.total_stored:
-                for row in (await self._store.query(SERIES)).to_pylist():
+                for row in (await self._store.query(SERIES)).to_rows():
                     with self._config.aside.guard(_PART, f"metric {row['metric']} of run {row['run_id']}"):
                         found += await self._check_series(row, reload)
         if reload:
@@ -179,9 +179,8 @@ class Poller(Part):
         del where["run_id"]
         which: Which = "newest" if self._live.attempts.is_fenced(key.run_id) else "all"
         sql, parameters = raw_points(where, 2 * _MAX_NEW, which)
-        table = await self._store.query(sql, parameters)
-        steps = [min(step, MAX_STEP) for step in table["step"].to_pylist()]
-        found = list(zip(steps, table["ms"].to_pylist(), table["value"].to_pylist(), strict=True))
+        rows = (await self._store.query(sql, parameters)).to_rows()
+        found = [(min(row["step"], MAX_STEP), row["ms"], row["value"]) for row in rows]
         # Our own rows that the store has must be in the cache before the two are compared.
         self._live.tick()
         if not known:

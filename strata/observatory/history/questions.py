@@ -10,12 +10,11 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Protocol
 
-import pyarrow as pa
-
 from strata.clock import Clock
 from strata.errors import Busy
 from strata.observatory.answers.questions import SqlAnswer, SqlColumn
 from strata.observatory.store.guest import MAX_ROWS
+from strata.observatory.store.table import Table
 
 __all__ = ["Questions"]
 
@@ -24,7 +23,7 @@ _SETTLE_S = 2.0
 
 
 class _Guests(Protocol):
-    async def ask(self, question: str) -> pa.Table: ...
+    async def ask(self, question: str) -> Table: ...
 
 
 class Questions:
@@ -52,10 +51,10 @@ class Questions:
             self._num_asked -= 1
 
 
-def _answer(table: pa.Table, seconds: float) -> SqlAnswer:
-    columns = [[_plain(value) for value in column.to_pylist()] for column in table.slice(0, MAX_ROWS).columns]
+def _answer(table: Table, seconds: float) -> SqlAnswer:
+    columns = [[_plain(value) for value in column.to_list()] for column in table.take(slice(MAX_ROWS)).columns.values()]
     return SqlAnswer(
-        columns=[SqlColumn(name=one.name, type=str(one.type)) for one in table.schema],
+        columns=[SqlColumn(name=name, type=column.kind) for name, column in table.columns.items()],
         rows=[list(row) for row in zip(*columns, strict=True)],
         truncated=table.num_rows > MAX_ROWS,
         seconds=round(seconds, 4),
@@ -70,6 +69,8 @@ def _plain(value: Any) -> Any:
         case datetime():
             return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
         case date() | Decimal():
+            return str(value)
+        case int() if not -(1 << 63) <= value < 1 << 64:
             return str(value)
         case bytes():
             return value.decode(errors="backslashreplace")

@@ -87,7 +87,7 @@ class CurveReader:
     async def checkpoint_rows(self, run_id: str) -> list[CheckpointRow]:
         """The newest thousand points of its `checkpoint*` metrics as they were written, with what their tags say."""
         await self.settle(run_id)
-        rows = (await self._store.query(*checkpoint_rows(run_id, self.whole(run_id)))).to_pylist()
+        rows = (await self._store.query(*checkpoint_rows(run_id, self.whole(run_id)))).to_rows()
         return [_row(row) for row in rows]
 
     def whole(self, run_id: str) -> Which:

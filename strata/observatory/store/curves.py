@@ -6,12 +6,12 @@ that single points never leave it.
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
-
-from strata.observatory.store.engine import Engine, readable
+from strata.observatory.store.engine import Engine
 from strata.observatory.store.fold import fold
+from strata.observatory.store.native import decode
 from strata.observatory.store.sql import curves, points_of, rolled_up
 from strata.observatory.store.superseded import Which
+from strata.observatory.store.table import Table
 from strata.types.shown import MARK
 
 __all__ = ["MAX_FOLDED", "read_buckets"]
@@ -23,17 +23,17 @@ _PINNED = ("host", "rank", "device")
 
 def read_buckets(
     engine: Engine, database: str, where: Mapping[str, Any], buckets: int, which: Which, max_folded: int = MAX_FOLDED
-) -> pa.Table:
+) -> Table:
     """What `sql.curves` asks for."""
 
-    def ask(question: tuple[str, dict[str, Any]]) -> pa.Table:
-        return engine.query(question[0].replace("{db}", database), question[1])
+    def ask(question: tuple[str, dict[str, Any]]) -> Table:
+        return decode(engine.query(question[0].replace("{db}", database), question[1]))
 
-    series = ask(rolled_up(where)).to_pylist()
+    series = ask(rolled_up(where)).to_rows()
     if sum(row["points"] for row in series) > max_folded:
         return ask(curves(where, buckets, which))
     if len(series) != 1 or which == "superseded" or series[0]["host"].startswith(MARK):  # then it is not its name
-        return readable(fold(ask(points_of(where, which)), buckets))
+        return fold(ask(points_of(where, which)), buckets)
     # Names and places would be most of the answer, and all the same.
     (only,) = series
     del only["points"]

@@ -1,4 +1,4 @@
-"""Frames between the observatory and its store process: a JSON header and a payload of Arrow IPC bytes. No pickle."""
+"""Frames between the observatory and its store process: a JSON header and a payload in the Native format. No pickle."""
 
 import asyncio
 import socket
@@ -6,16 +6,15 @@ import struct
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
-__all__ = ["from_ipc", "pack", "read_frame", "recv_frame", "to_ipc"]
+__all__ = ["pack", "read_frame", "recv_frame"]
 
 _SIZES = struct.Struct("<IQ")
 _MAX_HEADER = 16 << 20
 _MAX_PAYLOAD = 4 << 30
 
 
-def pack(header: dict[str, Any], payload: bytes | memoryview = b"") -> list[bytes | memoryview]:
+def pack(header: dict[str, Any], payload: bytes = b"") -> list[bytes]:
     """The pieces of one frame, to be written in order without copying the payload."""
     head = orjson.dumps(header)
     return [_SIZES.pack(len(head), len(payload)) + head, payload]
@@ -38,19 +37,6 @@ def recv_frame(sock: socket.socket) -> tuple[dict[str, Any], bytearray] | None:
     if head is None or payload is None:
         return None
     return orjson.loads(head), payload
-
-
-def to_ipc(table: pa.Table) -> memoryview:
-    """A table as one Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return memoryview(sink.getvalue())
-
-
-def from_ipc(data: bytes | bytearray) -> pa.Table:
-    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        return reader.read_all()
 
 
 def _checked(sizes: bytes | bytearray) -> tuple[int, int]:

@@ -6,14 +6,14 @@ refused by what its parser sees in the question.
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
-
 from strata.errors import Busy, InvalidArgument, StoreUnavailable, StrataError
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.engine import Engine
 from strata.observatory.store.failures import SAID, to_error
+from strata.observatory.store.native import decode, encode
 from strata.observatory.store.sql import RUN_DETAILS, RUN_EDITS, RUNS, SUMMARIES
 from strata.observatory.store.syntax import check_syntax, one_statement
+from strata.observatory.store.table import Column, Table
 
 __all__ = ["LIMITS", "MAX_ROWS", "Guest"]
 
@@ -68,18 +68,24 @@ class Guest:
         named = ", ".join(f"{name} AS ({sql})" for name, sql in tables.items())
         self._tables = f"WITH {named}".replace("{db}", config.database)
 
-    def ask(self, question: str) -> pa.Table:
-        """At most MAX_ROWS + 1 rows: the last one says that there are more."""
+    def ask(self, question: str) -> bytes:
+        """At most MAX_ROWS + 1 rows, in the Native format: the last one says that there are more."""
         try:
             asked = f"SELECT * FROM (\n{one_statement(question)}\n)"  # noqa: S608 - it is checked, and may only read
             formatted = partial(self._engine.lines, f"EXPLAIN SYNTAX {asked}")
             named = check_syntax(self._engine.lines(f"EXPLAIN AST {asked}"), lambda: "\n".join(formatted()))
             self._check_there(named)
-            return self._engine.query(f"{self._tables} {asked} LIMIT {MAX_ROWS + 1}", {})
+            whole = f"{self._tables} {asked} LIMIT {MAX_ROWS + 1}"
+            return self._engine.query(whole, {}) or self._empty(whole)
         except StrataError:
             raise
         except Exception as error:
             raise _explained(to_error(error)) from None
+
+    def _empty(self, question: str) -> bytes:
+        """An answer without rows says nothing of its columns in this format; people want to see them."""
+        columns = decode(self._engine.query(f"DESCRIBE ({question})", {})).to_rows()
+        return encode(Table({column["name"]: Column(column["type"], []) for column in columns}))
 
     def _check_there(self, named: set[str]) -> None:
         missing = sorted(named & {"runs", "logs"}) if self._limits else []

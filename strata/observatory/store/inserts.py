@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from strata.errors import Busy, InvalidArgument, StoreUnavailable, StrataError
 from strata.observatory.background.setaside import SetAside
 from strata.observatory.store.base import Store
+from strata.observatory.store.table import Table
 
 __all__ = ["Inserts", "Sent"]
 
@@ -41,7 +41,7 @@ class Sent:
     """Rows that the store took under one token."""
 
     table: str
-    rows: pa.Table
+    rows: Table
     token: str
 
 
@@ -54,7 +54,7 @@ class _Sorting:
     stubborn: bool
     repeated: bool
     sent: list[Sent] = field(default_factory=list)
-    refused: list[tuple[pa.Table, StrataError]] = field(default_factory=list)
+    refused: list[tuple[Table, StrataError]] = field(default_factory=list)
 
     def may_be_final(self, error: StrataError) -> bool:
         """A store that says it is busy, full or forbidden speaks of itself, not of a row."""
@@ -72,7 +72,7 @@ class Inserts:
         self._aside = aside
         self._file = file
 
-    async def send(self, table: str, rows: pa.Table, token: str, *, stubborn: bool, repeated: bool) -> list[Sent]:
+    async def send(self, table: str, rows: Table, token: str, *, stubborn: bool, repeated: bool) -> list[Sent]:
         """What arrived. Raises when the store is away, or refuses for a reason that may pass; `stubborn` is for a
         group that was refused again and again: then a refusal counts as final as long as other rows are let in.
         A `repeated` group was begun before, and nobody knows how much of it is in the store."""
@@ -89,10 +89,10 @@ class Inserts:
 
     async def verify(self, sent: Sent) -> None:
         """After a crash: the engine notes a token a moment before the rows are there. One row tells of all."""
-        if "id" in sent.rows.column_names and not await self._has_row(sent.table, sent.rows["id"][0].as_py()):
+        if "id" in sent.rows.columns and not await self._has_row(sent.table, sent.rows["id"][0]):
             await self._store.insert(sent.table, sent.rows, token=f"{sent.token}:again")
 
-    async def _try(self, sorting: _Sorting, rows: pa.Table, token: str) -> None:
+    async def _try(self, sorting: _Sorting, rows: Table, token: str) -> None:
         try:
             by_content = sorting.repeated and sorting.table == "metric_points"
             new = await self._not_stored(rows, token) if by_content else rows
@@ -107,8 +107,8 @@ class Inserts:
                 sorting.refused.append((rows, error))
                 return
             half = rows.num_rows // 2
-            await self._try(sorting, rows.slice(0, half), f"{token}:0")
-            await self._try(sorting, rows.slice(half), f"{token}:1")
+            await self._try(sorting, rows.take(slice(half)), f"{token}:0")
+            await self._try(sorting, rows.take(slice(half, None)), f"{token}:1")
         else:
             sorting.sent.append(Sent(sorting.table, rows, token))
 
@@ -124,29 +124,29 @@ class Inserts:
         if running:
             raise Busy("an insert whose answer was lost still runs")
 
-    async def _not_stored(self, rows: pa.Table, token: str) -> pa.Table:
+    async def _not_stored(self, rows: Table, token: str) -> Table:
         """Month by month: rows of one insert and one partition arrive together or not at all."""
-        times = rows["event_time"].cast(pa.int64()).to_numpy()
+        times = rows["event_time"].to_numpy()
         months = times.astype("datetime64[ms]").astype("datetime64[M]").astype(np.int64)
         stored = np.zeros(rows.num_rows, dtype=bool)
         for month in np.unique(months):
             chosen = months == month
-            stored[chosen] = await self._stored(rows.filter(pa.array(chosen)), times[chosen])
+            stored[chosen] = await self._stored(rows.take(chosen), times[chosen])
         if stored.any():
-            await self._count_missed(rows.filter(pa.array(stored)), token)
-        return rows.filter(pa.array(~stored))
+            await self._count_missed(rows.take(stored), token)
+        return rows.take(~stored)
 
-    async def _stored(self, rows: pa.Table, times: NDArray[np.int64]) -> NDArray[np.bool_]:
+    async def _stored(self, rows: Table, times: NDArray[np.int64]) -> NDArray[np.bool_]:
         """A few rows tell of all. Where they disagree, the earlier try was cut into halves: so is the look."""
         half = rows.num_rows // 2
         places = sorted({0, half, rows.num_rows - 1})
         found = [await self._number(_STORED, _key(rows, place, int(times[place]))) > 0 for place in places]
         if len(set(found)) == 1:
             return np.full(rows.num_rows, found[0])
-        left = await self._stored(rows.slice(0, half), times[:half])
-        return np.concatenate([left, await self._stored(rows.slice(half), times[half:])])
+        left = await self._stored(rows.take(slice(half)), times[:half])
+        return np.concatenate([left, await self._stored(rows.take(slice(half, None)), times[half:])])
 
-    async def _count_missed(self, rows: pa.Table, token: str) -> None:
+    async def _count_missed(self, rows: Table, token: str) -> None:
         """The rollup is fed right after the table: a crash between the two is made good here."""
         key = _key(rows, 0)
         num_points = await self._number(_NUM_POINTS, key)
@@ -154,20 +154,20 @@ class Inserts:
             _log.warning("%d points of an interrupted insert were not counted and are now", rows.num_rows)
             await self._store.insert("rollup_missed", rows, token=f"{token}:missed")
 
-    def _set_aside(self, table: str, rows: pa.Table, error: StrataError) -> None:
-        first = rows.slice(0, 1).to_pylist()[0]
+    def _set_aside(self, table: str, rows: Table, error: StrataError) -> None:
+        (first,) = rows.take(slice(1)).to_rows()
         told = ("run_id", "metric", "id", "step", "event_time")
         names = [f"{name} {first[name]}" for name in told if first.get(name)]
         more = f" and {rows.num_rows - 1} more" if rows.num_rows > 1 else ""
         self._aside.note(_PART, f"a row of {table} ({', '.join(names)}){more}", error.message, count=rows.num_rows)
         self._keep(table, rows)
 
-    def _keep(self, table: str, rows: pa.Table) -> None:
+    def _keep(self, table: str, rows: Table) -> None:
         """For a person to look at; a full disk or a full file only costs this copy."""
         try:
             with self._file.open("a") as file:
                 if file.tell() < _MAX_FILE_BYTES:
-                    kept = [{"table": table, **row} for row in rows.to_pylist()]
+                    kept = [{"table": table, **row} for row in rows.to_rows()]
                     file.writelines(json.dumps(row, default=str) + "\n" for row in kept)
         except OSError as error:
             _log.warning("refused rows are not kept in %s: %s", self._file, error.strerror)
@@ -177,9 +177,9 @@ class Inserts:
         return await self._number(sql, {"id": row_id}) > 0
 
     async def _number(self, sql: str, parameters: dict[str, Any]) -> int:
-        return int((await self._store.query(sql, parameters))["n"][0].as_py())
+        return int((await self._store.query(sql, parameters))["n"][0])
 
 
-def _key(rows: pa.Table, place: int, time_ms: int = 0) -> dict[str, Any]:
-    row = rows.slice(place, 1).to_pylist()[0]
+def _key(rows: Table, place: int, time_ms: int = 0) -> dict[str, Any]:
+    (row,) = rows.take(slice(place, place + 1)).to_rows()
     return {name: row[name] for name in ("run_id", "metric", "host", "rank", "device", "step")} | {"time": time_ms}

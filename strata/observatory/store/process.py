@@ -24,8 +24,9 @@ from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.curves import read_buckets
 from strata.observatory.store.engine import Engine
 from strata.observatory.store.failures import to_error
-from strata.observatory.store.frames import from_ipc, pack, recv_frame, to_ipc
+from strata.observatory.store.frames import pack, recv_frame
 from strata.observatory.store.guest import Guest
+from strata.observatory.store.native import encode
 from strata.observatory.store.schema import ensure_schema, has_points, set_retention
 from strata.pages import forget_start
 
@@ -46,7 +47,7 @@ class _Replies:
         self._sock = sock
         self._lock = threading.Lock()
 
-    def send(self, header: dict[str, Any], payload: bytes | memoryview = b"") -> None:
+    def send(self, header: dict[str, Any], payload: bytes = b"") -> None:
         with self._lock:
             for piece in pack(header, payload):
                 self._sock.sendall(piece)
@@ -146,16 +147,16 @@ def _work(engine: Engine | Guest, requests: "queue.SimpleQueue[Request | None]",
                 return
 
 
-def _answer(engine: Engine | Guest, header: dict[str, Any], payload: bytearray) -> bytes | memoryview:
+def _answer(engine: Engine | Guest, header: dict[str, Any], payload: bytearray) -> bytes:
     if isinstance(engine, Guest):
-        return to_ipc(engine.ask(header["sql"]))
+        return engine.ask(header["sql"])
     match header["op"]:
         case "query":
-            return to_ipc(engine.query(header["sql"], header["parameters"]))
+            return engine.query(header["sql"], header["parameters"], header["form"])
         case "curves":
-            return to_ipc(read_buckets(engine, header["database"], *(header[name] for name in _CURVES)))
+            return encode(read_buckets(engine, header["database"], *(header[name] for name in _CURVES)))
         case "insert":
-            engine.insert(header["table"], from_ipc(payload), header["token"])
+            engine.insert(header["table"], header["names"], payload, header["token"])
         case "command":
             engine.command(header["sql"], header["parameters"])
         case other:

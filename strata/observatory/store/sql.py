@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 _KEY = "run_id, metric, host, rank, device"
+# A million times the same name would be most of an answer: each word comes once. A join has taken that away.
+_WORDS = ", ".join(f"toLowCardinality({name}) AS {name}" for name in ("run_id", "metric", "host"))
+_KEY_WORDS = f"{_WORDS}, rank, device"
 # Others may write any UInt64; what is beyond our own limit, which no page could show, is shown as the limit.
 _STEP = f"least(step, {MAX_STEP})"
 
@@ -142,15 +145,13 @@ FROM {{db}}.series_rollup WHERE {clause} GROUP BY {_KEY} ORDER BY {_KEY}
 def points_of(
     where: Mapping[str, Any], which: Which = "all", *, numbers_only: bool = False
 ) -> tuple[str, dict[str, Any]]:
-    """The same series as single points in any order, for fold.py, which makes the same buckets of them. Words come as
-    dictionaries of bytes: a million times the same name would be most of the answer, and some are no UTF-8."""
+    """The same series as single points in any order, for fold.py, which makes the same buckets of them."""
     clause, parameters = _where(where)
-    key = f"{_KEY}, turn" if which == "superseded" else _KEY
+    key = f"{_KEY_WORDS}, turn" if which == "superseded" else _KEY_WORDS
     sql = f"""
-SELECT {"" if numbers_only else f"{key}, p.unit AS unit, "}
+SELECT {"" if numbers_only else f"{key}, toLowCardinality(p.unit) AS unit, "}
        {_STEP} AS step, toUnixTimestamp64Milli(event_time) AS ms, value
 FROM {point_rows(clause, which)}
-SETTINGS output_format_arrow_low_cardinality_as_dictionary = 1, output_format_arrow_string_as_string = 0
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
 
@@ -159,7 +160,7 @@ def raw_points(where: Mapping[str, Any], limit: int, which: Which = "all") -> tu
     """Rows as they are, oldest first."""
     clause, parameters = _where(where)
     sql = f"""
-SELECT {_KEY}, toString(p.unit) AS unit, step, toUnixTimestamp64Milli(event_time) AS ms, value,
+SELECT {_KEY_WORDS}, toLowCardinality(p.unit) AS unit, step, toUnixTimestamp64Milli(event_time) AS ms, value,
        intDiv({TURN if which == "all" else "turn"}, {WORLDS}) AS attempt
 FROM {point_rows(clause, which)} ORDER BY event_time, step LIMIT {limit:d}
 """  # noqa: S608 - clause is made of constants, values are parameters

@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-import pyarrow as pa
-
 from strata.error_codes import rebuild_error
 from strata.errors import DataDirInUse, StoreUnavailable, StrataError
 from strata.observatory.background.part import cancel, spawn
 from strata.observatory.store.config import StoreConfig
-from strata.observatory.store.frames import from_ipc, pack, read_frame, to_ipc
+from strata.observatory.store.frames import pack, read_frame
+from strata.observatory.store.native import decode, encode
 from strata.observatory.store.schema import NO_ATTEMPTS, RAW_ROLLUP
 from strata.observatory.store.sql import curves
 from strata.observatory.store.standstill import Standstill, busy_s
 from strata.observatory.store.superseded import Which
+from strata.observatory.store.table import Table
 
 __all__ = ["SupervisedStore"]
 
@@ -83,36 +83,42 @@ class SupervisedStore:
         await asyncio.wait([self._task], timeout=_GONE_S)
         await cancel(self._task)
 
-    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
-        _, payload = await self._ask({"op": "query", "sql": self._text(sql), "parameters": dict(parameters or {})})
-        return from_ipc(payload)
+    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Table:
+        return decode(await self._answer(sql, parameters, "Native"))
 
-    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table:
+    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
+        return await self._answer(sql, parameters, "CSV")
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         if self._config.path is None:  # a server's points would have to cross the network to be folded
             return await self.query(*curves(where, buckets, which))
         header = {"op": "curves", "where": dict(where), "buckets": buckets, "which": which}
         _, payload = await self._ask({**header, "database": self._config.database})
-        return from_ipc(payload)
+        return decode(payload)
 
-    async def ask(self, question: str) -> pa.Table:
+    async def ask(self, question: str) -> Table:
         """Somebody's own SQL, within the limits of guest.py, one at a time."""
         _, payload = await self._ask({"op": "ask", "sql": question})
-        return from_ipc(payload)
+        return decode(payload)
 
-    async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
+    async def insert(self, table: str, rows: Table, *, token: str) -> None:
         header = {"op": "insert", "table": f"{self._config.database}.{table}", "token": token}
-        await self._ask(header, to_ipc(rows))
+        await self._ask({**header, "names": list(rows.columns)}, encode(rows))
 
     async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
         text = sql.replace("{db}", self._config.database)
         await self._ask({"op": "command", "sql": text, "parameters": dict(parameters or {})})
+
+    async def _answer(self, sql: str, parameters: Mapping[str, Any] | None, form: str) -> bytes:
+        header = {"op": "query", "sql": self._text(sql), "parameters": dict(parameters or {}), "form": form}
+        return (await self._ask(header))[1]
 
     def _text(self, sql: str) -> str:
         if self.limits:
             sql = sql.replace("{db}.series_rollup", RAW_ROLLUP).replace("{db}.attempts", NO_ATTEMPTS)
         return sql.replace("{db}", self._config.database)
 
-    async def _ask(self, header: dict[str, Any], payload: bytes | memoryview = b"") -> Answer:
+    async def _ask(self, header: dict[str, Any], payload: bytes = b"") -> Answer:
         writer = self._writer
         if writer is None or not self.ready:
             raise StoreUnavailable(f"the metric store is not available ({self.problem})")

@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from strata.errors import StoreUnavailable, StrataError
 from strata.observatory.background.part import Part
@@ -23,6 +22,7 @@ from strata.observatory.spool.spool import Progress, Spool
 from strata.observatory.store.base import Store
 from strata.observatory.store.inserts import Inserts, Sent
 from strata.observatory.store.rows import PointRows, tables_of
+from strata.observatory.store.table import Table
 
 __all__ = ["StoreWriter"]
 
@@ -52,7 +52,7 @@ class _Group:
     end: int
     token: str
     points: PointRows
-    tables: dict[str, pa.Table]
+    tables: dict[str, Table]
 
 
 class StoreWriter(Part):

@@ -4,36 +4,24 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
+import numpy as np
 
 from strata.errors import NotFound
 from strata.observatory.store.base import Store
 from strata.observatory.store.sql import raw_points, series_of
 from strata.observatory.store.superseded import Which
+from strata.observatory.store.table import Column
 
 __all__ = ["Format", "export_run"]
 
 Format = Literal["csv", "parquet"]
 _MAX_ROWS = 20_000_000
 
-_SCHEMA = pa.schema(
-    {
-        "run_id": pa.string(),
-        "metric": pa.string(),
-        "host": pa.string(),
-        "rank": pa.uint32(),
-        "device": pa.uint16(),
-        "unit": pa.string(),
-        "step": pa.uint64(),
-        "event_time_ms": pa.int64(),
-        "value": pa.float64(),
-        "attempt": pa.uint32(),
-    }
-)
+# In the order in which `raw_points` has them, with Arrow's types.
+_COLUMNS = {"run_id": "string", "metric": "string", "host": "string", "rank": "uint32", "device": "uint16"}
+_COLUMNS |= {"unit": "string", "step": "uint64", "event_time_ms": "int64", "value": "float64", "attempt": "uint32"}
 
 
 async def export_run(
@@ -43,32 +31,78 @@ async def export_run(
     kind: Format,
     which: Which = "all",
     only: Sequence[str] | None = None,
-) -> int:
-    """Writes the points of the runs that the store holds, each up to its step (None: all), of some metrics or of all;
-    returns how many. The last run is the one that was asked for, those before it are what it was forked from. Raises
-    NotFound when there are none."""
+) -> None:
+    """Writes the points of the runs that the store holds, each up to its step (None: all), of some metrics or of all.
+    The last run is the one that was asked for, those before it are what it was forked from. Raises NotFound when there
+    are none, and MissingExtra for Parquet without pyarrow."""
     *_, run_id = runs
     sql, parameters = series_of(list(runs))
-    metrics = sorted({row["metric"] for row in (await store.query(sql, parameters)).to_pylist()})
+    metrics = sorted({row["metric"] for row in (await store.query(sql, parameters)).to_rows()})
     if only is not None:
         metrics = [metric for metric in metrics if metric in only]
     if not metrics:
         of = f" of {', '.join(only)[:200]}" if only else ""
         raise NotFound(f"the store has no points{of} of run {run_id!r}", hint="GET /api/outline lists its metrics.")
-    count = 0
-    writer: Any = _open(target, kind)
+    writer: _Writer = _Csv(store, target) if kind == "csv" else _Parquet(store, target)
     try:
         for metric, (run, upto) in product(metrics, runs.items()):
-            sql, parameters = raw_points({"runs": [run], "metric": metric, "to_step": upto}, _MAX_ROWS, which)
-            table = (await store.query(sql, parameters)).rename_columns(_SCHEMA.names)
-            await asyncio.to_thread(writer.write_table, table.cast(_SCHEMA))
-            count += table.num_rows
+            await writer.add(*raw_points({"runs": [run], "metric": metric, "to_step": upto}, _MAX_ROWS, which))
     finally:
         writer.close()
-    return count
 
 
-def _open(target: Path, kind: Format) -> Any:
-    if kind == "csv":
-        return pa.csv.CSVWriter(target, _SCHEMA)
-    return pa.parquet.ParquetWriter(target, _SCHEMA, compression="zstd")
+class _Writer(Protocol):
+    async def add(self, sql: str, parameters: Mapping[str, Any]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Csv:
+    """As the engine writes it."""
+
+    def __init__(self, store: Store, target: Path) -> None:
+        self._store = store
+        self._file = target.open("wb")
+        self._file.write((",".join(f'"{name}"' for name in _COLUMNS) + "\n").encode())
+
+    async def add(self, sql: str, parameters: Mapping[str, Any]) -> None:
+        await asyncio.to_thread(self._write, await self._store.csv(sql, parameters))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, lines: bytes) -> None:
+        """Whatever bytes somebody wrote, the file is UTF-8."""
+        try:
+            lines.decode()
+        except UnicodeDecodeError:
+            lines = lines.decode(errors="backslashreplace").encode()
+        self._file.write(lines)
+
+
+class _Parquet:
+    def __init__(self, store: Store, target: Path) -> None:
+        from strata.data.table.arrow import arrow  # what reads datasets is no part of an observatory otherwise
+
+        self._store = store
+        self._arrow, parquet = arrow(), arrow("parquet")
+        self._schema = self._arrow.schema([(name, getattr(self._arrow, kind)()) for name, kind in _COLUMNS.items()])
+        self._writer = parquet.ParquetWriter(target, self._schema, compression="zstd")
+
+    async def add(self, sql: str, parameters: Mapping[str, Any]) -> None:
+        table = await self._store.query(sql, parameters)
+        if table.num_rows:
+            await asyncio.to_thread(self._write, list(table.columns.values()))
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _write(self, columns: Sequence[Column]) -> None:
+        arrays = [self._array(column).cast(field.type) for column, field in zip(columns, self._schema, strict=True)]
+        self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
+
+    def _array(self, column: Column) -> Any:
+        values = self._arrow.array(np.require(column.values, requirements="A"))  # it may lie anywhere in an answer
+        if column.words is None:
+            return values
+        return self._arrow.DictionaryArray.from_arrays(values, column.words)

@@ -9,10 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from strata.errors import DataError
+from strata.data.table.arrow import arrow
+from strata.errors import DataError, MissingExtra
 from strata.observatory.transfer.batches import ImportedPoint
 from strata.observatory.transfer.runs import ImportedRun
 
@@ -28,8 +26,10 @@ def is_neptune_file(path: Path) -> bool:
     if path.suffix != ".parquet":
         return False
     try:
-        return set(_COLUMNS) <= set(pq.read_schema(path).names)
-    except (pa.ArrowException, OSError) as error:
+        return set(_COLUMNS) <= set(arrow("parquet").read_schema(path).names)
+    except MissingExtra as error:
+        raise DataError(f"{path} cannot be read: {error.message}", file=str(path), hint=error.hint) from None
+    except (arrow().ArrowException, OSError) as error:
         raise DataError(f"{path} cannot be read: {_said(error)}", file=str(path)) from None
 
 
@@ -122,10 +122,10 @@ def _rows(parts: list[Path], odd: Counter[str]) -> Iterator[dict[str, Any]]:
     """A part that is damaged is read as far as it can be."""
     for part in parts:
         try:
-            with pq.ParquetFile(part) as file:
+            with arrow("parquet").ParquetFile(part) as file:
                 for batch in file.iter_batches(batch_size=10_000):
                     yield from batch.to_pylist()
-        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        except (arrow().ArrowException, OSError, ValueError, OverflowError) as error:
             odd[f"the rest of {part.name}: {_said(error)}"] += 1
 
 

@@ -37,7 +37,8 @@ def stored(process: ObservatoryProcess, sql: str) -> Any:
         await store.start()
         try:
             await asyncio.wait_for(store.wait_ready(), 60)
-            return (await store.query(sql))[0][0].as_py()
+            (value,) = (await store.query(sql)).to_rows()[0].values()
+            return value
         finally:
             await store.stop()
 
@@ -151,7 +152,7 @@ async def test_a_row_that_a_constraint_forbids_is_set_aside_and_the_rest_arrives
         assert len(list(spool.folder.glob("*.segment"))) >= 3
         await writer.start()
         await asyncio.wait_for(writer.flushed(), 60)
-        steps = (await store.query("SELECT step FROM {db}.metric_points"))["step"].to_pylist()
+        steps = (await store.query("SELECT step FROM {db}.metric_points"))["step"].to_list()
         assert sorted(steps) == [step for step in range(500) if step != 333]
         assert aside.view()[0].count == 1
         assert "step 333" in aside.view()[0].items[0].item

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from strata.errors import InvalidArgument, StoreUnavailable
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.supervised import SupervisedStore
+from strata.observatory.store.table import Table
 from strata.trust.authority import issue, make_authority
 from tests.support.clickhouse import clickhouse
 from tests.support.ports import free_ports
@@ -24,7 +24,7 @@ from tests.support.waiting import eventually
 
 # A server of one's own, host:port, whose user `default` may do all. Popped: Strata refuses settings it does not know.
 _SERVER = os.environ.pop("STRATA_TEST_CLICKHOUSE", "")
-_LOSS = pa.table({"run_id": ["r"], "metric": ["loss"], "value": [0.5]})
+_LOSS = Table.of({"run_id": ["r"], "metric": ["loss"], "value": [0.5]})
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ async def _opened(config: StoreConfig) -> AsyncIterator[SupervisedStore]:
 
 async def _count(store: SupervisedStore) -> int:
     found = await store.query("SELECT sum(num_points) AS n FROM {db}.series_rollup")
-    return int(found["n"][0].as_py())
+    return int(found["n"][0])
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ async def test_a_server_takes_points_and_gives_them_back(port: int, there: str) 
             await store.insert("metric_points", _LOSS, token=token)
         try:
             found = await store.query("SELECT count() AS n, max(value) AS top FROM {db}.metric_points")
-            assert found.to_pylist() == [{"n": 2, "top": 0.5}]
+            assert found.to_rows() == [{"n": 2, "top": 0.5}]
         finally:
             await store.command("DROP DATABASE {db}")
 
@@ -95,7 +95,7 @@ async def test_without_our_tables_and_without_the_right_to_make_them_the_public_
         assert store.ready
         assert store.limits.startswith("tables cannot be created: ClickHouse says: writer: Not enough privileges")
         assert await _count(store) == 1
-        assert (await store.ask("SELECT count() AS n FROM metric_points")).to_pylist() == [{"n": 1}]
+        assert (await store.ask("SELECT count() AS n FROM metric_points")).to_rows() == [{"n": 1}]
         for table in ("runs", "logs"):
             with pytest.raises(InvalidArgument, match=f"this store has no table {table}, only metric_points: "):
                 await store.ask(f"SELECT count() FROM {table}")  # noqa: S608 - of two constants
@@ -118,10 +118,10 @@ async def test_of_several_servers_one_that_answers_is_used(port: int) -> None:
         assert "Connection refused" in (store.problem or "")
 
 
-async def _failures_until_answered(ask: Callable[[str], Awaitable[pa.Table]]) -> int:
+async def _failures_until_answered(ask: Callable[[str], Awaitable[Table]]) -> int:
     for failures in range(10):
         with suppress(StoreUnavailable):
-            assert (await ask("SELECT 1 AS n")).to_pylist() == [{"n": 1}]
+            assert (await ask("SELECT 1 AS n")).to_rows() == [{"n": 1}]
             return failures
     raise AssertionError("no server was found")
 

@@ -131,7 +131,7 @@ async def _stored_steps(data_dir: Path) -> Counter[int]:
         await asyncio.wait_for(store.wait_ready(), 60)
         rollup = await store.query("SELECT sum(num_points) AS n FROM {db}.series_rollup")
         table = await store.query("SELECT step FROM {db}.metric_points WHERE run_id = 'crash'")
-        assert rollup["n"][0].as_py() == table.num_rows, "the rollup counts something else than the table"
-        return Counter(table["step"].to_pylist())
+        assert rollup["n"][0] == table.num_rows, "the rollup counts something else than the table"
+        return Counter(table["step"].to_list())
     finally:
         await store.stop()

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from strata.config import Settings
 from strata.observatory.server import Observatory
+from strata.observatory.store.table import Table
 from tests.integration.observatory.conftest import ObservatoryProcess, wait_until
 from tests.integration.observatory.sse import StreamClient
 from tests.support.clickhouse import clickhouse
@@ -126,11 +126,11 @@ async def test_rows_that_others_put_into_the_embedded_engine_reach_the_stream(tm
             client = StreamClient(observatory.http)
             await client.open()
             await client.wait_for(partial(_counts, client, start))  # what was there before
-            rows = pa.table(
+            rows = Table.of(
                 {
                     "run_id": ["theirs"] * (total - start),
                     "metric": ["loss"] * (total - start),
-                    "step": pa.array(range(start, total), pa.uint64()),
+                    "step": range(start, total),
                     "value": [1.0] * (total - start),
                 }
             )

@@ -121,9 +121,9 @@ async def test_a_rollup_of_an_earlier_release_learns_its_extremes(tmp_path: Path
     store = SupervisedStore(config)
     await store.start()
     await asyncio.wait_for(store.wait_ready(), 60)
-    [row] = (await store.query(figures)).to_pylist()
+    [row] = (await store.query(figures)).to_rows()
     assert row == {"points": 3, "low": 4.0, "high": 5.0, "newest": 4.0}
     await store.command(f"{insert} ('old', 'loss', 4, -1)")
-    [row] = (await store.query(figures)).to_pylist()
+    [row] = (await store.query(figures)).to_rows()
     assert row == {"points": 4, "low": -1.0, "high": 5.0, "newest": -1.0}
     await store.stop()

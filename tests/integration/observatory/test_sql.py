@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from strata.errors import InvalidArgument
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.supervised import SupervisedStore
+from strata.observatory.store.table import Table
 from tests.integration.observatory.conftest import ObservatoryProcess
 from tests.integration.observatory.test_http import send
 from tests.integration.observatory.test_labels import a_run
@@ -186,6 +186,7 @@ import sys
 from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.engine import Engine
 from strata.observatory.store.guest import LIMITS
+from strata.observatory.store.native import decode
 
 there = sys.argv[1]
 config = StoreConfig(path=there) if there.startswith("/") else StoreConfig(path=None, host=there)
@@ -219,7 +220,7 @@ for questions in (asked, asked[1:]):
     for question, code in questions:
         refused(guest, question, code)
     guest.close()  # the next connection has the same limits
-assert guest.query("SELECT count() AS n FROM d.t", {})["n"].to_pylist() == [3000]
+assert decode(guest.query("SELECT count() AS n FROM d.t", {}))["n"].to_list() == [3000]
 """
 
 
@@ -242,15 +243,15 @@ async def test_a_server_is_asked_within_the_same_limits(tmp_path: Path) -> None:
         await store.start()
         try:
             await store.wait_ready()
-            points = pa.table({"run_id": ["a", "a"], "metric": ["loss"] * 2, "step": [0, 1], "value": [3.0, 2.0]})
+            points = Table.of({"run_id": ["a", "a"], "metric": ["loss"] * 2, "step": [0, 1], "value": [3.0, 2.0]})
             await store.insert("metric_points", points, token="1")
             joined = "metric_points JOIN runs USING (run_id)"
             found = await store.ask(f"SELECT run_id, latest_step, min(value) AS best FROM {joined} GROUP BY 1, 2")
-            assert found.to_pylist() == [{"run_id": "a", "latest_step": 1, "best": 2.0}]
+            assert found.to_rows() == [{"run_id": "a", "latest_step": 1, "best": 2.0}]
             for refused in ("DROP TABLE runs", "SELECT * FROM system.one", "SELECT 1 SETTINGS readonly = 0", "SELEC 1"):
                 with pytest.raises(InvalidArgument):
                     await store.ask(refused)
-            assert (await store.ask("SELECT count() AS n FROM metric_points")).to_pylist() == [{"n": 2}]
+            assert (await store.ask("SELECT count() AS n FROM metric_points")).to_rows() == [{"n": 2}]
         finally:
             await store.stop()
 

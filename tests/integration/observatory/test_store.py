@@ -52,11 +52,11 @@ async def insert(store: SupervisedStore, message: Batch, token: str, *, repeated
 
 async def counts(store: SupervisedStore, run_id: str) -> tuple[object, object]:
     """Rows of a run, and how many the rollup has counted."""
-    rows = await store.query("SELECT count() FROM {db}.metric_points WHERE run_id = {run:String}", {"run": run_id})
+    rows = await store.query("SELECT count() AS n FROM {db}.metric_points WHERE run_id = {run:String}", {"run": run_id})
     counted = await store.query(
-        "SELECT sum(num_points) FROM {db}.series_rollup WHERE run_id = {run:String}", {"run": run_id}
+        "SELECT sum(num_points) AS n FROM {db}.series_rollup WHERE run_id = {run:String}", {"run": run_id}
     )
-    return rows[0][0].as_py(), counted[0][0].as_py()
+    return rows["n"][0], counted["n"][0]
 
 
 def points(run_id: str, values: list[float | None], start_ms: int = 1_794_000_000_000) -> Batch:
@@ -75,7 +75,8 @@ async def ask_often(store: SupervisedStore) -> None:
 
 
 async def one(store: SupervisedStore, sql: str) -> object:
-    return (await store.query(sql))[0][0].as_py()
+    (value,) = (await store.query(sql)).to_rows()[0].values()
+    return value
 
 
 async def test_a_repeated_insert_changes_neither_the_table_nor_the_rollup(store: SupervisedStore) -> None:
@@ -137,7 +138,7 @@ async def test_samples_of_the_host_are_no_steps_of_a_run(store: SupervisedStore)
     for run_id, metrics in {"idle": ["sys.cpu_percent"], "busy": ["sys.cpu_percent", "loss"]}.items():
         body = {"points": [{"metric": name, "step": 9 if name == "loss" else 500, "value": 1} for name in metrics]}
         await insert(store, from_json(run_id, body, 1), f"t6-{run_id}")
-    steps = {row["run_id"]: row["top_step"] for row in (await store.query(RUNS)).to_pylist()}
+    steps = {row["run_id"]: row["top_step"] for row in (await store.query(RUNS)).to_rows()}
     assert (steps["idle"], steps["busy"]) == (None, 9)
 
 
@@ -151,13 +152,13 @@ async def test_retention_drops_old_points_and_never_those_of_later_years(store: 
     left = await store.query(
         "SELECT run_id, count() FROM {db}.metric_points WHERE run_id LIKE 'year-%' GROUP BY run_id"
     )
-    assert {row["run_id"]: row["count()"] for row in left.to_pylist()} == {
+    assert {row["run_id"]: row["count()"] for row in left.to_rows()} == {
         f"year-{year}": 2 for year in ("2026", "2098", "2106", "2150", "2199")
     }
 
 
 async def test_metric_points_is_the_public_table(store: SupervisedStore) -> None:
-    rows = (await store.query("DESCRIBE TABLE {db}.metric_points")).to_pylist()
+    rows = (await store.query("DESCRIBE TABLE {db}.metric_points")).to_rows()
     assert [(row["name"], row["type"]) for row in rows] == [
         ("event_time", "DateTime64(3)"),
         ("run_id", "LowCardinality(String)"),
@@ -221,7 +222,7 @@ async def test_all_roads_make_the_buckets_of_the_raw_points(store: SupervisedSto
         foreign = f"SELECT '{run_id}', concat('bad', unhex('ff')), number, number FROM numbers(500)"  # noqa: S608 - constants
         await store.command(f"INSERT INTO {{db}}.metric_points (run_id, metric, step, value) {foreign}")
     where, buckets = {"runs": [run_id], "from_step": 3, "to_step": 390}, 37
-    raw = (await store.query(*raw_points(where, 100_000))).to_pylist()
+    raw = (await store.query(*raw_points(where, 100_000))).to_rows()
     by_key: dict[SeriesKey, list[dict[str, Any]]] = defaultdict(list)
     for row in raw:
         by_key[SeriesKey(*(row[name] for name in KEY))].append(row)
@@ -260,7 +261,7 @@ async def test_logs_events_checkpoints_and_runs_have_their_tables(store: Supervi
     message.runs.add(run_id="t1", name="n", config_json="{}", status="running", updated_at_ms=5, started_at_ms=5)
     await insert(store, message, "t3")
     assert await one(store, "SELECT message FROM {db}.logs WHERE task_id = 't1'") == "hello"
-    assert await one(store, "SELECT (step, rank) FROM {db}.events WHERE id = 'alert_1'") == {"1": 4, "2": None}
+    assert await one(store, "SELECT (step, rank) FROM {db}.events WHERE id = 'alert_1'") == [4, None]
     assert await one(store, "SELECT duration_s FROM {db}.checkpoints WHERE id = 'c1'") is None
     assert await one(store, "SELECT name FROM {db}.runs WHERE run_id = 't1'") == "n"
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pyarrow as pa
 import pytest
 
 from strata.clock import ManualClock
 from strata.config import Settings
 from strata.observatory.live.runs import RunBook
 from strata.observatory.server import Observatory
+from strata.observatory.store.table import Table
 from tests.integration.observatory.sse import StreamClient
 from tests.support.cluster import Cluster
 from tests.support.local_http import LOCAL
@@ -122,8 +122,8 @@ async def _two_polls(observatory: Observatory, client: StreamClient, step: int) 
     """Until the poller has looked at the store twice, and done what it does after the first look. It brings rows that
     somebody else wrote."""
     for now in (step, step + 1):
-        row = {"run_id": ["theirs"], "metric": ["loss"], "step": pa.array([now], pa.uint64()), "value": [1.0]}
-        await observatory._store.insert("metric_points", pa.table(row), token=f"theirs-{now}")
+        row = {"run_id": ["theirs"], "metric": ["loss"], "step": [now], "value": [1.0]}
+        await observatory._store.insert("metric_points", Table.of(row), token=f"theirs-{now}")
         await client.wait_for(partial(_has_points, client, now))
 
 

@@ -45,11 +45,20 @@ def test_a_rank_and_an_agent_need_nothing_of_it() -> None:
 
 def test_the_list_is_that_of_the_extra() -> None:
     names = {"clickhouse-connect": "clickhouse_connect", "prometheus-client": "prometheus_client"}
-    names |= {"chdb-core-lite": "chdb"}
     names |= {"grpcio-health-checking": "grpc_health", "grpcio-reflection": "grpc_reflection"}
-    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["server"]
-    wanted = [item.partition(">")[0] for item in extra]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    wanted = [item.partition(">")[0] for item in extras["lean"]]
     assert sorted(SERVER_MODULES) == sorted(names.get(item, item) for item in wanted)
+    assert [item.partition(">")[0] for item in extras["server"]] == ["chdb-core-lite", "strata-runtime[lean]"]
+
+
+def test_the_engine_is_needed_only_where_no_server_is_set() -> None:
+    check = "from strata.cli.extras import require_server\nrequire_server(with_engine={})\n"
+    hidden = _HIDE.format(names=["chdb", "pyarrow", "pandas"])
+    for needed in (False, True):
+        code = hidden + check.format(needed)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert ("chdb is not installed" in done.stderr, done.returncode != 0) == (needed, needed), done.stderr
 
 
 def test_the_readme_names_every_extra_and_the_page_says_what_each_is_for() -> None:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from strata.clock import ManualClock
@@ -19,6 +18,7 @@ from strata.observatory.cluster.published import PublishedCluster
 from strata.observatory.cluster.timelines import Timelines
 from strata.observatory.cluster.vitals import WorkerVitals
 from strata.observatory.store.superseded import Which
+from strata.observatory.store.table import Table
 from strata.observatory.stream.broadcaster import Broadcaster
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.tasks import TaskCourse, TaskStatus
@@ -39,16 +39,16 @@ class EventStore:
     async def accept(self, batch: Batch) -> None:
         self.events.extend(batch.events)
 
-    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Table:
         if not self.ready:
             raise StoreUnavailable("away")
         if "metric_points" in sql:
             self.asked.append(parameters or {})
             self.meanwhile()
-            return pa.Table.from_pylist([self.points])
+            return Table.from_rows([self.points])
         if "argMax" in sql:
             watched = {row.task_id: row.message for row in self.events if row.kind == "attempt_watched"}
-            return pa.Table.from_pylist([{"task_id": name, "message": text} for name, text in watched.items()])
+            return Table.from_rows([{"task_id": name, "message": text} for name, text in watched.items()])
         rows = [
             {
                 "task_id": row.task_id, "kind": row.kind, "attempt": row.attempt, "message": row.message,
@@ -58,12 +58,15 @@ class EventStore:
             for row in reversed(self.events)
             if row.kind != "attempt_watched"
         ]  # fmt: skip
-        return pa.Table.from_pylist(rows)
+        return Table.from_rows(rows)
 
-    async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
+    async def insert(self, table: str, rows: Table, *, token: str) -> None:
         raise NotImplementedError
 
-    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table:
+    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
+        raise NotImplementedError
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         raise NotImplementedError
 
     async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:

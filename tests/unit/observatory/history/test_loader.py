@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from strata.clock import ManualClock
@@ -20,6 +19,7 @@ from strata.observatory.live.snapshot import SnapshotBuilder
 from strata.observatory.live.view import LiveView
 from strata.observatory.spool.spool import Progress, Spool
 from strata.observatory.store.superseded import Which
+from strata.observatory.store.table import Table
 from strata.observatory.store.writer import StoreWriter
 from strata.observatory.stream.broadcaster import Broadcaster
 
@@ -31,14 +31,14 @@ class MemoryStore:
         self.rows: list[tuple[str, int]] = []
         self.ready = True
 
-    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Table:
         metrics = sorted({metric for metric, _ in self.rows})
         key: dict[str, Any] = {"run_id": "r1", "host": "", "rank": 0, "device": 65535, "unit": ""}
         if "series_rollup" in sql:
             counts = {metric: sum(name == metric for name, _ in self.rows) for metric in metrics}
             rest = {"bad": 0, "newest": 1.0, "last_ms": 1_000, "lowest": 1.0, "highest": 1.0}
             tops = {metric: max(step for name, step in self.rows if name == metric) for metric in metrics}
-            return pa.Table.from_pylist(
+            return Table.from_rows(
                 [
                     {**key, **rest, "metric": metric, "points": counts[metric], "top_step": tops[metric]}
                     for metric in metrics
@@ -46,7 +46,10 @@ class MemoryStore:
             )
         raise NotImplementedError
 
-    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table:
+    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
+        raise NotImplementedError
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         key: dict[str, Any] = {"run_id": "r1", "host": "", "rank": 0, "device": 65535, "unit": ""}
         names = ("smin", "smax", "tmin", "tmax", "sfirst", "tfirst", "slast", "tlast")
         rows = [
@@ -62,9 +65,9 @@ class MemoryStore:
             }
             for metric, step in sorted(self.rows)
         ]
-        return pa.Table.from_pylist(rows)
+        return Table.from_rows(rows)
 
-    async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
+    async def insert(self, table: str, rows: Table, *, token: str) -> None:
         raise NotImplementedError
 
     async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:

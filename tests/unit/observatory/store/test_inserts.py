@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +16,7 @@ from strata.observatory.background.setaside import SetAside
 from strata.observatory.records.finding import Finding
 from strata.observatory.store.inserts import Inserts
 from strata.observatory.store.superseded import Which
+from strata.observatory.store.table import TIME, Column, Table
 
 
 class PickyStore:
@@ -27,20 +28,23 @@ class PickyStore:
         self.calls = 0
         self._why = why
 
-    async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
+    async def insert(self, table: str, rows: Table, *, token: str) -> None:
         self.calls += 1
-        numbers = rows["step"].to_pylist()
+        numbers = rows["step"].to_list()
         for number in numbers:
             error = self._why(number)
             if error is not None:
                 raise error
         self.rows += numbers
 
-    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Table:
         assert parameters is not None
-        return pa.table({"n": [self.rows.count(parameters["step"]) if "{step:UInt64}" in sql else 0]})
+        return Table.of({"n": [self.rows.count(parameters["step"]) if "{step:UInt64}" in sql else 0]})
 
-    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table:
+    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
+        raise NotImplementedError
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         raise NotImplementedError
 
     async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -60,8 +64,8 @@ class World:
     async def send(self, count: int, *, stubborn: bool = False, repeated: bool = False) -> None:
         columns: dict[str, Any] = {"run_id": ["r1"] * count, "step": list(range(count))}
         columns |= {name: [0] * count for name in ("metric", "host", "rank", "device")}
-        columns["event_time"] = pa.array([0] * count, pa.timestamp("ms"))
-        await self.inserts.send("metric_points", pa.table(columns), "t", stubborn=stubborn, repeated=repeated)
+        columns["event_time"] = Column(TIME, np.zeros(count, np.int64))
+        await self.inserts.send("metric_points", Table.of(columns), "t", stubborn=stubborn, repeated=repeated)
 
     @property
     def num_aside(self) -> int:
@@ -99,7 +103,7 @@ async def test_a_repeat_sends_what_an_earlier_try_did_not(
 async def test_it_is_told_once_with_the_row_and_the_reason(tmp_path: Path) -> None:
     world = World(tmp_path, lambda row: InvalidArgument("value is too bad") if row == 7 else None)
     await world.send(20)
-    item = "a row of metric_points (run_id r1, step 7, event_time 1970-01-01 00:00:00)"
+    item = "a row of metric_points (run_id r1, step 7, event_time 1970-01-01 00:00:00+00:00)"
     assert [(one.kind, one.message) for one in world.told] == [
         ("set_aside", f"metric store sets {item} aside: value is too bad")
     ]

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from strata.clock import ManualClock
@@ -14,6 +13,7 @@ from strata.observatory.ingest.points import from_json
 from strata.observatory.live.series import SeriesTable
 from strata.observatory.spool.spool import Spool
 from strata.observatory.store.superseded import Which
+from strata.observatory.store.table import Table
 from strata.observatory.store.writer import StoreWriter
 
 
@@ -25,14 +25,17 @@ class SlowStore:
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
 
-    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+    async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Table:
         raise NotImplementedError
 
-    async def insert(self, table: str, rows: pa.Table, *, token: str) -> None:
+    async def insert(self, table: str, rows: Table, *, token: str) -> None:
         self.begun.set()
         await self.go_on.wait()
 
-    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> pa.Table:
+    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
+        raise NotImplementedError
+
+    async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         raise NotImplementedError
 
     async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:

@@ -4,6 +4,7 @@ an export of Neptune. tests/integration/cli/test_trackers.py makes them with the
 
 import math
 import sqlite3
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -291,6 +292,19 @@ def test_rows_of_neptune_that_hold_nothing_take_no_other_with_them(tmp_path: Pat
     assert run.unread["points of loss without a step or a value"] >= 3
     assert run.unread["rows without a run or an attribute"] >= 2
     assert any(what.startswith("the rest of part_1.parquet") for what in run.unread)
+
+
+def test_without_pyarrow_a_parquet_file_is_named_with_what_to_install_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wandb").mkdir()
+    (tmp_path / "wandb" / WANDB.name).write_bytes(WANDB.read_bytes())
+    (tmp_path / "part_0.parquet").write_bytes(b"PAR1")
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    told: list[str] = []
+    found = list(find_runs(tmp_path, 0, lambda _, error: told.append(error.hint)))
+    assert ([run.run_id for run in found], told) == (["abc12345"], ["pip install 'strata-runtime[data]'"])
 
 
 def test_a_wrong_length_in_a_wandb_file_costs_its_block_and_no_more(tmp_path: Path) -> None:
