@@ -1,4 +1,5 @@
 /** Metric names → tabs by prefix. What matches nothing goes to Training. */
+import { groupBy } from "./group-by";
 import type { MetricTab } from "./view-codec";
 
 export interface TabRule {
@@ -17,10 +18,12 @@ const TABLE: readonly [MetricTab, string][] = [
 export const DEFAULT_RULES: readonly TabRule[] = TABLE.flatMap(([tab, words]) =>
   words.split(" ").map((prefix) => ({ prefix, tab })),
 );
+/** Ten thousand names ask: only rules that begin as a name does can be its own. */
+const BY_LETTER = groupBy(DEFAULT_RULES, (rule) => rule.prefix.charAt(0));
 
 /** The longest matching prefix wins, so `tokens/` beats `token`; the user's rules come before ours. */
 export function tabOf(metric: string, own: readonly TabRule[] = []): MetricTab {
-  return match(metric, own) ?? match(metric, DEFAULT_RULES) ?? "training";
+  return match(metric, own) ?? match(metric, BY_LETTER.get(metric.charAt(0)) ?? []) ?? "training";
 }
 
 function match(metric: string, rules: readonly TabRule[]): MetricTab | null {
