@@ -62,17 +62,16 @@ BENCHMARK = Benchmark(
                 versus=None,
                 at_most=0.100,
                 work="barrier of 10,000 ranks behind 1,250 agents, p99",
-                profile="a round takes 90 to 110 ms of the coordinator's CPU, of which more than a third are the "
-                "10,000 beats a second that come meanwhile (9.7 µs each) and most of the rest the messages of 1,250 "
-                "hosts, each way; one round at load 15 on two cores, which the load shares (ADR 34).",
+                profile="the result is of before ADR 40, which halved the coordinator's CPU in such a round, beside "
+                "a busy machine: 90 to 110 ms, of which more than a third were beats, and most of the rest the "
+                "messages of 1,250 hosts, each way; one round at load 15 on two cores, which the load shares (ADR 34).",
             ),
             Target(
                 metric="death_p99_s",
                 versus=None,
                 at_most=0.250,
                 work="one death told to 10,000 ranks, p99",
-                profile="each rank is told by a frame of its own, 7 to 9 µs of the loop (ranks.md), and the load reads "
-                "them on the other core; one round at load 15.",
+                profile="the result is of before a host was told in one frame (ADR 40); one round at load 15.",
             ),
             Target(
                 metric="restart_s", versus=None, at_most=5.0, work="coordinator restart with 10,000 ranks, all attached"

@@ -32,8 +32,8 @@ _log = logging.getLogger(__name__)
 # How long one connection's frames keep the loop before others have their turn. A beat takes 30 µs, so a peer that
 # means well is through long before.
 TURN_S = 0.002
-# How long all connections together keep it, when a thousand peers speak at once: the rest is read in its next turns. To
-# read the ends of 10,000 ranks, which came within 12 ms, took 90 ms of the loop, half of it in one turn.
+# How long all connections together keep it, when a thousand peers speak at once: the rest is read in its next turns.
+# docs/adr/0040 has what a ping waits at the end of 10,000 ranks.
 READING_S = 0.010
 # Who says no more than that is read all the same: a ping, a window, an agent's beat.
 LITTLE_BYTES = 100
