@@ -18,13 +18,10 @@ class Store(Protocol):
 
     `insert` with the same token and the same rows may be repeated without effect, except into metric_points, which is
     open to foreign writers. `query` takes ClickHouse SQL with {name:Type} parameters, and so does `command`, which
-    answers nothing. `csv` answers as the engine writes CSV, without a header. `curves` answers with the buckets that
-    `sql.curves` asks for. None of them blocks the loop.
+    answers nothing. `curves` answers with the buckets that `sql.curves` asks for. None of them blocks the loop.
     """
 
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Table: ...
-
-    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes: ...
 
     async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table: ...
 

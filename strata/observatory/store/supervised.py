@@ -86,9 +86,6 @@ class SupervisedStore:
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Table:
         return decode(await self._answer(sql, parameters, "Native"))
 
-    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
-        return await self._answer(sql, parameters, "CSV")
-
     async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         if self._config.path is None:  # a server's points would have to cross the network to be folded
             return await self.query(*curves(where, buckets, which))

@@ -63,9 +63,6 @@ class EventStore:
     async def insert(self, table: str, rows: Table, *, token: str) -> None:
         raise NotImplementedError
 
-    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
-        raise NotImplementedError
-
     async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         raise NotImplementedError
 

@@ -46,9 +46,6 @@ class MemoryStore:
             )
         raise NotImplementedError
 
-    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
-        raise NotImplementedError
-
     async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         key: dict[str, Any] = {"run_id": "r1", "host": "", "rank": 0, "device": 65535, "unit": ""}
         names = ("smin", "smax", "tmin", "tmax", "sfirst", "tfirst", "slast", "tlast")

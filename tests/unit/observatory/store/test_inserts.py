@@ -41,9 +41,6 @@ class PickyStore:
         assert parameters is not None
         return Table.of({"n": [self.rows.count(parameters["step"]) if "{step:UInt64}" in sql else 0]})
 
-    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
-        raise NotImplementedError
-
     async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         raise NotImplementedError
 

@@ -32,9 +32,6 @@ class SlowStore:
         self.begun.set()
         await self.go_on.wait()
 
-    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
-        raise NotImplementedError
-
     async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         raise NotImplementedError
 
