@@ -5,8 +5,8 @@ stand-in.
 """
 
 import contextlib
+import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -37,9 +37,9 @@ class Embedded:
     def command(self, sql: str, parameters: Mapping[str, Any]) -> str:
         return self._ask(sql, parameters, "TabSeparated").decode(errors="replace").strip()
 
-    def query(self, sql: str, parameters: Mapping[str, Any], form: str) -> bytes:
+    def query(self, sql: str, parameters: Mapping[str, Any]) -> bytes:
         try:
-            return self._ask(sql, parameters, form)
+            return self._ask(sql, parameters, "Native")
         except DatabaseError:
             # What was written when a query failed half-way stands before the next answer (chDB 26.9), which nobody
             # could read then.
@@ -48,13 +48,13 @@ class Embedded:
             raise
 
     def insert(self, table: str, names: Sequence[str], block: bytes | bytearray, settings: Mapping[str, Any]) -> None:
-        """The engine takes what it has to parse from a file."""
+        """The engine takes what it has to parse from a file, which need not be on a disk."""
         columns = ", ".join(f"`{name}`" for name in names)
         given = ", ".join(f"{name} = {_quoted(value)}" for name, value in settings.items())
-        with tempfile.NamedTemporaryFile(suffix=".native") as file:
+        with os.fdopen(os.memfd_create("block"), "wb") as file:
             file.write(block)
             file.flush()
-            source = f"FROM INFILE {_quoted(file.name)} SETTINGS {given} FORMAT Native"
+            source = f"FROM INFILE '/proc/self/fd/{file.fileno()}' SETTINGS {given} FORMAT Native"
             self._ask(f"INSERT INTO {table} ({columns}) {source}", {}, "TabSeparated")
 
     def close(self) -> None:

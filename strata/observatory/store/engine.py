@@ -36,8 +36,8 @@ class Engine:
         """What it answers, if anything: one value as text."""
         return self._connected().command(sql, parameters or {})
 
-    def query(self, sql: str, parameters: Mapping[str, Any], form: str = "Native") -> bytes:
-        return self._connected().query(sql, parameters, form)
+    def query(self, sql: str, parameters: Mapping[str, Any]) -> bytes:
+        return self._connected().query(sql, parameters)
 
     def lines(self, sql: str) -> list[str]:
         """The answer to EXPLAIN."""

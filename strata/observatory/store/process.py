@@ -152,7 +152,7 @@ def _answer(engine: Engine | Guest, header: dict[str, Any], payload: bytearray) 
         return engine.ask(header["sql"])
     match header["op"]:
         case "query":
-            return engine.query(header["sql"], header["parameters"], header["form"])
+            return engine.query(header["sql"], header["parameters"])
         case "curves":
             return encode(read_buckets(engine, header["database"], *(header[name] for name in _CURVES)))
         case "insert":

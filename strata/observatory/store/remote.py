@@ -28,8 +28,8 @@ class Remote:
         found = self._asked(lambda client: client.command(sql, parameters=dict(parameters) or None))
         return str(found) if isinstance(found, str | int) else ""
 
-    def query(self, sql: str, parameters: Mapping[str, Any], form: str) -> bytes:
-        given = {"parameters": dict(parameters) or None, "settings": self._settings, "fmt": form}
+    def query(self, sql: str, parameters: Mapping[str, Any]) -> bytes:
+        given = {"parameters": dict(parameters) or None, "settings": self._settings, "fmt": "Native"}
         return bytes(self._asked(lambda client: client.raw_query(sql, **given)))
 
     def insert(self, table: str, names: Sequence[str], block: bytes | bytearray, settings: Mapping[str, Any]) -> None:

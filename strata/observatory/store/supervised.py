@@ -84,7 +84,8 @@ class SupervisedStore:
         await cancel(self._task)
 
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Table:
-        return decode(await self._answer(sql, parameters, "Native"))
+        _, payload = await self._ask({"op": "query", "sql": self._text(sql), "parameters": dict(parameters or {})})
+        return decode(payload)
 
     async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         if self._config.path is None:  # a server's points would have to cross the network to be folded
@@ -105,10 +106,6 @@ class SupervisedStore:
     async def command(self, sql: str, parameters: Mapping[str, Any] | None = None) -> None:
         text = sql.replace("{db}", self._config.database)
         await self._ask({"op": "command", "sql": text, "parameters": dict(parameters or {})})
-
-    async def _answer(self, sql: str, parameters: Mapping[str, Any] | None, form: str) -> bytes:
-        header = {"op": "query", "sql": self._text(sql), "parameters": dict(parameters or {}), "form": form}
-        return (await self._ask(header))[1]
 
     def _text(self, sql: str) -> str:
         if self.limits:

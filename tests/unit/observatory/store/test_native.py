@@ -24,7 +24,7 @@ import sys
 from strata.observatory.store.embedded import Embedded
 engine = Embedded(sys.argv[1], {})
 for question in sys.stdin.read().split("\\0"):
-    print(engine.query(question, {}, "Native").hex(), flush=True)
+    print(engine.query(question, {}).hex(), flush=True)
 assert not {"pyarrow", "pandas", "clickhouse_connect"} & set(sys.modules)
 """
 _DAY = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
