@@ -62,8 +62,8 @@ BENCHMARK = Benchmark(
                 versus=None,
                 at_most=0.100,
                 work="barrier of 10,000 ranks behind 1,250 agents, p99",
-                profile="a round takes 94 to 99 ms of the coordinator's CPU, beats included, and half of the rounds are "
-                "over after 74 ms; of 50 rounds p99 is the slowest, and what makes it slow was not looked for since "
+                profile="a round takes 94 to 99 ms of the coordinator's CPU, beats included, and half of them are over "
+                "after 74 ms; of 50 rounds p99 is the slowest, and what makes it slow was not looked for since "
                 "ADR 40. A look at all ranks, which takes half of the loop for 90 ms each second or two, is a suspect.",
             ),
             Target(
