@@ -237,7 +237,9 @@ def test_a_thousand_workers_meet_at_a_barrier(tmp_path: Path) -> None:
 
 def test_the_tech_stack() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needs = " ".join([*project["dependencies"], *project["optional-dependencies"]["server"]])
+    extras = project["optional-dependencies"]
+    assert "strata-runtime[lean]" in extras["server"]
+    needs = " ".join([*project["dependencies"], *extras["server"], *extras["lean"]])
     for name in ("fastapi", "clickhouse-connect", "pydantic-settings", "uvicorn"):
         assert name in needs
     package = json.loads((ROOT / "dashboard" / "package.json").read_text())

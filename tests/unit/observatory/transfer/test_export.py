@@ -1,4 +1,4 @@
-"""A run as a file: what the store answers is in it, whatever bytes somebody wrote, and a missing library is named."""
+"""A run as a file: what the store answers is in it, and a missing library is named."""
 
 import sys
 from collections.abc import Mapping
@@ -33,9 +33,6 @@ class OneRun:
         columns |= {**numbers, "unit": Column("String", ["", "nats"]), **rest, "attempt": np.zeros(2, np.uint32)}
         return Table.of(columns)
 
-    async def csv(self, sql: str, parameters: Mapping[str, Any] | None = None) -> bytes:
-        return f'"r","{(parameters or {})["metric"]}",'.encode() + b'"\xff",0,0,"",1,2,0.5,0\n'
-
     async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         raise NotImplementedError
 
@@ -58,9 +55,10 @@ async def test_parquet_holds_every_point_with_its_type(tmp_path: Path) -> None:
     assert {str(table.schema.field(name).type) for name in ("rank", "attempt")} == {"uint32"}
 
 
-async def test_csv_is_text_whatever_bytes_somebody_wrote(tmp_path: Path) -> None:
+async def test_csv_has_a_line_for_every_point(tmp_path: Path) -> None:
     await export_run(OneRun(), {"r": None}, tmp_path / "r.csv", "csv", only=["loss"])
-    assert (tmp_path / "r.csv").read_text().splitlines() == [_HEADER, '"r","loss","\\xff",0,0,"",1,2,0.5,0']
+    lines = (tmp_path / "r.csv").read_text().splitlines()
+    assert lines == [_HEADER, '"r","loss","",0,0,"",0,0,0.0,0', '"r","loss","",0,0,"nats",1,0,0.5,0']
 
 
 async def test_without_pyarrow_the_answer_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
