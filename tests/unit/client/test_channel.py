@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
+import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -18,6 +19,7 @@ from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import control_pb2_grpc as ct_grpc
 from strata.protocol.status import to_status, to_trailers
 from strata.trust.access import Access
+from tests.support.waiting import eventually
 
 
 class _Control(ct_grpc.ControlServicer):
@@ -112,6 +114,10 @@ def test_one_of_several_that_stands_still_is_left_long_before_the_deadline_of_a_
             check = channel.stub(health_pb2_grpc.HealthStub).Check  # type: ignore[attr-defined]  # its types know none
             channel.call(check, health_pb2.HealthCheckRequest())
             servers[0].send_signal(signal.SIGSTOP)
+            stopped = psutil.Process(servers[0].pid)
+            eventually(
+                "it has stopped", lambda: stopped.status() == psutil.STATUS_STOPPED
+            )  # a busy machine takes its time
             channel.call(check, health_pb2.HealthCheckRequest(), timeout_s=3600.0)
             assert channel.address == f"127.0.0.1:{ports[1]}"
     finally:
