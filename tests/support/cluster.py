@@ -13,6 +13,7 @@ from urllib.request import Request, urlopen
 
 import psutil
 
+from tests.support.ports import RANK_PORTS
 from tests.support.waiting import eventually
 
 __all__ = ["Cluster", "descendants", "strata", "strata_each"]
@@ -74,7 +75,7 @@ class Cluster:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "STRATA_RANK_PORTS": RANK_PORTS, **(environment or {})},
             cwd=cwd,
         )
 

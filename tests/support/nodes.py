@@ -22,6 +22,7 @@ from strata.data.manifest import build_manifest
 from strata.trust.access import Access
 from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.tasks import TaskSpec, TaskStatus
+from tests.support.ports import RANK_PORTS
 from tests.support.records import seen_cluster
 from tests.support.waiting import eventually
 
@@ -115,6 +116,7 @@ class Nodes:
         log = (self.data_dir / f"{name}.log").open("ab")
         command = [sys.executable, "-c", _ENTRY, name, "--data-dir", str(self.data_dir), *arguments]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("STRATA_")}
+        environment["STRATA_RANK_PORTS"] = RANK_PORTS
         self._processes[name] = subprocess.Popen(
             command, stdout=log, stderr=log, start_new_session=True, env=environment, cwd=self.data_dir.parent
         )
