@@ -31,6 +31,7 @@ _STOP_S = 6.0  # more than the child gives itself: what it says of its own is be
 _GONE_S = 1.5  # from the kill until the system has cleaned up
 _READ_BUFFER = 1 << 20
 _LOOK_S = 3.0
+_READS = ("query", "curves", "ask")
 
 Answer = tuple[dict[str, Any], bytes]
 
@@ -43,7 +44,7 @@ class SupervisedStore:
         self._ready = asyncio.Event()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
-        self._asked_at: dict[int, float] = {}  # monotonic, oldest first
+        self._asked: dict[int, tuple[str, float]] = {}  # what for, and when (monotonic); the oldest first
         self._writer: asyncio.StreamWriter | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -118,7 +119,7 @@ class SupervisedStore:
             raise StoreUnavailable(f"the metric store is not available ({self.problem})")
         number = next(self._numbers)
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[number], self._asked_at[number] = future, time.monotonic()
+        self._waiting[number], self._asked[number] = future, (header["op"], time.monotonic())
         try:
             for piece in pack({**header, "id": number}, payload):
                 writer.write(piece)
@@ -128,7 +129,7 @@ class SupervisedStore:
             raise StoreUnavailable(f"the metric store went away ({error})") from None
         finally:
             self._waiting.pop(number, None)
-            del self._asked_at[number]
+            del self._asked[number]
 
     async def _supervise(self) -> None:
         failures = 0
@@ -208,8 +209,9 @@ class SupervisedStore:
         standstill = Standstill()
         while True:
             await asyncio.sleep(_LOOK_S)
-            oldest = next(iter(self._asked_at.values()), None)
-            reason = standstill.look(oldest, busy_s(child.pid), time.monotonic())
+            asked_at = next((at for _, at in self._asked.values()), None)
+            read_at = next((at for what, at in self._asked.values() if what in _READS), None)
+            reason = standstill.look(asked_at, read_at, busy_s(child.pid), time.monotonic())
             if reason is not None:
                 _log.error("the metric store is killed and started again: %s", reason)
                 child.kill()

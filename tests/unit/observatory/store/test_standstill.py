@@ -14,7 +14,14 @@ from tests.support.waiting import eventually
 
 def _looks(asked_at: float | None, busy: Iterable[float], gap_s: float = 3.0) -> list[str | None]:
     standstill = Standstill()
-    return [standstill.look(asked_at, busy_s, number * gap_s) for number, busy_s in enumerate(busy)]
+    return [standstill.look(asked_at, asked_at, busy_s, number * gap_s) for number, busy_s in enumerate(busy)]
+
+
+def test_who_writes_may_wait_for_the_disk() -> None:
+    standstill = Standstill()
+    looks = [standstill.look(0.0, None, 7.0, 3.0 * number) for number in range(101)]
+    assert looks[:-1] == [None] * 100
+    assert looks[-1] == "a request has had no answer for 300 s"
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
@@ -32,7 +39,7 @@ def test_an_idle_engine_that_nobody_asks_is_left_alone() -> None:
 def test_who_works_has_time_but_not_for_ever(share: float) -> None:
     looks = _looks(0.0, [number * 3.0 * share for number in range(101)])
     assert looks[:-1] == [None] * 100
-    assert looks[-1] == "a question has had no answer for 300 s"
+    assert looks[-1] == "a request has had no answer for 300 s"
 
 
 def test_what_the_system_does_not_say_ends_nobody() -> None:
@@ -41,8 +48,8 @@ def test_what_the_system_does_not_say_ends_nobody() -> None:
 
 def test_after_a_pause_of_our_own_its_time_begins_anew() -> None:
     standstill = Standstill()
-    assert [standstill.look(0.0, 7.0, now) for now in (0.0, 3.0, 900.0, 903.0, 906.0)] == [None] * 5
-    assert [standstill.look(0.0, 7.0, now) for now in (909.0, 912.0, 915.0)][-1] is not None
+    assert [standstill.look(0.0, 0.0, 7.0, now) for now in (0.0, 3.0, 900.0, 903.0, 906.0)] == [None] * 5
+    assert [standstill.look(0.0, 0.0, 7.0, now) for now in (909.0, 912.0, 915.0)][-1] is not None
 
 
 def test_a_process_is_busy_while_it_runs_and_not_while_it_sleeps() -> None:
