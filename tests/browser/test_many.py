@@ -38,26 +38,17 @@ def wide_batch(run: int) -> Batch:
     return batch
 
 
-def few_batch() -> Batch:
-    batch = Batch(batch_id="few")
-    for run in range(FEW_RUNS):
-        batch.runs.add(run_id=f"few-{run:03d}", status="finished", updated_at_ms=1)
-        batch.series.add(index=run, run_id=f"few-{run:03d}", metric="loss", device=NO_DEVICE)
+def small_batch(name: str, runs: int, value: float, began_ms: int | None = None) -> Batch:
+    """Runs of one point each."""
+    batch = Batch(batch_id=name)
+    for run in range(runs):
+        batch.runs.add(run_id=f"{name}-{run:03d}", status="finished", updated_at_ms=1)
+        batch.series.add(index=run, run_id=f"{name}-{run:03d}", metric="loss", device=NO_DEVICE)
         batch.points.series.append(run)
         batch.points.step.append(1)
-        batch.points.value.append(0.25)
-    return batch
-
-
-def old_batch() -> Batch:
-    batch = Batch(batch_id="old")
-    for run in range(OLD_RUNS):
-        batch.runs.add(run_id=f"old-{run:03d}", status="finished", updated_at_ms=1)
-        batch.series.add(index=run, run_id=f"old-{run:03d}", metric="loss", device=NO_DEVICE)
-        batch.points.series.append(run)
-        batch.points.step.append(1)
-        batch.points.event_time_ms.append(1_600_000_000_000 + run)
-        batch.points.value.append(0.5)
+        batch.points.value.append(value)
+        if began_ms is not None:
+            batch.points.event_time_ms.append(began_ms + run)
     return batch
 
 
@@ -65,7 +56,8 @@ def old_batch() -> Batch:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with Cluster(tmp_path_factory.mktemp("many"), "--no-agent") as cluster:
         eventually("the store", lambda: cluster.get("/api/status")["metric_store_problem"] is None, within_s=120)
-        batches = [*map(wide_batch, range(WIDE_RUNS)), few_batch(), old_batch()]
+        few, old = small_batch("few", FEW_RUNS, 0.25), small_batch("old", OLD_RUNS, 0.5, began_ms=1_600_000_000_000)
+        batches = [*map(wide_batch, range(WIDE_RUNS)), few, old]
         send_batches(batches, cluster.endpoints["telemetry"])
         eventually("the runs", lambda: len(cluster.get("/runs")) == EVERY_RUN, within_s=60)
         yield cluster.endpoints["http"]

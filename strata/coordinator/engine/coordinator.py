@@ -22,7 +22,7 @@ from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import SaveAttempt, Verdict
 from strata.coordinator.state.cluster import Applied, ClusterState
 from strata.coordinator.state.now import Now, read_clock
-from strata.coordinator.state.outcomes import Outcome
+from strata.coordinator.state.outcomes import Outcome, key_of
 from strata.coordinator.state.replies import BarrierReply
 from strata.errors import Busy, NotLeader, Unavailable
 from strata.types.barriers import BarrierArrival, BarrierKey
@@ -164,7 +164,7 @@ class Coordinator:
             self._unpublished.append((record, event))
             self._snapshots.note(record)
             if isinstance(event, e.BarrierReleased):
-                self._released_at[BarrierKey(event.task_id, event.barrier_id, event.step)] = now.monotonic
+                self._released_at[key_of(event)] = now.monotonic
         self._journal.append(records, private)
 
     async def settled(self) -> None:
@@ -253,7 +253,7 @@ class Coordinator:
 
     def _announce_barrier(self, event: Outcome) -> None:
         self._barriers.release(event)
-        complete_at = self._released_at.pop(BarrierKey(event.task_id, event.barrier_id, event.step), None)
+        complete_at = self._released_at.pop(key_of(event), None)
         if complete_at is not None:
             latency_ms = (self._clock.monotonic() - complete_at) * 1e3
             self.meter.barrier(latency_ms, max(0.0, event.at - event.created_at) * 1e3)

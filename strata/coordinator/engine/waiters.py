@@ -5,7 +5,7 @@ together are told together.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from strata.coordinator.state.outcomes import Outcome
+from strata.coordinator.state.outcomes import Outcome, key_of
 from strata.errors import Fenced
 from strata.types.barriers import BarrierKey
 
@@ -44,7 +44,7 @@ class Waiters:
 
     def release(self, event: Outcome) -> None:
         """Tells everybody whom the outcome is for. Who is not in it stays, to be fenced."""
-        place = (BarrierKey(event.task_id, event.barrier_id, event.step), event.round)
+        place = (key_of(event), event.round)
         members = self._rounds.get(place)
         if members is None:
             return

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from strata.cluster.events import BarrierBroke, BarrierReleased, MembersLost
 from strata.cluster.members import Worker
-from strata.coordinator.state.kept_outcomes import KeptOutcomes, key_of, request_of
+from strata.coordinator.state.kept_outcomes import KeptOutcomes, request_of
 from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
-from strata.coordinator.state.outcomes import Outcome
+from strata.coordinator.state.outcomes import Outcome, key_of
 from strata.coordinator.state.replies import BarrierReply
 from strata.errors import InvalidArgument
 from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy
@@ -87,7 +87,7 @@ class Barriers:
         """`arrive` for many of one group (worker → request id) who may all act and of whom `arrival` says what they
         have in common, for little more than one costs. None, and nothing is done, when they must come one by one."""
         key = BarrierKey(task_id, arrival.barrier_id, arrival.step)
-        if self._kept.know_any(key, requests):
+        if self._kept.knows_any(key, requests):
             return None
         barrier = self._round_of(key, arrival, now)
         if not barrier.has_place_for(requests.keys()):

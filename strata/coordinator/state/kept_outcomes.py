@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from strata.cluster.events import BarrierBroke
 from strata.coordinator.state.now import Now
-from strata.coordinator.state.outcomes import Outcome
+from strata.coordinator.state.outcomes import Outcome, key_of
 from strata.types.barriers import BarrierArrival, BarrierKey
 
-__all__ = ["KeptOutcomes", "key_of", "request_of"]
+__all__ = ["KeptOutcomes", "request_of"]
 
 _KEEP_S = 600.0
 _KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when steps are short and groups large
@@ -45,7 +45,7 @@ class KeptOutcomes:
         newest = self._newest.get(key)
         return newest.event.round if newest is not None else 0
 
-    def know_any(self, key: BarrierKey, requests: Mapping[str, str]) -> bool:
+    def knows_any(self, key: BarrierKey, requests: Mapping[str, str]) -> bool:
         """Whether one of these (worker → request id) may have to be told an end that is known."""
         newest = self._newest.get(key)
         if newest is None:
@@ -110,10 +110,6 @@ class KeptOutcomes:
         for request in kept.answers:
             if answered.get(request) is kept:
                 del answered[request]
-
-
-def key_of(event: Outcome) -> BarrierKey:
-    return BarrierKey(event.task_id, event.barrier_id, event.step)
 
 
 def request_of(worker_id: str, request_id: str) -> str:

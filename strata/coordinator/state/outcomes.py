@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from strata.cluster.events import BarrierBroke, BarrierReleased
 from strata.errors import BarrierBroken, BarrierExpired
-from strata.types.barriers import BarrierResult
+from strata.types.barriers import BarrierKey, BarrierResult
 
-__all__ = ["Outcome", "error_of", "outcome_for", "places_in"]
+__all__ = ["Outcome", "error_of", "key_of", "outcome_for", "places_in"]
 
 Outcome = BarrierReleased | BarrierBroke
 
@@ -26,6 +26,10 @@ class _Places:
 
 
 _places = _Places()
+
+
+def key_of(event: Outcome) -> BarrierKey:
+    return BarrierKey(event.task_id, event.barrier_id, event.step)
 
 
 def places_in(event: BarrierReleased) -> Mapping[str, int]:
