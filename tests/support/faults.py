@@ -237,10 +237,10 @@ def _lose_host(corpus: Corpus, task_id: str, victim: int, _: random.Random) -> s
 def _drain(corpus: Corpus, task_id: str, victim: int, _: random.Random) -> str:
     name = corpus.wait_ready(task_id, victim)
     agent_id = next(one for one, known in corpus.agents.items() if known == name)
-    corpus.hosts.hosts().drain(agent_id, "for a test")
+    corpus.hosts.drain(agent_id, "for a test")
     wait_for(lambda: corpus.hosts.task(task_id).attempt > 1, 60, "the next attempt")
     told = _hostname(corpus, agent_id)
-    corpus.hosts.hosts().undrain(agent_id)
+    corpus.hosts.undrain(agent_id)
     return told
 
 

@@ -8,7 +8,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from strata.client.hosts import HostsClient
+from strata.protocol.generated import control_pb2 as ct
+from strata.protocol.generated.control_pb2_grpc import ControlStub
 from tests.support.nodes import Nodes, wait_for
 
 __all__ = ["STEPS", "Hosts", "finished_steps"]
@@ -67,8 +68,15 @@ class Hosts(Nodes):
         token = (self.data_dir / "token").read_text().strip()
         return {**inherited, "STRATA_TOKEN": token, "STRATA_CHECKPOINT_BUCKET": str(self.data_dir / "checkpoints")}
 
-    def hosts(self) -> HostsClient:
-        return HostsClient(self.channel())
+    def drain(self, host: str, reason: str = "", deadline: float | None = None) -> None:
+        """By its agent's id. What runs there saves and leaves before the deadline (Unix seconds)."""
+        channel = self.channel()
+        asked = ct.DrainRequest(host=host, reason=reason, deadline=deadline)
+        channel.call(channel.stub(ControlStub).DrainAgent, asked)
+
+    def undrain(self, host: str) -> None:
+        channel = self.channel()
+        channel.call(channel.stub(ControlStub).DrainAgent, ct.DrainRequest(host=host, undo=True))
 
     def submit_steps(self, pause_s: float, workers: int = 2, total: int = 10**9, **spec: object) -> str:
         """A task of `STEPS`."""

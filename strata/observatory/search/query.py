@@ -10,7 +10,7 @@ from typing import Literal
 
 from strata.errors import InvalidArgument
 
-__all__ = ["And", "Compare", "Node", "Not", "Op", "Or", "Words", "names_in", "parse", "unparse"]
+__all__ = ["And", "Compare", "Node", "Not", "Op", "Or", "Words", "names_in", "parse"]
 
 Op = Literal["=", "!=", ">", ">=", "<", "<=", "~", ":"]
 _MAX_QUERY = 2_000
@@ -20,7 +20,6 @@ _TOKEN = re.compile(
     r"""\s*(?:(?P<op>>=|<=|!=|==|[><=~:])|(?P<paren>[()])|"(?P<quoted>(?:[^"\\]|\\.)*)"(?P<tail>(?:\.\w+)?)"""
     r"""|(?P<word>[^\s()<>=!~:"]+))"""
 )
-_PLAIN = re.compile(r'[^\s()<>=!~:"]+\Z')
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +99,6 @@ def names_in(node: Node) -> set[str]:
     return set()
 
 
-def unparse(node: Node) -> str:
-    """A query that reads as this tree."""
-    match node:
-        case Words(text=text):
-            return _quoted(text, always=True)
-        case Compare(key=key, op=op, value=value):
-            return f"{_name(key)} {op} {_quoted(value)}"
-        case Not(part=part):
-            return f"not ({unparse(part)})"
-        case And(parts=parts):
-            return " and ".join(f"({unparse(part)})" for part in parts)
-        case Or(parts=parts):
-            return " or ".join(f"({unparse(part)})" for part in parts)
-
-
 class _Reader:
     """One token after the other; `or` binds less than `and`, which may be left out."""
 
@@ -188,15 +172,3 @@ def _tokens(text: str) -> list[_Token]:
 def _wrong(token: _Token, what: str) -> InvalidArgument:
     subject = "its end" if token.kind == "end" else repr(token.text[:40])
     return InvalidArgument(f"the filter cannot be read at character {token.place + 1}: {subject} {what}", hint=_HINT)
-
-
-def _quoted(text: str, *, always: bool = False) -> str:
-    if not always and _PLAIN.match(text):
-        return text
-    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
-
-
-def _name(key: str) -> str:
-    if key.lower() in ("and", "or", "not"):
-        return _quoted(key, always=True)
-    return _quoted(key)

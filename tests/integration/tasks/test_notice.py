@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from strata.client.records import RecordsClient
 from strata.client.tasks import TaskView
 from strata.types.tasks import TaskStatus
 from tests.support.hosts import Hosts, finished_steps
@@ -66,7 +67,7 @@ def test_a_drained_host_is_left_at_an_agreed_step_and_no_step_is_lost(hosts: Hos
     task_id = hosts.submit_steps(pause_s=0.02)
     wait_steps(hosts, 20)
     second = hosts.start_host("second")
-    hosts.hosts().drain(first, "for a test")
+    hosts.drain(first, "for a test")
     task = wait_attempt(hosts, task_id, 2)
     assert task.course.placement == (second, second)
     assert (task.course.failures, task.course.preemptions, task.course.losses) == (0, 0, 0)
@@ -93,7 +94,7 @@ def test_a_file_gives_notice_and_takes_it_back(hosts: Hosts, tmp_path: Path) -> 
     second = hosts.start_host("second")
     file.write_text("30")
     assert wait_attempt(hosts, task_id, 2).course.placement == (second, second)
-    (told,) = [agent for agent in hosts.hosts().list() if agent.agent_id == first]
+    (told,) = [agent for agent in RecordsClient(hosts.channel()).agents() if agent.agent_id == first]
     assert (told.draining, told.deadline, told.noticed) == (f"notice file {file}", file.stat().st_mtime + 30, True)
     file.unlink()
     wait_going_on(hosts, 2)
@@ -141,13 +142,13 @@ def test_a_script_that_never_asks_is_ended_before_the_deadline(hosts: Hosts, tmp
     script.write_text(_DEAF)
     task_id = hosts.submit(name="deaf", entrypoint=("python", str(script)))
     wait_for(lambda: hosts.host_ranks("first"), what="the rank")
-    hosts.hosts().drain(first, deadline=time.time() + 2.0)
+    hosts.drain(first, deadline=time.time() + 2.0)
     task = hosts.wait_task(task_id, TaskStatus.RECOVERING)
     assert task.course.preemptions == 1
     assert not hosts.host_ranks("first")
     waiting = wait_for(lambda: "is draining" in hosts.task(task_id).reason and hosts.task(task_id), what="the reason")
     assert waiting.reason == f"waiting for 1 slot: 0 of 2 are free on 1 local agent; {first} is draining"
-    hosts.hosts().undrain(first)
+    hosts.undrain(first)
     assert wait_attempt(hosts, task_id, 2).course.placement == (first,)
 
 
@@ -172,8 +173,8 @@ def test_notices_at_random_moments_cost_no_step(hosts: Hosts, pytestconfig: pyte
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
             continue
-        hosts.hosts().undrain(staying)
-        hosts.hosts().drain(going, f"notice {number}", deadline=time.time() + 30.0)
+        hosts.undrain(staying)
+        hosts.drain(going, f"notice {number}", deadline=time.time() + 30.0)
         going, staying = staying, going
     attempts = sum(line.startswith("from") for line in hosts.noted(0))
     wait_going_on(hosts, max(attempts, 2))

@@ -1,4 +1,4 @@
-"""The query language: every tree is read back from its own text, and every wrong text is refused with its place."""
+"""The query language: every query is read into its tree, and every wrong text is refused with its place."""
 
 import re
 
@@ -7,27 +7,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.errors import InvalidArgument
-from strata.observatory.search.query import And, Compare, Node, Not, Or, Words, names_in, parse, unparse
+from strata.observatory.search.query import And, Compare, Node, Not, Or, Words, names_in, parse
+
+Asked = tuple[str, Node]  # a query, and the tree that it must be read into
+
+
+def _quoted(text: str) -> str:
+    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+
+
+def _joined(word: str, kind: type[And | Or], parts: list[Asked]) -> Asked:
+    return f" {word} ".join(f"({text})" for text, _ in parts), kind(tuple(node for _, node in parts))
+
 
 _OPS = st.sampled_from(["=", "!=", ">", ">=", "<", "<=", "~", ":"])
-_TEXT = st.text(max_size=20)
-_LEAVES = st.builds(Words, _TEXT) | st.builds(Compare, _TEXT, _OPS, _TEXT)
-
-
-def _some(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[tuple[Node, ...]]:
-    return st.lists(inner, min_size=2, max_size=3).map(tuple)
-
-
-NODES: st.SearchStrategy[Node] = st.recursive(
-    _LEAVES,
-    lambda inner: st.builds(Not, inner) | st.builds(And, _some(inner)) | st.builds(Or, _some(inner)),
-    max_leaves=12,
+_PLAIN = st.from_regex(r"[a-z0-9./_*-]{1,8}", fullmatch=True).filter(lambda word: word not in ("and", "or", "not"))
+_TERMS = st.text(max_size=20).map(lambda text: (_quoted(text), text)) | _PLAIN.map(lambda word: (word, word))
+_LEAVES = _TERMS.map(lambda term: (term[0], Words(term[1]))) | st.builds(
+    lambda key, op, value: (f"{key[0]} {op} {value[0]}", Compare(key[1], op, value[1])), _TERMS, _OPS, _TERMS
 )
 
 
-@given(NODES)
-def test_a_tree_is_read_back_from_its_own_text(node: Node) -> None:
-    assert parse(unparse(node)) == node
+def _nested(inner: st.SearchStrategy[Asked]) -> st.SearchStrategy[Asked]:
+    some = st.lists(inner, min_size=2, max_size=3)
+    inverted = inner.map(lambda asked: (f"not ({asked[0]})", Not(asked[1])))
+    return (
+        inverted
+        | st.builds(_joined, st.just("and"), st.just(And), some)
+        | st.builds(_joined, st.just("or"), st.just(Or), some)
+    )
+
+
+@given(st.recursive(_LEAVES, _nested, max_leaves=12))
+def test_every_query_is_read_into_its_tree(asked: Asked) -> None:
+    text, node = asked
+    assert parse(text) == node
 
 
 @given(st.text(max_size=60) | st.text("ab()<>=!~: \"\\.'0", max_size=40))
