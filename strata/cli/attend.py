@@ -6,12 +6,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
+import typer
 from rich.console import Console
 
 from strata.cli.follow import LogFollower, print_lines
-from strata.cli.up import cluster
+from strata.cli.up import cluster, stop_signals
 from strata.client.api import Api
 from strata.client.channel import Channel
 from strata.client.endpoints import Endpoints, find_endpoints, folder_endpoints
@@ -53,20 +54,13 @@ class Stops:
         if self._came.wait(seconds):
             self._came.clear()
 
-    @contextlib.contextmanager
-    def heard(self) -> "Iterator[Stops]":
-        before = {number: signal.signal(number, self.ask) for number in _NAMES}
-        try:
-            yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
 
 class TaskCluster(NamedTuple):
-    """Where the cluster listens, the stops that a user asks for, and a pause between two looks at a task."""
+    """Where the cluster listens, a channel to it, the stops that a user asks for, and a pause between two looks at a
+    task."""
 
     endpoints: Endpoints
+    channel: Channel
     stops: Stops
     pause: Callable[[], None]
 
@@ -77,8 +71,8 @@ def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[T
     known = find_endpoints(settings)
     stops = Stops()
     if answers(known):
-        with stops.heard():
-            yield TaskCluster(known, stops, lambda: stops.wait(_POLL_S))
+        with stop_signals(stops.ask), Channel(known.grpc, access=known.access) as channel:
+            yield TaskCluster(known, channel, stops, lambda: stops.wait(_POLL_S))
         return
     if known.asked and not is_loopback(split_address(split_addresses(known.grpc)[0])[0]):
         raise CoordinatorUnavailable(f"no coordinator answers at {known.grpc}")
@@ -88,7 +82,7 @@ def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[T
             hint="A detached task needs one that stays: start it with `strata up`.",
         )
     whisper("no coordinator answers, starting one here")
-    with cluster(_with_slots(settings, workers), with_agent=workers > 0) as supervisor, stops.heard():
+    with cluster(_with_slots(settings, workers), with_agent=workers > 0) as supervisor, stop_signals(stops.ask):
 
         def pause() -> None:
             until, before = time.monotonic() + _POLL_S, stops.count
@@ -98,7 +92,8 @@ def task_cluster(settings: Settings, *, embed: bool, workers: int) -> Iterator[T
 
         started = folder_endpoints(settings)
         assert started is not None
-        yield TaskCluster(started, stops, pause)
+        with Channel(started.grpc, access=started.access) as channel:
+            yield TaskCluster(started, channel, stops, pause)
 
 
 def _with_slots(settings: Settings, workers: int) -> Settings:
@@ -173,8 +168,8 @@ class Attendance:
         _follow_to_the_end(self._lines)
         return task
 
-    def tell(self, task: TaskView) -> None:
-        """How it ended, what to do about it, and how to go on."""
+    def end(self, task: TaskView) -> NoReturn:
+        """Says how it ended, what to do about it, and how to go on. The command's exit code is the task's."""
         colour = "green" if task.status is TaskStatus.COMPLETED else "red"
         _console.print(f"[{colour}]{task.status}[/] {task.task_id}:", end=" ")
         _console.print(task.reason or "done", markup=False)
@@ -183,6 +178,7 @@ class Attendance:
         if task.status is not TaskStatus.COMPLETED:
             where = f"its checkpoint of step {task.saved_step}" if task.saved_step is not None else "the start"
             whisper(f"`strata resume {task.task_id}{self._folder}` goes on from {where}")
+        raise typer.Exit(0 if task.status is TaskStatus.COMPLETED else 1)
 
     def _ask_advice(self) -> str:
         """The observatory's, as `strata why` has it; none where there is no observatory."""

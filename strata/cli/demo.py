@@ -30,16 +30,11 @@ def demo(
     slots: Slots = None,
 ) -> None:
     """Start everything, and a real training job of 4 workers: a small transformer learns to tell stories."""
+    # Each of the others is called as the setting that it gives.
+    flags = {name: value for name, value in locals().items() if name != "kill"}
     from strata.demo.job import kill_now_and_then, submit_stories
 
-    settings = prepare(
-        host=host,
-        grpc_port=grpc_port,
-        http_port=http_port,
-        telemetry_port=telemetry_port,
-        data_dir=data_dir,
-        slots=slots or _WORKERS,
-    )
+    settings = prepare(**{**flags, "slots": slots or _WORKERS})
     with (
         cluster(settings, with_agent=True) as supervisor,
         announced(supervisor.endpoints, settings.data_dir),

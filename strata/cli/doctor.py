@@ -35,13 +35,8 @@ def doctor(
 ) -> None:
     """Check versions, machine, data folder, ports, cluster, clock, checkpoint store and ClickHouse; exit code 1 when
     something has failed."""
-    flags = {
-        "host": host,
-        "grpc_port": grpc_port,
-        "http_port": http_port,
-        "telemetry_port": telemetry_port,
-        "data_dir": data_dir,
-    }
+    # Each of the others is called as the setting that it gives.
+    flags = {name: value for name, value in locals().items() if name != "as_json"}
     try:
         settings = load_settings(flags)
         findings = [finding for check in CHECKS for finding in check(settings)]

@@ -8,11 +8,9 @@ import typer
 from strata.cli.attend import Attendance, task_cluster, whisper
 from strata.cli.options import DataDir, reach
 from strata.cli.run import workers_of
-from strata.client.channel import Channel
 from strata.client.tasks import TasksClient
 from strata.errors import InvalidArgument
 from strata.types.forks import ForkRequest, read_skip
-from strata.types.tasks import TaskStatus
 
 __all__ = ["add_to"]
 
@@ -58,11 +56,8 @@ def fork(
         arguments=tuple(arguments or ()),
     )
     settings = reach(data_dir=data_dir)
-    with (
-        task_cluster(settings, embed=not detach, workers=workers_of(settings, task_id)) as here,
-        Channel(here.endpoints.grpc, access=here.endpoints.access) as channel,
-    ):
-        tasks = TasksClient(channel)
+    with task_cluster(settings, embed=not detach, workers=workers_of(settings, task_id)) as here:
+        tasks = TasksClient(here.channel)
         for key in sorted(asked.changes.keys() - tasks.get(task_id).spec.config.keys()):
             whisper(f"the config of {task_id} has no {key!r}: it is added, and the script must read it")
         made, begins = tasks.fork(task_id, asked)
@@ -72,8 +67,7 @@ def fork(
             return
         attendance = Attendance(tasks, made, settings, here, "strata fork")
         task = attendance.run()
-    attendance.tell(task)
-    raise typer.Exit(0 if task.status is TaskStatus.COMPLETED else 1)
+    attendance.end(task)
 
 
 def read_change(text: str) -> tuple[str, Any]:

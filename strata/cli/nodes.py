@@ -1,4 +1,6 @@
-"""`strata coordinator`, `strata observatory`, `strata agent`: one process alone, for clusters and for `strata up`."""
+"""`strata coordinator`, `strata observatory`, `strata agent`: one process alone, for clusters and for `strata up`. Each
+parameter is called as the setting that it gives.
+"""
 
 import typer
 
@@ -35,7 +37,7 @@ def coordinator(
     key: Key = None,
 ) -> None:
     """Run the control plane alone: membership, barriers, shards, checkpoints, tasks."""
-    start("coordinator", data_dir=data_dir, host=host, grpc_port=grpc_port, advertise=advertise, cert=cert, key=key)
+    start("coordinator", **locals())
 
 
 def observatory(
@@ -43,25 +45,14 @@ def observatory(
     host: Host = None,
     http_port: HttpPort = None,
     telemetry_port: TelemetryPort = None,
-    allow_origin: AllowOrigin = None,
+    allowed_origins: AllowOrigin = None,
     advertise: Advertise = None,
     cert: Cert = None,
     key: Key = None,
     coordinator_addr: str | None = typer.Option(None, "--coordinator", help="The coordinator's host:port."),
 ) -> None:
     """Run the observability plane alone: metrics, logs, REST and the dashboard."""
-    start(
-        "observatory",
-        data_dir=data_dir,
-        host=host,
-        http_port=http_port,
-        telemetry_port=telemetry_port,
-        allowed_origins=allow_origin or None,
-        coordinator_addr=coordinator_addr,
-        advertise=advertise,
-        cert=cert,
-        key=key,
-    )
+    start("observatory", **locals())
 
 
 def agent(
@@ -75,4 +66,4 @@ def agent(
 
     `--join` is needed once: the agent keeps a credential of its own in the data folder.
     """
-    start("agent", data_dir=data_dir, slots=slots, coordinator_addr=coordinator_addr, join=join, advertise=advertise)
+    start("agent", **locals())

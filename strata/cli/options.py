@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from strata.cli.prepare import prepare
-from strata.client.endpoints import find_joined
 from strata.config import Settings
 
 __all__ = [
@@ -52,9 +51,6 @@ Slots = Annotated[
 
 def reach(**flags: Any) -> Settings:
     """For a command that speaks to a cluster: the one of --join or STRATA_JOIN is joined first, once."""
-    settings = prepare(**flags)
-    if settings.join is not None and find_joined(settings) is None:
-        from strata.client.join import log_in  # here: only a user's first command needs it
+    from strata.client.api import joined  # here: `strata up` does without it
 
-        log_in(settings)
-    return settings
+    return joined(prepare(**flags))

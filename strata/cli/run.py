@@ -16,7 +16,6 @@ from strata.cli.script import check_saves, saves_at_home
 from strata.cli.show import resumed
 from strata.cli.sizes import parse_size
 from strata.cli.state import read_state
-from strata.client.channel import Channel
 from strata.client.endpoints import Endpoints, find_endpoints
 from strata.client.tasks import TasksClient, TaskView
 from strata.config import Settings
@@ -121,13 +120,10 @@ def run(
         launcher=launcher, workers=size.most, nodes=nodes, options=tuple(options or ()), shared_dir=shared_dir
     )
     agents = open_fleet(fleet, settings, whisper)
-    with (
-        task_cluster(settings, embed=not detach, workers=size.most if launcher == "local" else 0) as here,
-        Channel(here.endpoints.grpc, access=here.endpoints.access) as channel,
-    ):
-        tasks = TasksClient(channel)
+    with task_cluster(settings, embed=not detach, workers=size.most if launcher == "local" else 0) as here:
+        tasks = TasksClient(here.channel)
         if program.code is not None:
-            whisper(send_code(channel, program.code))
+            whisper(send_code(here.channel, program.code))
         task_id = tasks.submit(spec)
         if agents is not None:
             note_fleet(settings.data_dir, task_id, fleet, agents.checkpoints)
@@ -137,8 +133,7 @@ def run(
         whisper(f"task {task_id}")
         attendance = Attendance(tasks, task_id, settings, here, "strata run")
         task = attendance.run() if agents is None else _on_agents(agents, attendance, here.endpoints, task_id)
-    attendance.tell(task)
-    raise typer.Exit(0 if task.status is TaskStatus.COMPLETED else 1)
+    attendance.end(task)
 
 
 def resume(
@@ -157,11 +152,8 @@ def resume(
     fleet = noted_fleet(settings.data_dir, task_id)
     agents = open_fleet(fleet, settings, whisper) if fleet else None
     workers = workers_of(settings, task_id) if agents is None else 0
-    with (
-        task_cluster(settings, embed=not detach, workers=workers) as here,
-        Channel(here.endpoints.grpc, access=here.endpoints.access) as channel,
-    ):
-        tasks = TasksClient(channel)
+    with task_cluster(settings, embed=not detach, workers=workers) as here:
+        tasks = TasksClient(here.channel)
         _wait_until_stopped(tasks, task_id, here)
         whisper(resumed(task_id, tasks.resume(task_id)))
         if detach:
@@ -169,8 +161,7 @@ def resume(
             return
         attendance = Attendance(tasks, task_id, settings, here, "strata resume")
         task = attendance.run() if agents is None else _on_agents(agents, attendance, here.endpoints, task_id)
-    attendance.tell(task)
-    raise typer.Exit(0 if task.status is TaskStatus.COMPLETED else 1)
+    attendance.end(task)
 
 
 def _wait_until_stopped(tasks: TasksClient, task_id: str, here: TaskCluster) -> None:

@@ -152,7 +152,10 @@ class Supervisor:
         """Where the children listen, all together."""
         return {key: value for child in self._children for key, value in child.endpoints.items()}
 
-    def ask_to_stop(self) -> None:
+    def ask_to_stop(self, *_: object) -> None:
+        """Also as a handler of signals: during the start they interrupt it."""
+        if not self.started:
+            raise KeyboardInterrupt
         self.stopping = True
 
     def watch(self) -> None:

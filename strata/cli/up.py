@@ -36,7 +36,7 @@ from strata.trust.identity import ensure_identity
 from strata.trust.token import ensure_token
 from strata.types.tokens import Role
 
-__all__ = ["add_to", "cluster", "serve"]
+__all__ = ["add_to", "cluster", "serve", "stop_signals"]
 
 _console = Console(highlight=False, soft_wrap=True)
 _STOP_S = 20.0  # a server ends itself within 15 s
@@ -58,22 +58,12 @@ def up(
     advertise: Advertise = None,
     cert: Cert = None,
     key: Key = None,
-    allow_origin: AllowOrigin = None,
+    allowed_origins: AllowOrigin = None,
     no_agent: Annotated[bool, typer.Option("--no-agent", help="Start no workers on this machine.")] = False,
 ) -> None:
     """Start coordinator, observatory and a local agent, and keep them running until Ctrl-C."""
-    settings = prepare(
-        host=host,
-        grpc_port=grpc_port,
-        http_port=http_port,
-        telemetry_port=telemetry_port,
-        data_dir=data_dir,
-        slots=slots,
-        advertise=advertise,
-        cert=cert,
-        key=key,
-        allowed_origins=allow_origin or None,
-    )
+    # Each of the others is called as the setting that it gives.
+    settings = prepare(**{name: value for name, value in locals().items() if name != "no_agent"})
     with (
         cluster(settings, with_agent=not no_agent) as supervisor,
         announced(endpoints_of(settings, supervisor), settings.data_dir),
@@ -97,7 +87,7 @@ def cluster(settings: Settings, *, with_agent: bool) -> Iterator[Supervisor]:
         ensure_identity(settings)
         children = _children(settings, with_agent=with_agent)
         supervisor = Supervisor(children, lambda line: _console.print(f"[yellow]{escape(line)}[/]"))
-        with _stop_signals(supervisor):
+        with stop_signals(supervisor.ask_to_stop):
             supervisor.start()
             forget_start()
             file = write_endpoint(folder / "endpoints.json", endpoints_of(settings, supervisor))
@@ -175,16 +165,8 @@ def _port_of(address: str | None, asked: int) -> int:
 
 
 @contextmanager
-def _stop_signals(supervisor: Supervisor) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask to stop; during the start they interrupt it."""
-
-    def ask(number: int, frame: object) -> None:
-        del number, frame
-        if supervisor.started:
-            supervisor.ask_to_stop()
-        else:
-            raise KeyboardInterrupt
-
+def stop_signals(ask: Callable[[int, object], None]) -> Iterator[None]:
+    """While the block runs, Ctrl-C and SIGTERM call `ask`, as Python calls a handler."""
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

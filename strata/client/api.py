@@ -8,9 +8,9 @@ from strata.client.api_run import ApiRun
 from strata.client.endpoints import find_joined
 from strata.client.frame import Frame
 from strata.client.rest import Rest, path_part, query_of
-from strata.config import load_settings
+from strata.config import Settings, load_settings
 
-__all__ = ["Api"]
+__all__ = ["Api", "joined"]
 
 
 class Api:
@@ -18,7 +18,7 @@ class Api:
     that was joined. What is not allowed raises PermissionDenied."""
 
     def __init__(self, *, data_dir: str | Path | None = None, rest: Rest | None = None) -> None:
-        self._rest = rest or _reach(data_dir)
+        self._rest = rest or Rest(joined(load_settings({"data_dir": data_dir})), client="strata.Api")
 
     @property
     def url(self) -> str:
@@ -94,10 +94,10 @@ class Api:
         return step
 
 
-def _reach(data_dir: str | Path | None) -> Rest:
-    settings = load_settings({"data_dir": data_dir})
+def joined(settings: Settings) -> Settings:
+    """The same, when the cluster of --join or STRATA_JOIN has been joined: once."""
     if settings.join is not None and find_joined(settings) is None:
         from strata.client.join import log_in  # here: only a user's first call needs it
 
         log_in(settings)
-    return Rest(settings, client="strata.Api")
+    return settings
