@@ -103,16 +103,15 @@ def _drill(settings: Settings, endpoints: Endpoints) -> list[tuple[Drill, DrillR
         if site.wait_for_steps(5) is None:
             raise TaskFailed(f"the drill's task made no steps: {site.task()['reason']}")
         smaller = site.task()["size"] <= _WORKERS
-        return [(drill, _run(drill, site)) for drill in (*DRILLS, *(SIZE_DRILLS if smaller else ()))]
+        results = []
+        for drill in (*DRILLS, *(SIZE_DRILLS if smaller else ())):
+            _console.print(f"[dim]{time.strftime('%H:%M:%S')}[/] {drill.name} …")
+            results.append((drill, drill.run(site)))
+        return results
     finally:
         host.close()
         with Channel(coordinator, access=endpoints.access) as channel:
             TasksClient(channel).stop(job.task_id, "the drill is over")
-
-
-def _run(drill: Drill, site: Site) -> DrillResult:
-    _console.print(f"[dim]{time.strftime('%H:%M:%S')}[/] {drill.name} …")
-    return drill.run(site)
 
 
 def _show(results: list[tuple[Drill, DrillResult]]) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from strata.cli.options import DataDir, reach
+from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, ago, number, show_rows, size
 from strata.cli.verify import verify
 from strata.client.rest import Rest
@@ -16,7 +16,6 @@ __all__ = ["add_to"]
 
 Path = Annotated[str, typer.Argument(help="Folder or bucket of the checkpoints, such as s3://bucket/run.")]
 Step = Annotated[int, typer.Argument(help="The step, from `strata checkpoints ls PATH`.")]
-Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 All = Annotated[bool, typer.Option("--all", help="Also those of the cluster that are removed by now.")]
 
 _console = Console(highlight=False, soft_wrap=True)

@@ -28,7 +28,7 @@ from strata.storage.base import honours_create
 from strata.storage.options import StorageOptions
 from strata.storage.uri import open_store
 
-__all__ = ["CHECKS", "Finding"]
+__all__ = ["Finding", "check_all"]
 
 _LITTLE_DISK = 5 << 30
 _NO_DISK = 256 << 20
@@ -217,23 +217,20 @@ def check_metric_store(settings: Settings) -> Iterator[Finding]:
     yield _ok("metric store", f"{config.label}, version {version}")
 
 
-def _named(check: Callable[[Settings], Iterator[Finding]], name: str) -> Callable[[Settings], list[Finding]]:
+_CHECKS: dict[str, Callable[[Settings], Iterator[Finding]]] = {
+    "version": check_python,
+    "machine": check_machine,
+    "data folder": check_data_folder,
+    "cluster": check_cluster,
+    "checkpoints": check_checkpoints,
+    "metric store": check_metric_store,
+}
+
+
+def check_all(settings: Settings) -> Iterator[Finding]:
     """One check that cannot be made does not take the others with it."""
-
-    def made(settings: Settings) -> list[Finding]:
+    for name, check in _CHECKS.items():
         try:
-            return list(check(settings))
+            yield from list(check(settings))
         except StrataError as error:
-            return [_from(name, error)]
-
-    return made
-
-
-CHECKS: tuple[Callable[[Settings], list[Finding]], ...] = (
-    _named(check_python, "version"),
-    _named(check_machine, "machine"),
-    _named(check_data_folder, "data folder"),
-    _named(check_cluster, "cluster"),
-    _named(check_checkpoints, "checkpoints"),
-    _named(check_metric_store, "metric store"),
-)
+            yield _from(name, error)

@@ -2,12 +2,12 @@
 
 import json
 import os
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from strata.cli.options import Json
 from strata.config import Settings, dotenv_variables, load_settings, masked, variables
 
 __all__ = ["add_to"]
@@ -19,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="config")
 
 
-def show(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+def show(as_json: Json = False) -> None:
     """Print every setting in force, and which variable or file set it."""
     settings = load_settings()
     values = masked(settings)

@@ -1,12 +1,11 @@
 """`strata doctor`: looks at this machine, this folder and the cluster, and says what to do where something is wrong."""
 
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
-from strata.cli.checks import CHECKS, Finding
-from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, TelemetryPort
+from strata.cli.checks import Finding, check_all
+from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Json, TelemetryPort
 from strata.cli.show import Column, show_rows
 from strata.config import load_settings
 from strata.errors import InvalidConfig
@@ -31,15 +30,14 @@ def doctor(
     http_port: HttpPort = None,
     telemetry_port: TelemetryPort = None,
     data_dir: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check versions, machine, data folder, ports, cluster, clock, checkpoint store and ClickHouse; exit code 1 when
     something has failed."""
     # Each of the others is called as the setting that it gives.
     flags = {name: value for name, value in locals().items() if name != "as_json"}
     try:
-        settings = load_settings(flags)
-        findings = [finding for check in CHECKS for finding in check(settings)]
+        findings = list(check_all(load_settings(flags)))
     except InvalidConfig as error:
         findings = [Finding(check="settings", status="failed", found=error.message, todo=error.hint)]
     show_rows([asdict(finding) for finding in findings], _COLUMNS, as_json=as_json, empty="")

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
-from strata.cli.options import DataDir, reach
+from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, show_rows
 from strata.cli.spans import parse_span
 from strata.client.rest import Rest
@@ -19,9 +19,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(drain)
 
 
-def hosts(
-    data_dir: DataDir = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False
-) -> None:
+def hosts(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the hosts: slots, tasks, and which of them go away."""
     columns: list[Column] = [
         ("host", lambda row: row["id"]),

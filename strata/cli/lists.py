@@ -2,20 +2,19 @@
 
 import time
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 from rich.console import Console
 
 from strata.cli.follow import LogFollower, print_lines
-from strata.cli.options import DataDir, reach
+from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, ago, number, resumed, show_rows
+from strata.client.api import Api
 from strata.client.rest import Rest
 
 __all__ = ["add_to"]
 
 TaskId = Annotated[str, typer.Argument(help="The task's id, from `strata tasks`.")]
-Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 _FOLLOW_S = 1.0
 
@@ -41,13 +40,13 @@ def workers(data_dir: DataDir = None, as_json: Json = False) -> None:
         ("task", lambda row: row.get("current_task")),
         ("step", lambda row: row.get("current_step")),
         ("epoch", lambda row: row.get("current_epoch")),
-        ("shards", lambda row: _count(row.get("assigned_shards"))),
+        ("shards", lambda row: row.get("assigned_shards")),
         ("heartbeat", lambda row: ago(row.get("last_heartbeat"))),
         ("cpu", lambda row: number((row.get("resources") or {}).get("cpu_percent"), " %")),
         ("host", lambda row: row.get("host")),
         ("pid", lambda row: row.get("pid")),
     ]
-    rows = _api(data_dir).get("/api/workers")
+    rows = _rest(data_dir).get("/api/workers")
     show_rows(rows, columns, as_json=as_json, empty="No workers yet. Start some with `strata run`.")
 
 
@@ -62,7 +61,7 @@ def datasets(data_dir: DataDir = None, as_json: Json = False) -> None:
         ("progress", lambda row: number(row.get("progress"), " %")),
         ("path", lambda row: row.get("path")),
     ]
-    rows = _api(data_dir).get("/api/datasets")
+    rows = _rest(data_dir).get("/api/datasets")
     show_rows(rows, columns, as_json=as_json, empty="No datasets yet. Register one with POST /api/datasets.")
 
 
@@ -80,7 +79,7 @@ def tasks(context: typer.Context, data_dir: DataDir = None, as_json: Json = Fals
         ("started", lambda row: ago(row.get("started_at"))),
         ("reason", lambda row: row.get("reason")),
     ]
-    rows = _api(data_dir).get("/api/tasks")
+    rows = _rest(data_dir).get("/api/tasks")
     show_rows(rows, columns, as_json=as_json, empty="No tasks yet. Submit one with `strata run train.py`.")
 
 
@@ -90,14 +89,13 @@ def stop(
     data_dir: DataDir = None,
 ) -> None:
     """Stop a task: its workers get SIGTERM, time to save, then SIGKILL."""
-    _api(data_dir).post(f"/api/tasks/{quote(task_id, safe='')}/stop{'?now=true' if now else ''}", {})
+    Api(rest=_rest(data_dir)).stop(task_id, now=now)
     Console(highlight=False).print(f"stopping {task_id}")
 
 
 def resume(task_id: TaskId, data_dir: DataDir = None) -> None:
     """Put a stopped or failed task back into the queue, to go on from its last good checkpoint."""
-    answer = _api(data_dir).post(f"/api/tasks/{quote(task_id, safe='')}/resume", {})
-    Console(highlight=False).print(resumed(task_id, answer["from_step"]), markup=False)
+    Console(highlight=False).print(resumed(task_id, Api(rest=_rest(data_dir)).resume(task_id)), markup=False)
 
 
 def runs(data_dir: DataDir = None, as_json: Json = False) -> None:
@@ -112,7 +110,7 @@ def runs(data_dir: DataDir = None, as_json: Json = False) -> None:
         ("last point", lambda row: ago(row.get("last_event_time"))),
         ("reason", lambda row: row.get("reason")),
     ]
-    show_rows(_api(data_dir).get("/api/runs"), columns, as_json=as_json, empty="No runs yet. See strata.init().")
+    show_rows(_rest(data_dir).get("/api/runs"), columns, as_json=as_json, empty="No runs yet. See strata.init().")
 
 
 def logs(
@@ -127,7 +125,7 @@ def logs(
 ) -> None:
     """Show the newest log lines of coordinator, agents and workers."""
     wanted = {"task_id": task, "worker_id": worker, "level": level, "q": search}
-    follower = LogFollower(_api(data_dir), wanted)
+    follower = LogFollower(_rest(data_dir), wanted)
     rows = follower.first(limit)
     if as_json:
         show_rows(rows, [], as_json=True, empty="")
@@ -138,9 +136,5 @@ def logs(
         print_lines(follower.more())
 
 
-def _api(data_dir: Any) -> Rest:
+def _rest(data_dir: Any) -> Rest:
     return Rest(reach(data_dir=data_dir))
-
-
-def _count(shards: Any) -> Any:
-    return len(shards) if isinstance(shards, list) else shards

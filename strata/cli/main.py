@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from strata import __version__
 from strata.cli.commands import Commands
@@ -53,12 +54,8 @@ def run() -> None:
     except StrataError as error:
         if "--debug" in sys.argv[1:2]:
             raise
-        hint = f" [default]{_escape(error.hint)}[/]" if error.hint else ""
-        _stderr.print(f"[red]error:[/] [red]{_escape(error.sentence)}[/]{hint}")
+        hint = f" [default]{escape(error.hint)}[/]" if error.hint else ""
+        _stderr.print(f"[red]error:[/] [red]{escape(error.sentence)}[/]{hint}")
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", r"\[")

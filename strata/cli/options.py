@@ -17,6 +17,7 @@ __all__ = [
     "Host",
     "HttpPort",
     "Join",
+    "Json",
     "Key",
     "Slots",
     "TelemetryPort",
@@ -44,6 +45,7 @@ Join = Annotated[
     str | None,
     typer.Option("--join", metavar="TOKEN@HOST:PORT", help="A cluster to join, as `strata up` or `strata token` says."),
 ]
+Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 Slots = Annotated[
     int | None, typer.Option("--slots", help="Workers this host may run (default: its cores, at least 4).")
 ]

@@ -16,13 +16,8 @@ __all__ = ["add_to", "read_state"]
 
 def add_to(app: typer.Typer) -> None:
     group = typer.Typer(help="Inspect the coordinator's durable state.", no_args_is_help=True)
-    group.callback()(_group)
     group.command()(dump)
     app.add_typer(group, name="state")
-
-
-def _group() -> None:
-    """Inspect the coordinator's durable state."""
 
 
 def dump(data_dir: DataDir = None) -> None:

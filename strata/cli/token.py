@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from strata.cli.options import DataDir, reach
+from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, ago, show_rows
 from strata.cli.spans import parse_span
 from strata.client.channel import Channel
@@ -53,9 +53,7 @@ def usage(role: Role, ticket: str) -> str:
     return f"STRATA_JOIN={ticket} strata tasks"
 
 
-def list_tokens(
-    data_dir: DataDir = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False
-) -> None:
+def list_tokens(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the tokens that were made: who holds which, and until when."""
     columns: list[Column] = [
         ("id", lambda row: row["token_id"]),

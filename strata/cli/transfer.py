@@ -4,8 +4,7 @@ import contextlib
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
@@ -81,9 +80,7 @@ def import_(
             check_name("run", found.run_id)
             with _stderr.status(found.run_id) as status:
                 batches = run_batches(found, _had(rest, found.run_id))
-                count = send_batches(
-                    _told(batches, partial(_show, status, found.run_id)), target.telemetry, target.access
-                )
+                count = send_batches(_told(batches, found.run_id, status), target.telemetry, target.access)
             _console.print(f"{found.run_id}: {count:,} points")
         except (DataError, InvalidArgument) as error:
             broken(found.run_id, error)
@@ -136,17 +133,13 @@ def _only(runs: "Iterator[ImportedRun]", path: Path, name: str) -> "ImportedRun"
     return found[0]
 
 
-def _told(batches: Iterator[Batch], tell: Callable[[int], None]) -> Iterator[Batch]:
-    """The same, with how many points have gone so far."""
+def _told(batches: Iterator[Batch], name: str, status: Status) -> Iterator[Batch]:
+    """The same; the terminal shows how many points of the run have gone so far."""
     sent = 0
     for batch in batches:
         yield batch
         sent += len(batch.points.step)
-        tell(sent)
-
-
-def _show(status: Status, name: str, sent: int) -> None:
-    status.update(f"{name}: {sent:,} points")
+        status.update(f"{name}: {sent:,} points")
 
 
 def export(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from strata.cli.options import DataDir, reach
+from strata.cli.options import DataDir, Json, reach
 from strata.cli.spans import parse_span
 from strata.client.api import Api
 from strata.client.rest import Rest
@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
 def why(
     task_id: Annotated[str, typer.Argument(help="The task's id, from `strata tasks`.", metavar="TASK")],
     ago: Annotated[str | None, typer.Option("--ago", help="About how long ago: 90s, 10m, 2h. Else the newest.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
     """Say why a task failed, was restarted or stands still: the first cause, who was hit, the cost, what to do."""
