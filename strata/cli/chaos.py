@@ -85,15 +85,7 @@ def _drill(settings: Settings, endpoints: Endpoints) -> list[tuple[Drill, DrillR
 
     coordinator = endpoints.grpc
     # One worker more than there are slots for, until a second host comes.
-    job = submit_spirals(
-        settings,
-        coordinator,
-        num_workers=_WORKERS + 1,
-        min_workers=1,
-        grow_after_s=1.0,
-        epochs=10_000,
-        hang_timeout_s=_HANG_S,
-    )
+    job = submit_spirals(settings, coordinator, num_workers=_WORKERS + 1, hang_timeout_s=_HANG_S)
     _console.print(
         f"training [bold]{job.task_id}[/] with up to {_WORKERS + 1} workers; killing begins when it has made steps\n"
     )

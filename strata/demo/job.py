@@ -23,7 +23,7 @@ from strata.trust.access import find_access
 from strata.types.checkpoints import CheckpointStatus
 from strata.types.tasks import TaskSpec
 
-__all__ = ["Demo", "kill_now_and_then", "submit_stories"]
+__all__ = ["Demo", "kill_now_and_then", "submit", "submit_stories"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,29 +46,35 @@ def submit_stories(
 ) -> Demo:
     """Makes the dataset known and submits the task; returns at once."""
     path = write_stories(settings.data_dir / "demo" / "stories")
+    task = TaskSpec(
+        name=name,
+        dataset_id="stories",
+        worker_count=num_workers,
+        entrypoint=("python", "-m", "strata.demo.train"),
+        config={
+            "steps": steps,
+            "learning_rate": 0.001,
+            "warmup": 100,
+            "batch_size": 8,
+            "width": 96,
+            "layers": 2,
+            "heads": 4,
+            "pause_s": pause_s,
+            "grace_s": 10,
+        },
+        env=dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+        max_restarts=10_000,
+    )
+    return submit(settings, coordinator, task, path, shard_size=160)
+
+
+def submit(settings: Settings, coordinator: str, task: TaskSpec, path: str, *, shard_size: int) -> Demo:
+    """Registers the task's dataset, which lies at `path`, and submits the task."""
     with Channel(coordinator, access=find_access(settings)) as channel:
-        spec = replace(describe_dataset("stories", path, "parquet", shard_size=160), seed=42)
-        DatasetsClient(channel).register(spec)
-        task = TaskSpec(
-            name=name,
-            dataset_id=spec.dataset_id,
-            worker_count=num_workers,
-            entrypoint=("python", "-m", "strata.demo.train"),
-            config={
-                "steps": steps,
-                "learning_rate": 0.001,
-                "warmup": 100,
-                "batch_size": 8,
-                "width": 96,
-                "layers": 2,
-                "heads": 4,
-                "pause_s": pause_s,
-                "grace_s": 10,
-            },
-            env=dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
-            max_restarts=10_000,
-        )
-        return Demo(task_id=TasksClient(channel).submit(task), dataset_id=spec.dataset_id, num_workers=num_workers)
+        dataset = describe_dataset(task.dataset_id, path, "parquet", shard_size=shard_size)
+        DatasetsClient(channel).register(replace(dataset, seed=42))
+        task_id = TasksClient(channel).submit(task)
+    return Demo(task_id=task_id, dataset_id=task.dataset_id, num_workers=task.worker_count)
 
 
 def kill_now_and_then(

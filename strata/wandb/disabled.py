@@ -1,6 +1,5 @@
 """`mode="disabled"`: a run that takes everything and keeps nothing, as people ask for in tests of their own code."""
 
-from types import TracebackType
 from typing import Any, Self
 
 __all__ = ["DisabledRun"]
@@ -37,9 +36,7 @@ class DisabledRun:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.finish()
 
 

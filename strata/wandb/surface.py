@@ -19,6 +19,8 @@ class Entry(NamedTuple):
 
 _FILES = "kept as a file of the run; its page gives it to download"
 _SERVICE = "a service of W&B's own"
+_NO_VERSIONS = "log_artifact keeps the files of one process; there are no distributed versions"
+_TEMPLATES = "W&B's chart templates; log the numbers, or a Table"
 
 SURFACE: tuple[Entry, ...] = (
     Entry(
@@ -61,16 +63,8 @@ SURFACE: tuple[Entry, ...] = (
     Entry("Run.log_code", "works", "copies Python files into the run's folder"),
     Entry("Run.write_logs", "works", "a line in the run's log"),
     Entry("Run.status", "noted", "what was dropped, and whether an observatory is known"),
-    Entry(
-        "Run.upsert_artifact",
-        "refused",
-        "log_artifact keeps the files of one process; there are no distributed versions",
-    ),
-    Entry(
-        "Run.finish_artifact",
-        "refused",
-        "log_artifact keeps the files of one process; there are no distributed versions",
-    ),
+    Entry("Run.upsert_artifact", "refused", _NO_VERSIONS),
+    Entry("Run.finish_artifact", "refused", _NO_VERSIONS),
     Entry("Run.mark_preempting", "noted", "a task knows by itself when its host goes away (docs/elastic.md)"),
     Entry("Run.display", "refused", "a page in a notebook; open run.url"),
     Entry("Run.to_html", "refused", "a page in a notebook; open run.url"),
@@ -90,8 +84,8 @@ SURFACE: tuple[Entry, ...] = (
     Entry("termwarn", "works", "a line on stderr"),
     Entry("termerror", "works", "a line on stderr"),
     Entry("termsetup", "noted", "nothing to set up"),
-    Entry("plot", "refused", "W&B's chart templates; log the numbers, or a Table"),
-    Entry("plot_table", "refused", "W&B's chart templates; log the numbers, or a Table"),
+    Entry("plot", "refused", _TEMPLATES),
+    Entry("plot_table", "refused", _TEMPLATES),
     Entry("Api", "refused", "use strata.Api() (docs/asking.md)"),
     Entry("sweep", "refused", f"{_SERVICE}: sweeps; submit a task per config with `strata run`"),
     Entry("controller", "refused", f"{_SERVICE}: sweeps"),

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from strata.wandb.artifact import Artifact, as_artifact
@@ -249,11 +248,9 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         self._close()
-        self._run.__exit__(kind, error, trace)
+        self._run.__exit__(*raised)
 
     def __getattr__(self, name: str) -> Any:
         raise refusal(f"Run.{name}") or AttributeError(f"a run has no {name!r}")
