@@ -17,12 +17,14 @@ class Receiver:
 
     def __init__(self, port: int = 0) -> None:
         self.posts: list[tuple[str, dict[str, Any]]] = []
-        kept = self.posts
+        self.callers: list[str | None] = []
+        kept, callers = self.posts, self.callers
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 kept.append((self.path, json.loads(body)))
+                callers.append(self.headers["Authorization"])
                 self.send_response({"/broken": 500, "/moved": 302}.get(self.path.partition("?")[0], 200))
                 self.send_header("Location", "/ok?moved")
                 self.send_header("Content-Length", "0")

@@ -2,6 +2,7 @@
 operator chose that address and no other. No error names a secret.
 """
 
+import base64
 import http.client
 import smtplib
 import socket
@@ -10,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from email.message import EmailMessage
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
 from strata.errors import Unavailable
 from strata.observatory.alerts.rules import Target
@@ -69,10 +70,19 @@ def _post(target: Target, alert: Alert, deadline_s: float) -> None:
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
     connection = kind(url.hostname or "", url.port, timeout=deadline_s)
     with closing(connection), _within(deadline_s, connection):
-        connection.request("POST", f"{url.path or '/'}{url.query and '?'}{url.query}", _body(target, alert), _HEADERS)
+        path = f"{url.path or '/'}{url.query and '?'}{url.query}"
+        connection.request("POST", path, _body(target, alert), _HEADERS | _who(url))
         status = connection.getresponse().status
     if not 200 <= status < 300:
         raise Unavailable(f"target {target.name} answered {status}")
+
+
+def _who(url: SplitResult) -> dict[str, str]:
+    """`user:password@` of a URL, as a server expects it."""
+    if url.username is None:
+        return {}
+    words = b":".join(unquote_to_bytes(word or "") for word in (url.username, url.password))
+    return {"Authorization": f"Basic {base64.b64encode(words).decode()}"}
 
 
 def _body(target: Target, alert: Alert) -> bytes:

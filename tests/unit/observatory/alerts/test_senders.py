@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from base64 import b64decode
 
 import pytest
 
@@ -64,6 +65,16 @@ def test_what_was_refused_is_said_without_the_secret() -> None:
     with pytest.raises(Unavailable, match="target hook cannot be reached: InvalidURL"):
         send(hook(1, "/a b"), ALERT, 30)
     assert [path for path, _ in receiver.posts] == [f"{path}?{SECRET}" for path in ("/ok", "/broken", "/moved")]
+
+
+def test_who_stands_in_a_url_is_told_as_a_server_expects_it() -> None:
+    receiver = Receiver()
+    host = f"127.0.0.1:{receiver.server.server_port}/ok"
+    for who in ("", "me@", "m%40e:p%3A%C3%A4@", "me:p\u00e4@"):
+        send(Target(name="hook", kind="webhook", url=f"http://{who}{host}"), ALERT, 30)
+    receiver.stop()
+    told = [caller and b64decode(caller.removeprefix("Basic ")).decode() for caller in receiver.callers]
+    assert told == [None, "me:", "m@e:p:\u00e4", "me:p\u00e4"]
 
 
 def test_a_mail_is_taken() -> None:
