@@ -3,23 +3,18 @@
 from dataclasses import dataclass
 
 from strata.cluster.events import BarrierBroke, BarrierReleased
+from strata.types.barriers import BarrierRound
 from strata.types.plain import shared
 
 __all__ = ["BarrierEnd", "barrier_key", "ended_barrier"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BarrierEnd:
+class BarrierEnd(BarrierRound):
     """One round of a barrier that is over: all members came, or it is `broken`, and `missing` and `reason` say why."""
 
-    task_id: str
-    barrier_id: str
-    step: int
-    round: int
-    generation: int
     arrived: int
     total: int
-    created_at: float
     ended_at: float
     broken: bool = False
     missing: tuple[str, ...] = ()

@@ -1,27 +1,17 @@
 """Workers in groups, and the agents that start them, as records."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from strata.types.workers import MemberState
+from strata.types.workers import AgentFacts, MemberState, WorkerFacts
 
 __all__ = ["Agent", "Group", "Worker"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class Worker(WorkerFacts):
     """One worker. `state` is what events say: a suspicion is no event, so no record holds one."""
 
-    worker_id: str
-    task_id: str
-    incarnation: str
     rank: int
-    hostname: str
-    port: int
-    gpu_count: int
-    memory_bytes: int
-    agent_id: str
-    metadata: Mapping[str, str]
     joined_at: float
     state: MemberState = MemberState.READY
     reason: str = ""
@@ -53,24 +43,11 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
-    """One host's agent. `checkpoints` is where tasks save unless they name a place; `task_id` is the one task that it
-    was started for, empty for one that takes any. `draining` says why the host goes away, if it does: nothing more is
-    placed there; `deadline` (Unix seconds) is when, if that is known, and `noticed` that it said so itself, for as long
-    as its agent lives."""
+class Agent(AgentFacts):
+    """One host's agent. `draining` says why the host goes away, if it does: nothing more is placed there; `deadline`
+    (Unix seconds) is when, if that is known, and `noticed` that it said so itself, for as long as its agent lives."""
 
-    agent_id: str
-    incarnation: str
-    hostname: str
-    address: str
-    slots: int
-    gpu_count: int
-    memory_bytes: int
-    version: str
     joined_at: float
-    launcher: str = "local"
-    checkpoints: str = ""
-    task_id: str = ""
     state: MemberState = MemberState.READY
     reason: str = ""
     draining: str = ""

@@ -8,7 +8,7 @@ from strata.errors import InvalidArgument
 from strata.types.names import check_name
 from strata.types.workers import check_count
 
-__all__ = ["BarrierArrival", "BarrierKey", "BarrierPolicy", "BarrierResult"]
+__all__ = ["BarrierArrival", "BarrierKey", "BarrierPolicy", "BarrierResult", "BarrierRound"]
 
 
 class BarrierPolicy(StrEnum):
@@ -26,6 +26,18 @@ class BarrierKey(NamedTuple):
     task_id: str
     barrier_id: str
     step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierRound:
+    """One round of a barrier, as the event of its end and the record of it name it."""
+
+    task_id: str
+    barrier_id: str
+    step: int
+    round: int
+    generation: int
+    created_at: float
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen: that doubles what it costs, and a thousand come in one tick

@@ -24,6 +24,7 @@ __all__ = [
     "PORTS",
     "SPARE_BYTES",
     "TaskCourse",
+    "TaskFacts",
     "TaskSpec",
     "TaskStatus",
     "check_hang_timeout",
@@ -102,15 +103,15 @@ class TaskStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSpec:
-    """What a user asks for when submitting a task. It is elastic when `min_workers` is less than `worker_count`: it has
-    as many ranks as there are slots for, between the two, and takes more when slots were free for `grow_after_s`."""
+class TaskFacts:
+    """What a user's words and the event of their submission both hold. A task is elastic when `min_workers` is less
+    than `worker_count`: it has as many ranks as there are slots for, between the two, and takes more when slots were
+    free for `grow_after_s`."""
 
     name: str
     type: str = "training"
     dataset_id: str = ""
     worker_count: int = 1
-    config: Mapping[str, Any] = field(default_factory=dict)
     entrypoint: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     launcher: str = "local"
@@ -124,6 +125,13 @@ class TaskSpec:
     exclude_stragglers: bool = False  # the host of a rank that holds up the others is left, where that is quicker
     saves_at_home: bool = False  # it is known to save in the default place of checkpoints, which its hosts must share
     code: str = ""  # the hash of the code that goes along; `working_dir` is then a path inside it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec(TaskFacts):
+    """What a user asks for when submitting a task."""
+
+    config: Mapping[str, Any] = field(default_factory=dict)
     fork: TaskFork | None = None  # it begins with a checkpoint of another task
 
     @property

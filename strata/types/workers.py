@@ -12,8 +12,10 @@ from strata.types.shown import check_text
 __all__ = [
     "ALL_STACKS_SIGNAL",
     "STACK_SIGNAL",
+    "AgentFacts",
     "AgentSpec",
     "MemberState",
+    "WorkerFacts",
     "WorkerSpec",
     "check_count",
     "check_metadata",
@@ -46,19 +48,26 @@ _ALIVE = frozenset({MemberState.READY, MemberState.SUSPECT, MemberState.DRAINING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSpec:
-    """What a worker says of itself when it registers. An empty task_id is the cluster's own group of plain workers."""
+class WorkerFacts:
+    """What a worker's own words, the event of its joining and its record all hold. An empty task_id is the cluster's
+    own group of plain workers."""
 
     worker_id: str
     task_id: str = ""
     incarnation: str = ""
-    rank: int | None = None
     hostname: str = ""
     port: int = 0
     gpu_count: int = 0
     memory_bytes: int = 0
     agent_id: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSpec(WorkerFacts):
+    """What a worker says of itself when it registers."""
+
+    rank: int | None = None
 
     def __post_init__(self) -> None:
         check_name("worker_id", self.worker_id)
@@ -74,10 +83,10 @@ class WorkerSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSpec:
-    """What an agent says of its host when it attaches; `launcher` is who started it; `checkpoints` is where tasks save
-    unless they name a place, the same word on hosts that share it, and empty when it does not say; `task_id` is the one
-    task that it was started for, and empty when it takes any."""
+class AgentFacts:
+    """What an agent's own words, the event of its joining and its record all hold. `launcher` is who started it;
+    `checkpoints` is where tasks save unless they name a place, the same word on hosts that share it, and empty when it
+    does not say; `task_id` is the one task that it was started for, and empty when it takes any."""
 
     agent_id: str
     incarnation: str
@@ -90,6 +99,11 @@ class AgentSpec:
     launcher: str = "local"
     checkpoints: str = ""
     task_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec(AgentFacts):
+    """What an agent says of its host when it attaches."""
 
     def __post_init__(self) -> None:
         check_name("launcher", self.launcher)

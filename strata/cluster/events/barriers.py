@@ -3,40 +3,29 @@
 from dataclasses import dataclass
 
 from strata.cluster.events.base import Event
+from strata.types.barriers import BarrierRound
 
 __all__ = ["BarrierBroke", "BarrierReleased"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BarrierReleased(Event):
+class BarrierReleased(BarrierRound, Event):
     """All members arrived, in this order. `request_ids` let a late retry get the same answer."""
 
-    task_id: str
-    barrier_id: str
-    step: int
-    round: int
-    generation: int
     worker_ids: tuple[str, ...]
     request_ids: tuple[str, ...]
     absent: tuple[str, ...]
-    created_at: float
     at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BarrierBroke(Event):
+class BarrierBroke(BarrierRound, Event):
     """It will not release: members died (`missing` names exactly them), or its deadline passed (`expired`)."""
 
-    task_id: str
-    barrier_id: str
-    step: int
-    round: int
-    generation: int
     worker_ids: tuple[str, ...]
     request_ids: tuple[str, ...]
     missing: tuple[str, ...]
     reason: str
     expired: bool
     total: int
-    created_at: float
     at: float

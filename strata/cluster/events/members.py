@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from strata.cluster.events.base import Event
+from strata.types.workers import AgentFacts, WorkerFacts
 
 __all__ = ["AgentDraining", "AgentJoined", "AgentLost", "ClusterStarted", "MembersLost", "WorkerJoined"]
 
@@ -17,20 +18,11 @@ class ClusterStarted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerJoined(Event):
+class WorkerJoined(WorkerFacts, Event):
     """A worker took a rank of its group, new or again; whoever held the id or the rank before is fenced."""
 
-    worker_id: str
-    task_id: str
-    incarnation: str
     rank: int
     generation: int
-    hostname: str
-    port: int
-    gpu_count: int
-    memory_bytes: int
-    agent_id: str
-    metadata: dict[str, str]
     at: float
 
 
@@ -47,21 +39,10 @@ class MembersLost(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentJoined(Event):
+class AgentJoined(AgentFacts, Event):
     """A host offers its slots."""
 
-    agent_id: str
-    incarnation: str
-    hostname: str
-    address: str
-    slots: int
-    gpu_count: int
-    memory_bytes: int
-    version: str
     at: float
-    launcher: str = "local"
-    checkpoints: str = ""
-    task_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import typing
+from collections.abc import Mapping
 
 import pytest
 
@@ -17,6 +18,7 @@ SAMPLES: dict[object, object] = {
     int | None: 7,
     bool: True,
     dict[str, str]: {"k": "ü"},
+    Mapping[str, str]: {"k": "ü"},
     dict[str, object]: {"k": 1},
     tuple[str, ...]: ("a", "b"),
     tuple[int, ...]: (0, 1),

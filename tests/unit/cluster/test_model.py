@@ -172,7 +172,7 @@ def test_fields_of_a_newer_release_are_passed_over() -> None:
     assert from_plain(Worker, {**to_plain(worker), "from_the_future": 1}) == worker
     body = json.dumps({**json.loads(e.encode_event(joined("w"))), "from_the_future": [1]}).encode()
     assert e.decode_event("WorkerJoined", body) == joined("w")
-    with pytest.raises(KeyError, match="task_id"):
+    with pytest.raises(KeyError, match="rank"):
         from_plain(Worker, {"worker_id": "w"})
 
 
