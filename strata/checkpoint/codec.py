@@ -3,13 +3,13 @@ name.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from strata.checkpoint.arrays import ArraySource, array_source
 from strata.errors import UnsupportedState
 
-__all__ = ["check_json", "decode", "encode"]
+__all__ = ["array_nodes", "check_json", "decode", "encode", "kinds"]
 
 _MAX_DEPTH = 100
 _MARKS = ("$array", "$tuple", "$map", "$float", "$complex")
@@ -82,9 +82,8 @@ def decode(tree: Any, arrays: Mapping[str, Any]) -> Any:
     return {key: decode(item, arrays) for key, item in tree.items()}
 
 
-def kinds(tree: Any) -> dict[str, str]:
-    """The kind of each array named in a tree."""
-    found: dict[str, str] = {}
+def array_nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """The places of a tree at which an array stands."""
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -92,10 +91,14 @@ def kinds(tree: Any) -> dict[str, str]:
             pending.extend(node)
         elif isinstance(node, dict):
             if "$array" in node:
-                found[node["$array"]] = node["kind"]
+                yield node
             else:
                 pending.extend(node.values())
-    return found
+
+
+def kinds(tree: Any) -> dict[str, str]:
+    """The kind of each array named in a tree."""
+    return {node["$array"]: node["kind"] for node in array_nodes(tree)}
 
 
 def check_json(what: str, value: Any, depth: int = 0) -> Any:

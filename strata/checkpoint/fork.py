@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from strata.checkpoint.catalog import Catalog
 from strata.checkpoint.manifest import CommitManifest
-from strata.checkpoint.reader import CheckpointReader, LoadRequest
+from strata.checkpoint.reader import CheckpointReader
 from strata.clock import Clock
 from strata.errors import CheckpointNotFound, InvalidConfig
 from strata.storage.base import ObjectStore
@@ -66,10 +66,6 @@ class Base:
 
     def reader(self) -> CheckpointReader:
         return CheckpointReader(self._store, self.commit())
-
-    def load(self, request: LoadRequest) -> tuple[CommitManifest, object]:
-        commit = self.commit()
-        return commit, CheckpointReader(self._store, commit).load(request)
 
 
 def own_store(

@@ -28,7 +28,7 @@ from strata.checkpoint.reader import BlockOf, CheckpointReader, LoadRequest, Pro
 from strata.checkpoint.restorer import Agree, Recovery, Restorer
 from strata.checkpoint.retention import RetentionPolicy, best_step
 from strata.checkpoint.saver import SaveJob, info_of
-from strata.checkpoint.spreading import Exchange, exchanged, spread
+from strata.checkpoint.spreading import Exchange, HalfRead, exchanged, spread
 from strata.checkpoint.writers import Until, Writers, later_in
 from strata.errors import (
     CheckpointError,
@@ -344,7 +344,9 @@ class CheckpointManager(Generic[Saved]):
             found = self._restorer.newest_good(request) if agree is None else self._restorer.agreed(request, agree)
             if found is None:
                 return None
-            state = found.state if exchange is None else exchanged(found.state, rank, world_size, exchange)
+            state = found.state
+            if exchange is not None and isinstance(state, HalfRead):
+                state = exchanged(state, rank, world_size, exchange)
         data_state = found.commit.entry(rank % found.commit.world_size).data_state
         info = self._info(found.commit, frozenset())
         return Recovery(info=info, state=state, data_state=data_state, world_size=found.commit.world_size)

@@ -18,7 +18,7 @@ from strata.checkpoint.layout import attempt_folder
 from strata.checkpoint.manifest import CommitManifest, RankManifest, TensorRecord, digest_of
 from strata.checkpoint.objects import ObjectPart, find_part
 from strata.checkpoint.slices import Block, Piece, even_block, plan_pieces
-from strata.checkpoint.spreading import Elsewhere, Shared, owners_in
+from strata.checkpoint.spreading import HalfRead, owners_in
 from strata.errors import CheckpointNotFound, CorruptCheckpoint, InvalidArgument, StorageNotFound
 from strata.storage.base import ObjectStore
 
@@ -34,8 +34,8 @@ BlockOf = Callable[[str, tuple[int, ...]], Block | None]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
     """What to load: `names` (exact, a prefix before '/', or with * and ?) or all; for which rank of how many; into
-    which arrays. With `half` what the ranks have in common is read by the one that wrote it, and stays Elsewhere in
-    the states of the others. With `objects` (by name; the name may be empty) only their states are read."""
+    which arrays. With `half` what the ranks have in common is read only by the one that wrote it, and the state is
+    HalfRead. With `objects` (by name; the name may be empty) only their states are read."""
 
     rank: int = 0
     world_size: int = 1
@@ -76,7 +76,7 @@ class CheckpointReader:
 
     def __init__(self, store: ObjectStore, commit: CommitManifest) -> None:
         self._store = store
-        self._commit = commit
+        self.commit = commit
         self._manifests: dict[int, RankManifest] = {}
 
     def load(self, request: LoadRequest) -> Any:
@@ -84,9 +84,9 @@ class CheckpointReader:
         their states."""
         if request.objects is not None:
             return {name: self._state_of(name, part, request) for name, part in request.objects.items()}
-        own = self.manifest(request.rank % self._commit.world_size)
+        own = self.manifest(request.rank % self.commit.world_size)
         owners = owners_in(own.tree)
-        half = request.half and request.world_size == self._commit.world_size
+        half = request.half and request.world_size == self.commit.world_size
         elsewhere = {name: rank for name, rank in owners.items() if rank != own.rank}
         names = [*own.tensors, *(() if half else elsewhere)]
         arena = Arena()
@@ -96,7 +96,7 @@ class CheckpointReader:
             if request.wants(name)
         ]
         if request.names is not None and not wanted:
-            raise CheckpointNotFound(f"step {self._commit.step} has no array named {list(request.names)}")
+            raise CheckpointNotFound(f"step {self.commit.step} has no array named {list(request.names)}")
         self.fill([(each.memory, each.pieces) for each in wanted], verify=request.verify, progress=request.progress)
         kind = kinds(own.tree)
         arrays = {
@@ -106,12 +106,11 @@ class CheckpointReader:
             for each in wanted
         }
         if half:
-            arrays |= {name: Shared(name=name, value=arrays[name]) for name in owners if name not in elsewhere}
-            arrays |= {name: Elsewhere(name=name, rank=rank) for name, rank in elsewhere.items()}
+            return HalfRead(tree=own.tree, arrays=arrays, owners=owners)
         return decode(own.tree, arrays) if request.names is None else arrays
 
     def _state_of(self, name: str, part: ObjectPart, request: LoadRequest) -> Any:
-        path, node = find_part(self.manifest(request.rank % self._commit.world_size).tree, name, part)
+        path, node = find_part(self.manifest(request.rank % self.commit.world_size).tree, name, part)
         prefix = f"{path}/" if path else ""
 
         def block_of(array: str, shape: tuple[int, ...]) -> Block | None:
@@ -124,8 +123,8 @@ class CheckpointReader:
     def manifest(self, rank: int) -> RankManifest:
         """A rank's manifest, checked against the hash in COMMIT.json."""
         if rank not in self._manifests:
-            entry = self._commit.entry(rank)
-            what = f"step {self._commit.step}, rank {rank}: the manifest"
+            entry = self.commit.entry(rank)
+            what = f"step {self.commit.step}, rank {rank}: the manifest"
             file = f"{self._store.uri}/{entry.manifest_key}"
             try:
                 data = self._store.get(entry.manifest_key)
@@ -139,7 +138,7 @@ class CheckpointReader:
     def manifests(self) -> list[RankManifest]:
         """Every rank's, in their order, fetched side by side."""
         with ThreadPoolExecutor(self._store.parallel_reads, thread_name_prefix="checkpoint-read") as readers:
-            return list(readers.map(self.manifest, (entry.rank for entry in self._commit.ranks)))
+            return list(readers.map(self.manifest, (entry.rank for entry in self.commit.ranks)))
 
     def plan_value(self, rank: int, node: Any, wanted: list[Run]) -> Callable[[], Any]:
         """Plans a value out of a rank's tree: what `fill` has to read for it goes into `wanted`; the result gives the
@@ -179,7 +178,7 @@ class CheckpointReader:
 
     def _homes(self) -> dict[str, tuple[RankManifest, TensorRecord]]:
         found: dict[str, tuple[RankManifest, TensorRecord]] = {}
-        for entry in self._commit.ranks:
+        for entry in self.commit.ranks:
             manifest = self.manifest(entry.rank)
             for name, record in manifest.tensors.items():
                 found.setdefault(name, (manifest, record))
@@ -187,10 +186,10 @@ class CheckpointReader:
 
     def check_sizes(self) -> None:
         """The shallow check: everything COMMIT.json names is there with its size. One listing, no data read."""
-        step = self._commit.step
-        listed = self._store.list(attempt_folder(step, self._commit.attempt)).objects
+        step = self.commit.step
+        listed = self._store.list(attempt_folder(step, self.commit.attempt)).objects
         sizes = {found.key: found.size for found in listed}
-        for entry in self._commit.ranks:
+        for entry in self.commit.ranks:
             for key, size in ((entry.key, entry.size), (entry.manifest_key, entry.manifest_size)):
                 if sizes.get(key) != size:
                     state = "is missing" if key not in sizes else f"has {sizes[key]} bytes instead of {size}"
@@ -200,10 +199,10 @@ class CheckpointReader:
         """The deep check: reads every chunk of every rank against its hash. With `paced` the next chunk is read when
         `progress` has returned."""
         self.check_sizes()
-        total = self._commit.total_bytes
+        total = self.commit.total_bytes
         done = 0
         with ThreadPoolExecutor(self._store.parallel_reads, thread_name_prefix="checkpoint-read") as readers:
-            for entry in self._commit.ranks:
+            for entry in self.commit.ranks:
                 manifest = self.manifest(entry.rank)
                 check = partial(self._read_chunk, manifest, targets=())
                 indices = range(len(manifest.chunks))
@@ -216,7 +215,7 @@ class CheckpointReader:
         record = own.tensors[name]
         given = (request.into or {}).get(name)
         target = None if given is None else array_source(name, given)
-        block = _block(name, record, request, None if target is None else target.shard, self._commit.world_size)
+        block = _block(name, record, request, None if target is None else target.shard, self.commit.world_size)
         if block is None:
             shape = record.shape
             pieces: tuple[Piece, ...] = (Piece(rank=own.rank, source=record.offset, target=0, nbytes=record.nbytes),)
@@ -240,7 +239,7 @@ class CheckpointReader:
         if record.global_shape is None:
             return {own.rank: replace(record, global_shape=record.shape, global_offset=(0,) * len(record.shape))}
         found: dict[int, TensorRecord] = {}
-        for entry in self._commit.ranks:
+        for entry in self.commit.ranks:
             part = self.manifest(entry.rank).tensors.get(name)
             if part is not None and part.global_offset is not None:
                 found[entry.rank] = part
@@ -320,7 +319,7 @@ class CheckpointReader:
         names = manifest.tensors_at(start, start + manifest.chunk_bytes)
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         where = f"{self._store.uri}/{manifest.key}"
-        return f"step {self._commit.step}, rank {manifest.rank}, chunk {index} ({shown or 'header'}) of {where}"
+        return f"step {self.commit.step}, rank {manifest.rank}, chunk {index} ({shown or 'header'}) of {where}"
 
 
 def _all_of_it(_: str, shape: tuple[int, ...]) -> Block:

@@ -86,9 +86,10 @@ class Restorer:
     def _load_base(self, request: LoadRequest) -> Loaded:
         assert self._base is not None
         started = time.monotonic()
-        commit, state = self._base.load(request)
-        _log.info("forked from step %d of %s in %.2f s", commit.step, self._base.uri, time.monotonic() - started)
-        return Loaded(commit=commit, state=state)
+        reader = self._base.reader()
+        found = Loaded(commit=reader.commit, state=reader.load(request))
+        _log.info("forked from step %d of %s in %.2f s", self._base.step, self._base.uri, time.monotonic() - started)
+        return found
 
     def newest_good(self, request: LoadRequest, *, bound: int | None = None) -> Loaded | None:
         """The newest checkpoint (not above `bound`) whose bytes are good, at last the one that a fork begins with; None

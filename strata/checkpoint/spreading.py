@@ -12,9 +12,10 @@ import xxhash
 from numpy.typing import NDArray
 
 from strata.checkpoint.arrays import ArraySource
+from strata.checkpoint.codec import array_nodes, decode
 from strata.checkpoint.parcel import pack, unpack
 
-__all__ = ["Elsewhere", "Exchange", "Shared", "alike", "deal", "exchanged", "owners_in", "spread"]
+__all__ = ["Exchange", "HalfRead", "alike", "deal", "exchanged", "owners_in", "spread"]
 
 
 class Exchange(Protocol):
@@ -27,19 +28,13 @@ class Exchange(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shared:
-    """An array in a state that is half read: this rank has read it for all."""
+class HalfRead:
+    """A state before its ranks have told each other what they read: `arrays` are this rank's own, and those of the
+    common ones that it has read for all. `owners` says which rank has read which of the common ones."""
 
-    name: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
-    """An array in a state that is half read: another rank has it."""
-
-    name: str
-    rank: int
+    tree: Any
+    arrays: Mapping[str, Any]
+    owners: Mapping[str, int]
 
 
 def alike(arrays: Mapping[str, ArraySource], rank: int, world_size: int, exchange: Exchange) -> list[str]:
@@ -92,53 +87,16 @@ def _noted(tree: Any, owners: Mapping[str, int]) -> Any:
 
 def owners_in(tree: Any) -> dict[str, int]:
     """The rank that wrote each of the common arrays of a tree."""
-    found: dict[str, int] = {}
-    pending = [tree]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, list):
-            pending.extend(node)
-        elif isinstance(node, dict):
-            if "$array" not in node:
-                pending.extend(node.values())
-            elif "rank" in node:
-                found[node["$array"]] = node["rank"]
-    return found
+    return {node["$array"]: node["rank"] for node in array_nodes(tree) if "rank" in node}
 
 
-def exchanged(state: Any, rank: int, world_size: int, exchange: Exchange) -> Any:
-    """A state that is half read, with what the others have read filled in. Collective."""
-    mine: dict[str, Any] = {}
-    sources: set[int] = set()
-    _survey(state, mine, sources, rank)
-    arrived: dict[str, Any] = dict(mine)
-    for source in sorted(sources):
+def exchanged(half: HalfRead, rank: int, world_size: int, exchange: Exchange) -> Any:
+    """The state, with what the others have read. Collective."""
+    mine = {name: half.arrays[name] for name, owner in half.owners.items() if owner == rank}
+    arrived: dict[str, Any] = dict(half.arrays)
+    for source in sorted(set(half.owners.values())):
         takers = [other for other in range(world_size) if other != source]
         data = exchange.share(source, takers, pack(mine) if source == rank else [])
         if data is not None:
             arrived |= unpack(data)
-    return _filled(state, arrived)
-
-
-def _survey(state: Any, mine: dict[str, Any], sources: set[int], rank: int) -> None:
-    if isinstance(state, Shared):
-        mine[state.name] = state.value
-        sources.add(rank)
-    elif isinstance(state, Elsewhere):
-        sources.add(state.rank)
-    elif isinstance(state, dict):
-        for item in state.values():
-            _survey(item, mine, sources, rank)
-    elif isinstance(state, list | tuple):
-        for item in state:
-            _survey(item, mine, sources, rank)
-
-
-def _filled(state: Any, arrays: Mapping[str, Any]) -> Any:
-    if isinstance(state, Shared | Elsewhere):
-        return arrays[state.name]
-    if isinstance(state, dict):
-        return {key: _filled(item, arrays) for key, item in state.items()}
-    if type(state) in (list, tuple):
-        return type(state)(_filled(item, arrays) for item in state)
-    return state
+    return decode(half.tree, arrived)
