@@ -13,7 +13,6 @@ from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.layout import FORMAT_KEY
 from strata.checkpoint.manifest import FORMAT
 from strata.checkpoint.options import CheckpointSettings
-from strata.checkpoint.reader import Progress
 from strata.checkpoint.retention import RetentionPolicy
 from strata.checkpoint.saver import SaveJob, Saver
 from strata.checkpoint.scrub import Scrubber
@@ -43,7 +42,9 @@ class SavePipeline:
         self._settings = settings
         self._policy = policy
         self._saver = Saver(store, coordinator, settings)
-        self._scrubber = Scrubber(self._read_back, settings.scrub_mb_s)
+        self._scrubber = Scrubber(
+            lambda step, progress: catalog.verify(step, progress=progress, paced=True), settings.scrub_mb_s
+        )
         self._pool = StagingPool(settings.staging_buffers, settings.memory_budget_bytes)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-save")
         self._copier = ThreadPoolExecutor(1, thread_name_prefix="checkpoint-copy")  # its thread comes when needed
@@ -194,9 +195,6 @@ class SavePipeline:
                 self._sweep_at = now + self._grace_s if young else None
         except StorageError as error:
             _log.warning("old checkpoints could not be removed, will try again: %s", error)
-
-    def _read_back(self, step: int, progress: Progress) -> None:
-        self._catalog.verify(step, progress=progress, paced=True)
 
     def _observe(self, info: CheckpointInfo) -> None:
         if self._settings.observer is not None:

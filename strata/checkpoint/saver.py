@@ -28,6 +28,7 @@ from strata.errors import (
 )
 from strata.storage.base import ObjectStore
 from strata.types.checkpoints import CheckpointInfo, CheckpointStatus, checkpoint_id_of
+from strata.types.plain import shared
 
 __all__ = ["SaveJob", "SaveProgress", "Saver", "info_of"]
 
@@ -272,17 +273,14 @@ class Saver:
         self, job: SaveJob, attempt: SaveAttempt, status: CheckpointStatus, reason: str = ""
     ) -> CheckpointInfo:
         return CheckpointInfo(
+            **shared(CheckpointInfo, job),
+            **shared(CheckpointInfo, self._settings),
             id=checkpoint_id_of(job.step, attempt.attempt),
-            step=job.step,
-            epoch=job.epoch,
             path=step_path(self._store.uri, job.step),
             size_bytes=job.image.size,
             created_at=self._clock.wall(),
             status=status,
-            worker_id=self._settings.worker_id,
-            task_id=self._settings.task_id,
             reason=reason,
-            metadata=job.metadata,
         )
 
 
@@ -297,15 +295,9 @@ def _read_commit(store: ObjectStore, step: int) -> CommitManifest | None:
 def info_of(commit: CommitManifest, uri: str) -> CheckpointInfo:
     """The public record of a checkpoint that is just committed."""
     return CheckpointInfo(
+        **shared(CheckpointInfo, commit),
         id=checkpoint_id_of(commit.step, commit.attempt),
-        step=commit.step,
-        epoch=commit.epoch,
         path=step_path(uri, commit.step),
         size_bytes=commit.total_bytes,
-        created_at=commit.created_at,
         status=CheckpointStatus.COMPLETED,
-        worker_id=commit.worker_id,
-        task_id=commit.task_id,
-        duration_s=commit.duration_s,
-        metadata=commit.metadata,
     )

@@ -60,7 +60,7 @@ class StoreCommit:
             key = f"{step_folder(step)}begin-{self._generation:08d}-{number:04d}.json"
             attempt = self._join(key, step, epoch)
             decision = self._decision(attempt)
-            if decision is None and self._voted(attempt, rank):
+            if decision is None and attempt.attempt not in self._begun_at and rank not in self._missing(attempt):
                 decision = self._decide(attempt, "abort", f"rank {rank} was restarted", missing=(rank,))
             if decision is None:
                 self._fence(step)
@@ -161,9 +161,6 @@ class StoreCommit:
                 raise Fenced(f"fenced: generation {self._generation}, current {generation}")
             if generation < self._generation:
                 self._decide(self._read_attempt(found.key), "abort", f"generation {self._generation} has begun")
-
-    def _voted(self, attempt: SaveAttempt, rank: int) -> bool:
-        return attempt.attempt not in self._begun_at and rank not in self._missing(attempt)
 
     def _missing(self, attempt: SaveAttempt) -> tuple[int, ...]:
         found = {each.key for each in self._store.list(attempt_folder(attempt.step, attempt.attempt)).objects}
