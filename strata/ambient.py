@@ -1,6 +1,6 @@
-"""What a run tells the parts below it of this process: who owns its checkpoints, which data it reads, who lends it
-shards, who hears what it reads. As calls, so that a part is imported when it is first asked for: a script that only
-logs loads none of them.
+"""What a run tells the parts below it of this process: who owns its checkpoints, which data it reads and leaves out,
+who lends it shards, who hears what it reads. Mostly as calls, so that a part is imported when it is first asked for: a
+script that only logs loads none of them.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,7 @@ class _Ambient:
         self.plan: Callable[[], Any] | None = None  # strata.data.plan
         self.queue: Callable[[], Any] | None = None  # strata.data.queue
         self.watcher: Callable[[], Any] | None = None  # strata.data.watch
+        self.forked: Any = None  # strata.data.fork's ForkedData
 
 
 ambient = _Ambient()

@@ -1,7 +1,7 @@
 """Which rank a CheckpointManager saves for when the caller names none. The worker runtime, one layer up, knows it."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
@@ -13,7 +13,7 @@ from strata.checkpoint.spreading import Exchange
 from strata.errors import InvalidConfig
 from strata.storage.base import ObjectStore
 
-__all__ = ["Owner", "find_owner", "owned", "set_owner_source"]
+__all__ = ["Owner", "find_owner", "owned"]
 
 
 class Owner(Protocol):
@@ -67,11 +67,6 @@ def owned(owner: Owner | None, options: CheckpointOptions, *, given: bool) -> Ch
         rank, world_size, worker_id, task_id = owner.place
         added |= {"rank": rank, "world_size": world_size, "worker_id": worker_id, "task_id": task_id}
     return {**added, **options}
-
-
-def set_owner_source(source: Callable[[], Owner] | None) -> None:
-    """Makes managers of this process ask `source` whose they are."""
-    ambient.owner = source
 
 
 def find_owner(*, is_alone: bool) -> Owner | None:

@@ -8,9 +8,9 @@ from strata.data.describe import describe_dataset, read_range
 from strata.data.loader import Loader
 from strata.data.manifest import Manifest, build_manifest
 from strata.data.peek import peek
-from strata.data.plan import DatasetSource, LanePlan, PlanSource, StaticPlan, set_plan_source
+from strata.data.plan import DatasetSource, PlanSource, StaticPlan
 from strata.data.preview import Preview
-from strata.data.queue import LocalQueue, QueueSource, set_queue_source
+from strata.data.queue import LocalQueue, QueueSource
 from strata.data.queue_loader import QueueConfig, QueueLoader
 from strata.data.stats import LoaderStats
 from strata.data.table.columns import Columns
@@ -18,7 +18,6 @@ from strata.data.table.columns import Columns
 __all__ = [
     "Columns",
     "DatasetSource",
-    "LanePlan",
     "Loader",
     "LoaderConfig",
     "LoaderStats",
@@ -34,6 +33,4 @@ __all__ = [
     "describe_dataset",
     "peek",
     "read_range",
-    "set_plan_source",
-    "set_queue_source",
 ]

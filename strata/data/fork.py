@@ -1,8 +1,8 @@
-"""Which batches the loaders of this process leave out, because its task is a fork: set by the worker runtime."""
+"""Which batches the loaders of this process leave out, because its task is a fork."""
 
 from dataclasses import dataclass
 
-__all__ = ["ForkedData", "forked_data", "set_forked_data"]
+__all__ = ["ForkedData"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,15 +12,3 @@ class ForkedData:
 
     name: str
     skip: tuple[tuple[int, int], ...]
-
-
-_here: ForkedData | None = None
-
-
-def set_forked_data(forked: ForkedData | None) -> None:
-    global _here  # one process belongs to one task
-    _here = forked
-
-
-def forked_data() -> ForkedData | None:
-    return _here

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
+from strata.ambient import ambient
 from strata.data.blocks import INDEX, BlockSource
 from strata.data.config import LoaderConfig, LoaderOptions
-from strata.data.fork import forked_data
+from strata.data.fork import ForkedData
 from strata.data.manifest import Dataset, Manifest, open_manifest
-from strata.data.plan import LanePlan, PlanSource, StaticPlan, choose_lanes, choose_window, plan_source
+from strata.data.plan import PlanSource, StaticPlan, choose_lanes, choose_window, plan_source
 from strata.data.preview import Preview, preview_rows
 from strata.data.stats import LoaderStats, SkipLog
 from strata.data.stream import BatchStream, Span, transformed
@@ -63,9 +64,7 @@ class Loader:
         self._num_batches, self._num_samples, self._wait_s = 0, 0, 0.0
         self._stream: BatchStream | None = None
         self._last: Columns = {}
-        self._order, self._plan = self._ordered(*self._chosen_lanes())
-        if self._plan.resume is not None:
-            self.load_state_dict(self._plan.resume)
+        self._order, self._lanes = self._ordered(*self._chosen_lanes())
 
     @property
     def epoch(self) -> int:
@@ -83,14 +82,14 @@ class Loader:
 
     @property
     def lanes(self) -> tuple[int, ...]:
-        return self._plan.lanes
+        return self._lanes
 
     @property
     def lane_rows(self) -> tuple[int, ...]:
         """How many rows of the newest batch each of the `lanes` gave. They stand in this order, unless some were
         skipped."""
         start = self._offset - self._order.per_lane
-        return tuple(self._order.num_rows(lane, start) for lane in self._plan.lanes)
+        return tuple(self._order.num_rows(lane, start) for lane in self._lanes)
 
     @property
     def stats(self) -> LoaderStats:
@@ -122,23 +121,19 @@ class Loader:
             span = Span(
                 epoch=self._epoch,
                 offset=start,
-                lanes=self._plan.lanes,
+                lanes=self._lanes,
                 first=first,
                 stride=stride,
                 num_steps=num_steps,
             )
-            stream = self._opened_stream(span)
+            stream = self._stream = BatchStream(
+                self._order, self._blocks, span, self.config.num_threads, self.config.prefetch_bytes
+            )
             yield from self._of_stream(stream, span)
             if stream is not self._stream:
                 return  # repositioned in mid-epoch: this iteration is over, a new one starts at the new place
             first = first - num_steps if first >= num_steps else (first - num_steps) % stride
         self._epoch, self._offset = self._epoch + 1, 0
-
-    def _opened_stream(self, span: Span) -> BatchStream:
-        config = self.config
-        stream = BatchStream(self._order, self._blocks, span, config.num_threads, config.prefetch_bytes)
-        self._stream = stream
-        return stream
 
     def _of_stream(self, stream: BatchStream, span: Span) -> Iterator[Columns]:
         config = self.config
@@ -147,7 +142,6 @@ class Loader:
             for number, batch in enumerate(self._timed(batches)):
                 if stream is not self._stream:
                     return
-                self._check_generation()
                 self._offset = span.offset + (span.first + number * span.stride + 1) * self._order.per_lane
                 self._num_batches += 1
                 self._num_samples += num_rows(batch)
@@ -159,10 +153,10 @@ class Loader:
     def announce(self) -> None:
         """Tells the cluster which samples this process reads. The first batch does so by itself; a loader that is
         handed on to other processes must be announced before."""
-        watcher, reading = read_watcher(), (self._order.spec.digest, self._plan.lanes)
+        watcher, reading = read_watcher(), (self._order.spec.digest, self._lanes)
         if watcher is not None and self._registered and reading != self._announced:
             self._announced = reading
-            watcher.begins(self._name, self._order.layout, self._plan.lanes)
+            watcher.begins(self._name, self._order.layout, self._lanes)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that was handed out: under 300 bytes of JSON, free of ranks and workers."""
@@ -204,7 +198,7 @@ class Loader:
             )
         cursor.check(self._spec(lanes, window).digest)
         if (lanes, window) != (self._order.spec.num_lanes, self._order.spec.window):
-            self._order, self._plan = self._ordered(lanes, window)
+            self._order, self._lanes = self._ordered(lanes, window)
         self.close()
         self._epoch, self._offset = cursor.epoch, self._order.offset_of(cursor.position)
         self._skips, self._fork = Skips.from_state(state.get("skips", [])), str(state.get("fork", ""))
@@ -213,7 +207,7 @@ class Loader:
 
     def _leave_out(self, state: Mapping[str, Any]) -> None:
         """In a fork that begins here: the batches that it is to leave out are known from now on."""
-        forked = forked_data()
+        forked: ForkedData | None = ambient.forked
         if forked is None or not forked.skip or forked.name == self._fork:
             return
         before = int(state.get("global_batch", self._order.global_batch))
@@ -233,15 +227,6 @@ class Loader:
         self.close()
         self._epoch, self._offset = epoch, 0
 
-    def replan(self) -> None:
-        """After a change of membership: asks for the lanes again and goes back to the committed position."""
-        self.close()
-        self._plan = self._source.plan(self._name, self._order.spec.num_lanes)
-        if self._plan.resume is None:
-            self.set_epoch(0)
-        else:
-            self.load_state_dict(self._plan.resume)
-
     def join(self) -> None:
         """A loader that was made before its run began reads its rank's part from now on. One that knows its part, or
         was read from already, stays as it is."""
@@ -249,9 +234,7 @@ class Loader:
         if self._has_plan or source is not plan_source() or source is self._source or self._num_batches:
             return
         self._source = source
-        self._order, self._plan = self._ordered(*self._chosen_lanes())
-        if self._plan.resume is not None:
-            self.load_state_dict(self._plan.resume)
+        self._order, self._lanes = self._ordered(*self._chosen_lanes())
 
     def sample(self, num_rows: int = 4) -> Preview:
         """The first rows of the newest batch, made small: what this worker reads now."""
@@ -274,9 +257,9 @@ class Loader:
 
     def _chosen_source(self) -> PlanSource:
         given = self.config
-        ambient = plan_source()
-        if ambient is not None and given.world_size == 1 and given.worker_count is None:
-            return ambient
+        told = plan_source()
+        if told is not None and given.world_size == 1 and given.worker_count is None:
+            return told
         return StaticPlan(given.rank, given.world_size, given.worker_count)
 
     def _opened(self, dataset: Dataset) -> Manifest:
@@ -313,7 +296,7 @@ class Loader:
             shuffle=self.config.shuffle is not False,
         )
 
-    def _ordered(self, num_lanes: int, window: int) -> tuple[EpochOrder, LanePlan]:
+    def _ordered(self, num_lanes: int, window: int) -> tuple[EpochOrder, tuple[int, ...]]:
         layout = LaneLayout(self.manifest.sizes, self._spec(num_lanes, window))
         order = EpochOrder(layout, self._global_batch(), self.config.tail)
         if not order.num_steps:
@@ -328,18 +311,10 @@ class Loader:
         """(epoch, lane offset) of the next batch: the end of an epoch is the start of the next."""
         return self._skips.place(self._order, self._epoch, self._offset)
 
-    def _check_generation(self) -> None:
-        newest = self._source.generation()
-        if newest != self._plan.generation:
-            raise Refused(
-                f"membership changed: generation {newest}, this loader reads generation {self._plan.generation}",
-                hint="Restore the last checkpoint and call replan(); the orchestrator does both.",
-            )
-
     def _tell(self) -> None:
         watcher = read_watcher()
         if watcher is not None and self._registered:
-            read = self._order.position_of(self._offset) * len(self._plan.lanes) // self._order.spec.num_lanes
+            read = self._order.position_of(self._offset) * len(self._lanes) // self._order.spec.num_lanes
             watcher.handed_out(self._name, read, self.sample)
 
     def _timed(self, batches: Iterator[Columns]) -> Iterator[Columns]:

@@ -2,9 +2,8 @@
 Protocol.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from strata.ambient import ambient
 from strata.data.manifest import Manifest
@@ -14,13 +13,11 @@ from strata.sharding.sticky import plan_sticky
 
 __all__ = [
     "DatasetSource",
-    "LanePlan",
     "PlanSource",
     "StaticPlan",
     "choose_lanes",
     "choose_window",
     "plan_source",
-    "set_plan_source",
 ]
 
 MAX_LANES = 64
@@ -37,17 +34,8 @@ class DatasetSource:
     seed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanePlan:
-    """The lanes of one process in one generation. `resume` is the committed loader state, None while there is none."""
-
-    generation: int
-    lanes: tuple[int, ...]
-    resume: Mapping[str, Any] | None = None
-
-
 class PlanSource(Protocol):
-    """Implemented above this layer by whoever talks to the coordinator. Calls may block, except `generation`."""
+    """Implemented above this layer by whoever talks to the coordinator. Calls may block."""
 
     @property
     def worker_count(self) -> int:
@@ -58,12 +46,8 @@ class PlanSource(Protocol):
         """The registered dataset of that id, or None when there is none (then it is taken as a path)."""
         ...
 
-    def plan(self, dataset: str, num_lanes: int) -> LanePlan:
-        """The lanes that this process owns now."""
-        ...
-
-    def generation(self) -> int:
-        """The newest generation heard of; read before every batch, so it must not block."""
+    def plan(self, dataset: str, num_lanes: int) -> tuple[int, ...]:
+        """The lanes that this process reads, for as long as it lives."""
         ...
 
 
@@ -86,21 +70,13 @@ class StaticPlan:
     def resolve(self, dataset: str) -> DatasetSource | None:
         return None
 
-    def plan(self, dataset: str, num_lanes: int) -> LanePlan:
+    def plan(self, dataset: str, num_lanes: int) -> tuple[int, ...]:
         table = plan_sticky(num_lanes, [str(rank) for rank in range(self._world_size)])
-        lanes = tuple(table.units_of(str(self._rank)).tolist())
-        return LanePlan(generation=0, lanes=lanes)
-
-    def generation(self) -> int:
-        return 0
-
-
-def set_plan_source(source: PlanSource | None) -> None:
-    """Makes loaders of this process ask `source` when they are given no ranks."""
-    ambient.plan = None if source is None else lambda: source
+        return tuple(table.units_of(str(self._rank)).tolist())
 
 
 def plan_source() -> PlanSource | None:
+    """Whom loaders of this process ask when they are given no ranks."""
     return None if ambient.plan is None else ambient.plan()
 
 

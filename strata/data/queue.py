@@ -12,7 +12,7 @@ from strata.errors import Refused
 from strata.sharding.queue import QueueOrder, ShardQueue
 from strata.types.queues import LeaseProgress, QueueGrant, QueueStatus
 
-__all__ = ["LocalQueue", "LocalSource", "QueueSource", "queue_source", "set_queue_source"]
+__all__ = ["LocalQueue", "LocalSource", "QueueSource", "queue_source"]
 
 
 class QueueSource(Protocol):
@@ -116,10 +116,6 @@ def _no_steps() -> Refused:
     )
 
 
-def set_queue_source(source: QueueSource | None) -> None:
-    """Makes queue loaders of this process ask `source`."""
-    ambient.queue = None if source is None else lambda: source
-
-
 def queue_source() -> QueueSource | None:
+    """Whom queue loaders of this process ask."""
     return None if ambient.queue is None else ambient.queue()

@@ -7,7 +7,7 @@ from strata.ambient import ambient
 from strata.data.preview import Preview
 from strata.sharding.lanes import LaneLayout
 
-__all__ = ["ReadWatcher", "read_watcher", "set_read_watcher"]
+__all__ = ["ReadWatcher", "read_watcher"]
 
 
 class ReadWatcher(Protocol):
@@ -23,10 +23,6 @@ class ReadWatcher(Protocol):
         ...
 
 
-def set_read_watcher(watcher: ReadWatcher | None) -> None:
-    """Makes loaders of this process tell `watcher`."""
-    ambient.watcher = None if watcher is None else lambda: watcher
-
-
 def read_watcher() -> ReadWatcher | None:
+    """Whom loaders of this process tell."""
     return None if ambient.watcher is None else ambient.watcher()

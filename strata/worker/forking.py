@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from strata.ambient import ambient
 from strata.worker.environment import Place
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ def forking_of(place: Place) -> "Forking | None":
     if fork is None:
         return None
     from strata.checkpoint.fork import Forking  # both only where there is a fork
-    from strata.data.fork import ForkedData, set_forked_data
+    from strata.data.fork import ForkedData
 
     skip = tuple((first - fork.step - 1, last - fork.step - 1) for first, last in fork.skip)
-    set_forked_data(ForkedData(name=place.task_id, skip=skip))
+    ambient.forked = ForkedData(name=place.task_id, skip=skip)
     return Forking(place.task_id, fork)
 
 

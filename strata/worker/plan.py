@@ -2,7 +2,7 @@
 
 from strata.client.channel import Channel
 from strata.client.datasets import DatasetsClient
-from strata.data.plan import DatasetSource, LanePlan, StaticPlan
+from strata.data.plan import DatasetSource, StaticPlan
 from strata.errors import StrataError
 from strata.trust.access import find_access
 from strata.worker.environment import Place
@@ -45,15 +45,14 @@ class SharePlan(WorkerPlan):
         self.shares = shares_of(place.rank, place.world_size, self.worker_count)
         self._of_lane: dict[int, dict[int, int]] = {}
 
-    def plan(self, dataset: str, num_lanes: int) -> LanePlan:
-        lanes = (lane for lane, share in self.share_of_lane(num_lanes).items() if share in self.shares)
-        return LanePlan(generation=0, lanes=tuple(sorted(lanes)))
+    def plan(self, dataset: str, num_lanes: int) -> tuple[int, ...]:
+        return tuple(sorted(lane for lane, share in self.share_of_lane(num_lanes).items() if share in self.shares))
 
     def share_of_lane(self, num_lanes: int) -> dict[int, int]:
         """A share is what the rank of its number reads when all workers are there."""
         if num_lanes not in self._of_lane:
             read = [StaticPlan(share, self.worker_count).plan("", num_lanes) for share in range(self.worker_count)]
-            self._of_lane[num_lanes] = {lane: share for share, plan in enumerate(read) for lane in plan.lanes}
+            self._of_lane[num_lanes] = {lane: share for share, lanes in enumerate(read) for lane in lanes}
         return self._of_lane[num_lanes]
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from strata.ambient import ambient
 from strata.checkpoint import CheckpointManager, SaveHandle
 from strata.checkpoint.commit import CommitCoordinator
 from strata.checkpoint.fork import Forking
-from strata.checkpoint.owner import set_owner_source
 from strata.checkpoint.spreading import Exchange
 from strata.errors import InvalidConfig
 from strata.storage.base import ObjectStore
@@ -68,13 +68,13 @@ class _Rank:
 def ranks() -> Iterator[list[_Rank]]:
     decider, meeting, steps = ThreadCommit(ranks=(0, 1)), threading.Barrier(2), [0, 0]
     yield [_Rank(rank, decider, meeting, steps) for rank in range(2)]
-    set_owner_source(None)
+    ambient.owner = None
 
 
 def _managers(path: Path, ranks: list[_Rank]) -> list[CheckpointManager]:
     managers = []
     for rank in ranks:
-        set_owner_source(lambda rank=rank: rank)  # type: ignore[misc]  # mypy cannot type a lambda's default
+        ambient.owner = [rank].pop  # asked once, by the manager that is made next
         managers.append(CheckpointManager(path))
     return managers
 
@@ -107,7 +107,7 @@ def test_all_ranks_save_one_checkpoint_and_resume_from_one(tmp_path: Path, ranks
 
 
 def test_what_belongs_to_a_step_is_made_safe_before_the_vote(tmp_path: Path, ranks: list[_Rank]) -> None:
-    set_owner_source(lambda: ranks[0])
+    ambient.owner = lambda: ranks[0]
     with CheckpointManager(tmp_path, rank=0, world_size=1) as alone:
         alone.save(b"state", step=1)
         alone.load(1)
@@ -115,7 +115,7 @@ def test_what_belongs_to_a_step_is_made_safe_before_the_vote(tmp_path: Path, ran
 
 
 def test_ranks_given_by_hand_win(tmp_path: Path, ranks: list[_Rank]) -> None:
-    set_owner_source(lambda: ranks[1])
+    ambient.owner = lambda: ranks[1]
     with CheckpointManager(tmp_path, rank=0, world_size=1) as alone:
         assert alone.save(b"state", step=1).worker_id is None
 

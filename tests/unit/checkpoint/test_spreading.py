@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from strata.ambient import ambient
 from strata.checkpoint.arrays import Sharded
 from strata.checkpoint.codec import encode
 from strata.checkpoint.manager import CheckpointManager
-from strata.checkpoint.owner import set_owner_source
 from strata.checkpoint.spreading import deal, owners_in, spread
 from strata.checkpoint.store_commit import StoreCommit
 from strata.storage.uri import open_store
@@ -71,9 +71,9 @@ class _Owner:
 def owners() -> Any:
     """Each thread is a rank."""
     local = threading.local()
-    set_owner_source(lambda: local.owner)
+    ambient.owner = lambda: local.owner
     yield local
-    set_owner_source(None)
+    ambient.owner = None
 
 
 def _state(rank: int) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def test_one_process_reads_what_many_have_shared(tmp_path: Path, owners: Any) ->
             checkpoints.save(_state(rank), 5, share=True)
 
     _on_ranks(work)
-    set_owner_source(None)
+    ambient.owner = None
     with CheckpointManager(open_store(str(tmp_path)), rank=0, world_size=1) as checkpoints:
         state = checkpoints.load()
         assert list(checkpoints.load(names=["weights/b"])) == ["weights/b"]

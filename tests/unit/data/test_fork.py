@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from strata.ambient import ambient
 from strata.data import Loader
-from strata.data.fork import ForkedData, set_forked_data
+from strata.data.fork import ForkedData
 from strata.errors import InvalidArgument, Refused
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ EPOCHS = 3
 @pytest.fixture(autouse=True)
 def not_forked() -> Iterator[None]:
     yield
-    set_forked_data(None)
+    ambient.forked = None
 
 
 def endless(loader: Loader) -> Iterator[list[int]]:
@@ -53,12 +54,12 @@ def global_rest(glob: str, state: dict[str, Any], world: int) -> list[list[int]]
 def test_exactly_the_named_batches_are_left_out(
     parquet: "Dataset", taken: int, first: int, count: int, world: int
 ) -> None:
-    set_forked_data(None)
+    ambient.forked = None
     loader = Loader(parquet.glob, BATCH // 4, worker_count=4, num_lanes=4)
     list(islice(endless(loader), taken))
     state = loader.state_dict()
     whole = [sorted(batch) for batch in rest(loader)]
-    set_forked_data(ForkedData(name="child", skip=((first, first + count - 1),)))
+    ambient.forked = ForkedData(name="child", skip=((first, first + count - 1),))
     assert global_rest(parquet.glob, state, world) == whole[:first] + whole[first + count :]
 
 
@@ -67,7 +68,7 @@ def test_a_forked_loader_goes_on_from_its_own_state(parquet: "Dataset") -> None:
     list(islice(endless(loader), 3))
     parent = loader.state_dict()
     whole = rest(loader)
-    set_forked_data(ForkedData(name="child", skip=((2, 4), (12, 13))))
+    ambient.forked = ForkedData(name="child", skip=((2, 4), (12, 13)))
     expected = whole[:2] + whole[5:12] + whole[14:]
     for taken in range(len(expected)):
         child = Loader(parquet.glob, BATCH, num_lanes=4)
@@ -89,13 +90,13 @@ def test_a_fork_of_a_fork_counts_as_its_parent_trained(parquet: "Dataset") -> No
     loader = Loader(parquet.glob, BATCH, num_lanes=4)
     start = loader.state_dict()
     whole = rest(loader)
-    set_forked_data(ForkedData(name="child", skip=((3, 5),)))
+    ambient.forked = ForkedData(name="child", skip=((3, 5),))
     child = Loader(parquet.glob, BATCH, num_lanes=4)
     child.load_state_dict(start)
     list(islice(endless(child), 1))
     begin = child.state_dict()
     trained = rest(child)
-    set_forked_data(ForkedData(name="grandchild", skip=((1, 3),)))
+    ambient.forked = ForkedData(name="grandchild", skip=((1, 3),))
     grandchild = Loader(parquet.glob, BATCH, num_lanes=4)
     grandchild.load_state_dict(begin)
     assert rest(grandchild) == trained[:1] + trained[4:]
@@ -105,7 +106,7 @@ def test_a_fork_of_a_fork_counts_as_its_parent_trained(parquet: "Dataset") -> No
 def test_pools_of_workers_share_what_is_left(parquet: "Dataset") -> None:
     loader = Loader(parquet.glob, BATCH, num_lanes=4)
     start = loader.state_dict()
-    set_forked_data(ForkedData(name="child", skip=((2, 3), (7, 7))))
+    ambient.forked = ForkedData(name="child", skip=((2, 3), (7, 7)))
     loader.load_state_dict(start)
     expected = [batch["id"].tolist() for batch in loader]
     for stride in (2, 3, 5):
@@ -119,14 +120,14 @@ def test_pools_of_workers_share_what_is_left(parquet: "Dataset") -> None:
 def test_a_whole_epoch_may_be_left_out(parquet: "Dataset") -> None:
     loader = Loader(parquet.glob, BATCH, num_lanes=4)
     start, whole = loader.state_dict(), rest(loader)
-    set_forked_data(ForkedData(name="child", skip=((len(loader), 2 * len(loader) - 1),)))
+    ambient.forked = ForkedData(name="child", skip=((len(loader), 2 * len(loader) - 1),))
     loader.load_state_dict(start)
     assert rest(loader) == whole[: len(loader)] + whole[2 * len(loader) :]
 
 
 def test_another_global_batch_is_refused(parquet: "Dataset") -> None:
     state = Loader(parquet.glob, BATCH, num_lanes=4).state_dict()
-    set_forked_data(ForkedData(name="child", skip=((2, 3),)))
+    ambient.forked = ForkedData(name="child", skip=((2, 3),))
     with pytest.raises(Refused, match="the global batch was 12 and is 16"):
         Loader(parquet.glob, 16, num_lanes=4).load_state_dict(state)
     child = Loader(parquet.glob, BATCH, num_lanes=4)

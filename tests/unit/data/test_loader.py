@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from strata.data import Columns, DatasetSource, LanePlan, Loader, set_plan_source
+from strata.ambient import ambient
+from strata.data import Columns, DatasetSource, Loader
 from strata.errors import InvalidArgument, Refused
 
 if TYPE_CHECKING:
@@ -189,58 +190,36 @@ def test_memory_bounds_the_window_and_the_lanes(parquet: "Dataset") -> None:
 
 
 class Coordinator:
-    """A plan source that hands out lanes as told: what the worker runtime implements over gRPC."""
+    """A plan source that hands out every second lane: what the worker runtime implements over gRPC."""
+
+    worker_count = 2
 
     def __init__(self, path: str) -> None:
-        self.worker_count = 2
         self.path = path
-        self.newest = 1
-        self.lanes: tuple[int, ...] = ()
-        self.committed: dict[str, Any] | None = None
 
     def resolve(self, dataset: str) -> DatasetSource | None:
         return DatasetSource(path=self.path, format="parquet", shuffle=True, seed=9) if dataset == "ds-001" else None
 
-    def plan(self, dataset: str, num_lanes: int) -> LanePlan:
-        lanes = tuple(range(num_lanes)) if self.newest > 1 else tuple(range(0, num_lanes, 2))
-        return LanePlan(generation=self.newest, lanes=lanes, resume=self.committed)
-
-    def generation(self) -> int:
-        return self.newest
-
-
-def test_a_change_of_membership_stops_the_loader_until_it_replans(parquet: "Dataset") -> None:
-    coordinator = Coordinator(parquet.glob)
-    loader = Loader("ds-001", 6, plan=coordinator)
-    assert loader.config.seed == 9
-    iterator = iter(loader)
-    next(iterator)
-    coordinator.committed = loader.state_dict()
-    next(iterator)
-    coordinator.newest = 2
-    with pytest.raises(Refused, match="generation 2, this loader reads generation 1"):
-        next(iterator)
-    loader.replan()
-    expected = ids(Loader(parquet.glob, 6, worker_count=2, seed=9))
-    assert ids(loader) == expected[1:]
-    coordinator.committed = None
-    loader.replan()
-    assert ids(loader) == expected, "nothing is committed: from the start"
+    def plan(self, dataset: str, num_lanes: int) -> tuple[int, ...]:
+        return tuple(range(0, num_lanes, 2))
 
 
 def test_the_worker_runtime_can_provide_the_plan(parquet: "Dataset") -> None:
-    set_plan_source(Coordinator(parquet.glob))
+    ambient.plan = lambda: Coordinator(parquet.glob)
     try:
-        assert Loader("ds-001", 6).config.seed == 9
+        loader = Loader("ds-001", 6)
+        assert loader.config.seed == 9
+        assert loader.lanes == tuple(range(0, loader.order.spec.num_lanes, 2))
         assert Loader(parquet.glob, 6, world_size=2).config.seed is None
     finally:
-        set_plan_source(None)
+        ambient.plan = None
 
 
 def test_a_loader_that_was_made_before_the_run_joins_it_once(parquet: "Dataset") -> None:
     early, given, read = Loader(parquet.glob, 6), Loader(parquet.glob, 6, world_size=2), Loader(parquet.glob, 6)
     next(iter(read))
-    set_plan_source(Coordinator(parquet.glob))
+    told = Coordinator(parquet.glob)
+    ambient.plan = lambda: told
     try:
         for loader in (early, given, read):
             loader.join()
@@ -248,7 +227,7 @@ def test_a_loader_that_was_made_before_the_run_joins_it_once(parquet: "Dataset")
         assert (len(early), given.config.world_size) == (len(Loader(parquet.glob, 6)), 2)
         assert len(read.lanes) > len(early.lanes), "one that was read from stays as it is"
     finally:
-        set_plan_source(None)
+        ambient.plan = None
 
 
 def test_bad_options_are_refused(parquet: "Dataset") -> None:

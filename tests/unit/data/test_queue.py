@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from strata.data import LocalQueue, QueueConfig, QueueLoader, build_manifest, set_plan_source, set_queue_source
+from strata.ambient import ambient
+from strata.data import LocalQueue, QueueConfig, QueueLoader, build_manifest
 from strata.errors import DeadlineExceeded, Fenced, Refused, UnknownDataset
 
 if TYPE_CHECKING:
@@ -136,10 +137,9 @@ def test_in_a_job_files_that_nobody_registered_are_refused(parquet: "Dataset") -
     class Remote:
         claim = commit = restore = None
 
-    set_queue_source(Remote())  # type: ignore[arg-type]  # never called
+    ambient.queue = Remote
     try:
         with pytest.raises(UnknownDataset, match="registered"):
             QueueLoader(parquet.glob, 5)
     finally:
-        set_queue_source(None)
-        set_plan_source(None)
+        ambient.queue = None
