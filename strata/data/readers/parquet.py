@@ -1,7 +1,6 @@
 """Parquet: a row group is a block. The index reads footers only; a read decodes one row group, chosen columns only."""
 
-import threading
-from collections import OrderedDict
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -37,9 +36,7 @@ class ParquetReader:
 
     def read(self, ref: FileRef, path: Path, block: BlockRead) -> Block:
         try:
-            known = (str(path), ref.key)
-            with arrow("parquet").ParquetFile(path, metadata=_footers.get(known)) as file:
-                _footers.keep(known, file.metadata)
+            with arrow("parquet").ParquetFile(path, metadata=_footer(path, ref.key)) as file:
                 table = file.read_row_group(block.info.start, columns=list(block.names), use_threads=False)
         except (OSError, arrow().ArrowInvalid) as error:
             raise DataError(
@@ -51,27 +48,9 @@ class ParquetReader:
         return Block(columns={name: columns[name] for name in block.names})
 
 
-class _Footers:
-    """Those of the last files used. A file that is opened for the first time parses its own, once."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._kept: OrderedDict[tuple[str, str], Any] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, file: tuple[str, str]) -> Any:
-        with self._lock:
-            return self._kept.get(file)
-
-    def keep(self, file: tuple[str, str], footer: Any) -> None:
-        with self._lock:
-            self._kept[file] = footer
-            self._kept.move_to_end(file)
-            if len(self._kept) > self._limit:
-                self._kept.popitem(last=False)
-
-
-_footers = _Footers(512)
+@lru_cache(maxsize=512)
+def _footer(path: Path, version: str) -> Any:
+    return arrow("parquet").read_metadata(path)
 
 
 def _footer_hash(file: BinaryIO, ref: FileRef) -> str:
