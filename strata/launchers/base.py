@@ -1,11 +1,15 @@
 """What every launcher can do: start a program somewhere, watch it and stop it."""
 
-from collections.abc import Mapping
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["SENT_AWAY", "Exit", "LaunchSpec", "Launcher", "Standing"]
+from strata.errors import Unavailable
+
+__all__ = ["SENT_AWAY", "Exit", "LaunchSpec", "Launcher", "Standing", "ask_program"]
 
 SENT_AWAY = 75  # the exit code of an agent whose host goes away before its task is over: EX_TEMPFAIL, try again later
 
@@ -70,3 +74,26 @@ class Launcher(Protocol):
     def stop(self, handle: str, grace_s: float) -> Exit:
         """SIGTERM, up to `grace_s`, SIGKILL; returns when it is verifiably gone."""
         ...
+
+
+def ask_program(
+    command: Sequence[str], what: str, timeout_s: float, *, stdin: str, env: Mapping[str, str], check: bool
+) -> str:
+    """The output of a scheduler's own program, which `what` names in the Unavailable that is raised when it cannot be
+    run, takes too long or, with `check`, fails."""
+    try:
+        done = subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            env={**os.environ, **env},
+            start_new_session=True,  # Ctrl-C in a terminal is for whoever asks, not for the program
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"{what} failed: {error}") from None
+    if done.returncode and check:
+        raise Unavailable(f"{what} failed: {done.stderr.strip()[-300:]}")
+    return done.stdout

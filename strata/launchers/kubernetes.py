@@ -6,13 +6,12 @@ a rank is Strata's own work. Objects go through stdin, so no secret is on a comm
 import json
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from strata.errors import InvalidArgument, Unavailable
-from strata.launchers.base import Exit, LaunchSpec, Standing
+from strata.launchers.base import Exit, LaunchSpec, Standing, ask_program
 from strata.launchers.job_objects import PodOptions, job_name, job_objects, owned_objects
 
 __all__ = ["KubernetesLauncher"]
@@ -125,21 +124,8 @@ class KubernetesLauncher:
         return found
 
     def _call(self, *arguments: str, stdin: str = "", check: bool = True) -> str:
-        try:
-            done = subprocess.run(
-                (*self._command, *arguments),
-                input=stdin,
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-                start_new_session=True,  # Ctrl-C in a terminal is for whoever asks, not for kubectl
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise Unavailable(f"kubectl {arguments[0]} failed: {error}") from None
-        if done.returncode and check:
-            raise Unavailable(f"kubectl {arguments[0]} failed: {done.stderr.strip()[-300:]}")
-        return done.stdout
+        command = (*self._command, *arguments)
+        return ask_program(command, f"kubectl {arguments[0]}", _TIMEOUT_S, stdin=stdin, env={}, check=check)
 
 
 def _why_waiting(pod: Mapping[str, Any]) -> str:

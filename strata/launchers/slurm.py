@@ -4,18 +4,16 @@ job with the option `requeue` goes back to the queue when its time is over, and 
 Only sbatch, squeue, scontrol and scancel are used; no accounting store is needed.
 """
 
-import os
 import re
 import shlex
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from strata.errors import InvalidArgument, Unavailable
-from strata.launchers.base import SENT_AWAY, Exit, LaunchSpec, Standing
+from strata.launchers.base import SENT_AWAY, Exit, LaunchSpec, Standing, ask_program
 
 __all__ = ["SlurmLauncher", "batch_script"]
 
@@ -92,7 +90,7 @@ class SlurmLauncher:
         if spec.working_dir:
             Path(spec.working_dir).mkdir(parents=True, exist_ok=True)
         script = batch_script(spec, self._options)
-        output = self._call("sbatch", "--parsable", stdin=script, env=dict(spec.env))
+        output = self._call("sbatch", "--parsable", stdin=script, env=spec.env)
         return output.strip().partition(";")[0]
 
     def poll(self, handle: str) -> Exit | None:
@@ -142,23 +140,8 @@ class SlurmLauncher:
         state, _, where = shown.strip().partition(" ")
         return state, where if where.startswith("(") or not where else f"on {where}"
 
-    def _call(self, *command: str, stdin: str = "", env: dict[str, str] | None = None, check: bool = True) -> str:
-        try:
-            done = subprocess.run(
-                command,
-                input=stdin,
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-                env={**os.environ, **(env or {})},
-                start_new_session=True,  # Ctrl-C in a terminal is for whoever asks, not for squeue
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise Unavailable(f"{command[0]} failed: {error}") from None
-        if done.returncode and check:
-            raise Unavailable(f"{command[0]} failed: {done.stderr.strip()[-300:]}")
-        return done.stdout
+    def _call(self, *command: str, stdin: str = "", env: Mapping[str, str] | None = None, check: bool = True) -> str:
+        return ask_program(command, command[0], _TIMEOUT_S, stdin=stdin, env=env or {}, check=check)
 
 
 def _quoted(value: str) -> str:
