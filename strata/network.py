@@ -28,13 +28,15 @@ __all__ = [
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a bind address can only be reached from this machine."""
+    """Whether an address can only be reached from this machine."""
     if host == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 def is_wildcard(host: str) -> bool:

@@ -7,8 +7,6 @@ import base64
 import contextlib
 import fcntl
 import hashlib
-import os
-import secrets
 import socket
 import ssl
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from strata.config import Settings
+from strata.datadir import write_private
 from strata.errors import InvalidConfig
 from strata.network import is_loopback, is_wildcard
 
@@ -127,13 +126,9 @@ def _ip(items: list[psutil._ntuples.snicaddr]) -> Iterator[psutil._ntuples.snica
 
 
 def _write(file: Path, body: bytes) -> None:
-    """Whole or not at all, for its owner alone."""
-    if file.exists() and file.read_bytes() == body:
-        return
-    staged = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as whole:
-        whole.write(body)
-    staged.replace(file)
+    """Unless it holds just that."""
+    if not (file.exists() and file.read_bytes() == body):
+        write_private(file, body.decode())
 
 
 @contextlib.contextmanager

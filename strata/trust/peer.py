@@ -4,8 +4,8 @@ never kept longer: a port that is free again may be another user's.
 
 import socket
 from asyncio import BaseTransport
-from ipaddress import IPv6Address, ip_address
 
+from strata.network import is_loopback
 from strata.trust.kernel import Address, is_owner, user_of_peer, user_of_unix_peer
 
 __all__ = ["Peer"]
@@ -36,7 +36,7 @@ class Peer:
         return self._owns
 
     def _ask(self) -> bool:
-        if self._local is None or self._remote is None or not _is_loopback(self._remote[0]):
+        if self._local is None or self._remote is None or not is_loopback(self._remote[0]):
             return False
         return is_owner(user_of_peer(self._local, self._remote))
 
@@ -44,12 +44,3 @@ class Peer:
 def _address(name: object) -> Address | None:
     """Of what the system calls a socket's name; None for one that has no port."""
     return (str(name[0]), int(name[1])) if isinstance(name, tuple) and len(name) >= 2 else None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).is_loopback
