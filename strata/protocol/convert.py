@@ -66,14 +66,7 @@ def from_barrier_request(message: pb.BarrierRequest) -> BarrierArrival:
 
 
 def to_barrier_response(result: BarrierResult) -> pb.BarrierResponse:
-    return pb.BarrierResponse(
-        released=True,
-        barrier_id=result.barrier_id,
-        participants=result.participants,
-        arrival_order=result.arrival_order,
-        generation=result.generation,
-        absent=result.absent,
-    )
+    return to_message(pb.BarrierResponse, result, released=True)
 
 
 def from_dataset_info(message: pb.DatasetInfo) -> DatasetSpec:
