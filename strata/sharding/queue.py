@@ -52,13 +52,12 @@ class QueueOrder:
 
 @dataclass(slots=True)
 class Lease:
-    """Who holds the shard at a place, and whether it is read to the end. `consumed` is advisory and volatile."""
+    """Who holds the shard at a place, and whether it is read to the end."""
 
     lease_id: int
     place: int
     worker: str
     read: bool = False
-    consumed: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -212,11 +211,6 @@ class ShardQueue:
         self.takers.take(place, worker)
         lease = self._leases[lease_id] = Lease(lease_id, place, worker)
         return lease
-
-    def note_consumed(self, progress: Sequence[LeaseProgress]) -> None:
-        """Advisory: shown, never counted."""
-        for item in progress:
-            self._leases[item.lease_id].consumed = item.row
 
     def unread(self, progress: Sequence[LeaseProgress]) -> list[int]:
         """Leases that are reported as read to the end for the first time."""

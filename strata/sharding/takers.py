@@ -23,44 +23,36 @@ class Takers:
     def __init__(self, num_places: int) -> None:
         self._numbers: dict[str, int] = {}
         self.names: list[str] = []  # the workers that `last` numbers
-        self._last: NDArray[np.int32] = np.full(num_places, _NOBODY, dtype=np.int32)
-        self._earlier: dict[int, tuple[str, ...]] = {}
+        self.last: NDArray[np.int32] = np.full(num_places, _NOBODY, dtype=np.int32)
+        """By place: who took it last, as an index into `names`; -1 is nobody."""
+        self.earlier: dict[int, tuple[str, ...]] = {}
+        """By place: who had taken it before; only places where there was somebody."""
         self.counts: Counter[str] = Counter()
 
-    @property
-    def last(self) -> NDArray[np.int32]:
-        """By place: who took it last, as an index into `names`; -1 is nobody."""
-        return self._last
-
-    @property
-    def earlier(self) -> Mapping[int, tuple[str, ...]]:
-        """By place: who had taken it before; only places where there was somebody."""
-        return self._earlier
-
     def take(self, place: int, worker: str) -> None:
-        number, before = self._numbers.setdefault(worker, len(self.names)), int(self._last[place])
+        number, before = self._numbers.setdefault(worker, len(self.names)), int(self.last[place])
         if number == len(self.names):
             self.names.append(worker)
         if before == number:
             return
-        known = self._earlier.get(place, ())
+        known = self.earlier.get(place, ())
         if before != _NOBODY:
-            known = self._earlier[place] = (*known, self.names[before])
+            known = self.earlier[place] = (*known, self.names[before])
         if worker not in known:
             self.counts[worker] += 1
-        self._last[place] = number
+        self.last[place] = number
 
     def forget(self, kept: NDArray[np.bool_]) -> None:
         """After going back to a checkpoint: keeps only places where `kept` holds."""
-        self._last[~kept] = _NOBODY
-        self._earlier = {place: names for place, names in self._earlier.items() if kept[place]}
+        self.last[~kept] = _NOBODY
+        self.earlier = {place: names for place, names in self.earlier.items() if kept[place]}
         self._count()
 
     def dump(self) -> dict[str, Any]:
         return {
             "names": self.names,
-            "last": base64.b64encode(zlib.compress(self._last.astype("<i4").tobytes(), 1)).decode(),
-            "earlier": [[place, list(names)] for place, names in self._earlier.items()],
+            "last": base64.b64encode(zlib.compress(self.last.astype("<i4").tobytes(), 1)).decode(),
+            "earlier": [[place, list(names)] for place, names in self.earlier.items()],
         }
 
     @classmethod
@@ -71,13 +63,13 @@ class Takers:
             takers.names = list(dumped["names"])
             takers._numbers = {name: number for number, name in enumerate(takers.names)}
             last = np.frombuffer(zlib.decompress(base64.b64decode(dumped["last"])), dtype="<i4")
-            takers._last = last.astype(np.int32)
-            takers._earlier = {place: tuple(names) for place, names in dumped["earlier"]}
+            takers.last = last.astype(np.int32)
+            takers.earlier = {place: tuple(names) for place, names in dumped["earlier"]}
             takers._count()
         return takers
 
     def _count(self) -> None:
-        numbers = np.bincount(self._last[self._last >= 0], minlength=len(self.names))
+        numbers = np.bincount(self.last[self.last >= 0], minlength=len(self.names))
         self.counts = Counter({name: int(number) for name, number in zip(self.names, numbers, strict=True)})
-        for place, names in self._earlier.items():
-            self.counts.update(set(names) - {self.names[self._last[place]]})
+        for place, names in self.earlier.items():
+            self.counts.update(set(names) - {self.names[self.last[place]]})

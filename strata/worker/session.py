@@ -51,7 +51,6 @@ class Session:
         )
         self.workers = WorkersClient(self.channel)
         self.member: Member = self.workers.register(_spec(place))
-        self.generation = self.member.generation
         self.status = State(state=State.INITIALIZING, current_task=place.task_id, dataset_id=place.dataset_id)
         self._sections: list[tuple[str, float, bool]] = []
         self._process = psutil.Process()
@@ -221,7 +220,6 @@ class Session:
         )
 
     def hear(self, news: rk.RankNews) -> None:
-        self.generation = news.generation
         if news.HasField("stop_at"):
             self._on_stop_at(news.stop_at, agreed=news.stop_agreed)
         for loss in news.lost:

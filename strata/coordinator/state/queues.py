@@ -56,7 +56,6 @@ class Queues:
                 raise InvalidArgument(f"epoch {command.epoch} cannot follow epoch {queue.epoch}, which was lent last")
             emit(self._opened(worker, command.dataset_id, command.epoch))
             queue = self.queues[key]
-        queue.note_consumed(held)
         return self._lend(queue, key, worker, held, emit)
 
     def commit(self, command: c.CommitShards, now: Now, emit: c.Emit) -> QueueGrant:

@@ -36,7 +36,6 @@ class Image(FileMedia):
         self.caption = caption
         self._more = {name: more[name] for name in ("boxes", "masks") if more.get(name) is not None}
         self._bytes, self._array = _taken(data_or_path)
-        self._channels_first = hasattr(data_or_path, "detach")
         self.num_bytes = len(self._bytes) if self._array is None else int(self._array.nbytes)
 
     def content(self) -> bytes:
