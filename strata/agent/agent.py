@@ -28,6 +28,7 @@ from strata.protocol.fields import to_message
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.trust.access import Access
+from strata.types.workers import AgentFacts
 
 __all__ = ["Agent", "AgentConfig"]
 
@@ -42,21 +43,12 @@ _ANSWER_S = 2.0  # within which a coordinator that is there has heard a notice a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentConfig:
-    """Who this agent is, and where its coordinator listens."""
+class AgentConfig(AgentFacts):
+    """Who this agent is, and where its coordinator listens. One that was started for no task stays."""
 
-    agent_id: str
-    incarnation: str
-    hostname: str
-    address: str
-    slots: int
-    memory_bytes: int
     coordinator: str
     access: Access
-    launcher: str = "local"
-    checkpoints: str = ""
     leave_after_s: float | None = None  # without ranks or coordinator; None: it stays
-    task_id: str = ""  # the one that it was started for; empty: it takes any, and stays
 
 
 class Agent:

@@ -6,14 +6,13 @@ import numpy as np
 
 from strata.cluster import events as e
 from strata.cluster.datasets import Dataset
+from strata.cluster.events.queues import OfQueue
 from strata.sharding.queue import START, QueueOrder, ShardQueue
 from strata.types.datasets import DatasetSpec
 from strata.types.queues import LeaseProgress
 from strata.types.tasks import TaskStatus
 
 __all__ = ["QueueRecords", "queue_order"]
-
-_OfQueue = e.QueueLeased | e.QueueEnded | e.QueueCommitted | e.QueueStaged | e.QueueRestored
 
 
 class QueueRecords:
@@ -53,7 +52,7 @@ class QueueRecords:
             case _:
                 pass
 
-    def _of(self, event: _OfQueue) -> ShardQueue:
+    def _of(self, event: OfQueue) -> ShardQueue:
         return self.records[event.task_id, event.dataset_id]
 
     def _of_group(self, task_id: str) -> list[ShardQueue]:
