@@ -25,9 +25,7 @@ def encode(state: Any) -> tuple[Any, dict[str, ArraySource]]:
 def _encode(value: Any, path: str, arrays: dict[str, ArraySource], depth: int) -> Any:
     if depth > _MAX_DEPTH:
         raise UnsupportedState(f"{_shown(path)} lies more than {_MAX_DEPTH} levels deep, or holds itself")
-    if value is None or isinstance(value, bool | str):
-        return value
-    if type(value) is int:
+    if value is None or isinstance(value, bool | str) or type(value) is int:
         return value
     if type(value) is float:
         return value if math.isfinite(value) else {"$float": str(value)}

@@ -4,13 +4,13 @@ page fault.
 Measured (512 MiB): 74 ms into reused pages, 225 ms into fresh ones.
 """
 
-import contextlib
 import mmap
 import threading
 
 import numpy as np
 
 from strata.errors import Busy
+from strata.storage.direct import new_memory
 
 __all__ = ["StagingPool"]
 
@@ -28,12 +28,9 @@ class _Slot:
     def view(self, size: int, *, touch: bool) -> memoryview:
         if size > self.capacity:
             self.release()  # before the larger one is made: both together could pass the budget
-            memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            with contextlib.suppress(OSError):  # a kernel without transparent huge pages
-                memory.madvise(mmap.MADV_HUGEPAGE)
+            self._view = new_memory(size)
             if touch:
-                np.frombuffer(memory, dtype=np.uint8)[:: mmap.PAGESIZE] = 0
-            self._view = memoryview(memory)
+                np.frombuffer(self._view, dtype=np.uint8)[:: mmap.PAGESIZE] = 0
         return self._view[:size]
 
     def release(self) -> None:

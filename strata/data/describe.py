@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from strata.data.blocks import INDEX, BlockSource
-from strata.data.files.cache import LocalCache
 from strata.data.manifest import Manifest, build_manifest
 from strata.data.table.columns import Columns, join, take
 from strata.errors import InvalidArgument
@@ -26,13 +25,12 @@ def describe_dataset(
     format: str | None = None,  # noqa: A002  # the word of the contract
     *,
     shard_size: int | None = None,
-    cache: LocalCache | None = None,
 ) -> DatasetSpec:
     """Counts the samples of each file (from footers and headers where the format has them).
 
     `shuffle`, `seed` and the rest are the caller's: `dataclasses.replace` puts them in.
     """
-    manifest = build_manifest(path, format, cache=cache)
+    manifest = build_manifest(path, format)
     total = manifest.num_samples
     return DatasetSpec(
         dataset_id=dataset_id,

@@ -54,8 +54,7 @@ class Prefetcher(Generic[Key, Result]):
         """The next item of the schedule; blocks until it is read."""
         self._fill()
         if self._pool is None:
-            expected, _ = self._waiting or next(self._schedule)
-            self._waiting = None
+            expected, _ = next(self._schedule)
             assert expected == key, f"{key} was asked for, {expected} comes next"
             return self._load(key)
         expected, size, future = self._ahead.popleft()

@@ -87,13 +87,10 @@ class ShardedDataset:
         owner[self._shards] = table.owner
         return owner
 
-    def shards_at(self, units: NDArray[Any]) -> NDArray[np.int64]:
-        return np.asarray(self._shards[units], dtype=np.int64)
-
     def shards_of(self, slot: str, epoch: int) -> NDArray[np.int64]:
         """A slot's shards in the order it reads them in this epoch. Cost: its own shards, not the dataset's."""
         assert self.table is not None
-        shards = np.sort(self.shards_at(self.table.units_of(slot)))
+        shards = np.sort(self._shards[self.table.units_of(slot)]).astype(np.int64)
         if not self.spec.shuffle:
             return shards
         key = derive_key("epoch", self.spec.dataset_id, self.spec.seed, epoch)

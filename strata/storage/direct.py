@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-__all__ = ["BLOCK_BYTES", "DirectFile", "set_direct"]
+__all__ = ["BLOCK_BYTES", "DirectFile", "new_memory", "set_direct"]
 
 BLOCK_BYTES = 8 << 20
 _PAGE = 4096  # a multiple of every sector size in use
@@ -63,7 +63,7 @@ class DirectFile:
             chunk = chunk[whole:]
         while len(chunk):
             if self._block is None:
-                self._block = self._idle.pop() if self._idle else _new_block()
+                self._block = self._idle.pop() if self._idle else new_memory(BLOCK_BYTES)
             piece = chunk[: BLOCK_BYTES - self._filled]
             # numpy lets the other threads run while it copies; a memoryview would hold them all up.
             room = np.frombuffer(self._block, dtype=np.uint8)[self._filled : self._filled + len(piece)]
@@ -112,8 +112,9 @@ def _write(descriptor: int, data: memoryview, position: int) -> None:
             set_direct(descriptor, direct=False)
 
 
-def _new_block() -> memoryview:
-    memory = mmap.mmap(-1, BLOCK_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def new_memory(size: int) -> memoryview:
+    """Fresh pages, aligned, huge ones where there are such."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a kernel without transparent huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memoryview(memory)

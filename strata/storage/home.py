@@ -1,5 +1,6 @@
 """Where tasks keep their checkpoints unless their script names a place, and how hosts know whether they share it."""
 
+import contextlib
 import secrets
 import socket
 import time
@@ -31,7 +32,9 @@ def home_identity(home: str) -> str:
     try:
         if not mark.exists():
             mark.parent.mkdir(parents=True, exist_ok=True)
-            _draw(mark)
+            # Only by the first of several who come at once. No hard link: not every mounted bucket or share has them.
+            with contextlib.suppress(FileExistsError), mark.open("x") as file:
+                file.write(f"{secrets.token_hex(8)}\n")
         return f"{home}#{_read(mark)}"
     except OSError:
         return f"{home}#{socket.gethostname()}"
@@ -43,15 +46,6 @@ def told_apart(hosts: str) -> str:
         f"{hosts} keep checkpoints in folders of their own: set STRATA_CHECKPOINT_BUCKET, on every agent, to a folder "
         "that all of them share or to a bucket, or give the script such a path"
     )
-
-
-def _draw(mark: Path) -> None:
-    """Only by the first of several who come at once."""
-    try:
-        with mark.open("x") as file:  # no hard link: not every mounted bucket or share has them
-            file.write(f"{secrets.token_hex(8)}\n")
-    except FileExistsError:
-        pass
 
 
 def _read(mark: Path) -> str:

@@ -79,7 +79,7 @@ class LocalStore:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(f"{prefix}{entry.name}/")
-                    elif not _is_temporary(entry.name):
+                    elif not (entry.name.startswith(".") and entry.name.endswith(_TEMPORARY)):
                         with contextlib.suppress(FileNotFoundError):  # deleted by a sibling while we look
                             status = entry.stat()
                             key = prefix + entry.name
@@ -208,10 +208,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _is_temporary(name: str) -> bool:
-    return name.startswith(".") and name.endswith(_TEMPORARY)
 
 
 @contextlib.contextmanager

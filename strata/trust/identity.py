@@ -113,16 +113,14 @@ def _names(settings: Settings) -> frozenset[str]:
     """Everything by which others may dial this host, as far as it knows."""
     found = {"localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn()}
     if is_wildcard(settings.host):
-        found |= {item.address.partition("%")[0] for items in psutil.net_if_addrs().values() for item in _ip(items)}
+        every = [item for items in psutil.net_if_addrs().values() for item in items]
+        ip = (socket.AF_INET, socket.AF_INET6)
+        found |= {item.address.partition("%")[0] for item in every if item.family in ip}
     else:
         found.add(settings.host.strip("[]"))
     if settings.advertise:
         found.add(settings.advertise.strip("[]"))
     return frozenset(name for name in found if name)
-
-
-def _ip(items: list[psutil._ntuples.snicaddr]) -> Iterator[psutil._ntuples.snicaddr]:
-    return (item for item in items if item.family in (socket.AF_INET, socket.AF_INET6))
 
 
 def _write(file: Path, body: bytes) -> None:

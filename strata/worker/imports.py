@@ -52,18 +52,12 @@ def importable() -> list[str]:
     """The modules of Python and of installed packages, in the order of their import. The user's own are not among them:
     they may be changed before the next attempt, and to import them may do something."""
     folders = tuple(f"{folder}{os.sep}" for folder in _installed())
-    return [
-        name for name, module in list(sys.modules.items()) if name == _name(module) and _is_installed(module, folders)
-    ]
+    return [name for name, module in list(sys.modules.items()) if _is_installed(name, module, folders)]
 
 
-def _name(module: ModuleType) -> str:
-    return getattr(getattr(module, "__spec__", None), "name", "")
-
-
-def _is_installed(module: ModuleType, folders: tuple[str, ...]) -> bool:
-    spec = module.__spec__
-    if spec is None or spec.loader is None:
+def _is_installed(name: str, module: ModuleType, folders: tuple[str, ...]) -> bool:
+    spec = getattr(module, "__spec__", None)
+    if spec is None or spec.name != name or spec.loader is None:
         return False
     return spec.origin in ("built-in", "frozen") or bool(spec.origin and spec.origin.startswith(folders))
 

@@ -1,5 +1,6 @@
 """Whether a process joins the cluster: a rank of a task must, others do when a coordinator answers."""
 
+import contextlib
 import socket
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,6 @@ def join(place: Place) -> "Session | None":
 
 def _answers(address: str) -> bool:
     host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=0.5):
-            return True
-    except OSError:
-        return False
+    with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=0.5):
+        return True
+    return False

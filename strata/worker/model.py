@@ -32,10 +32,6 @@ class Scheme:
     def num_inputs(self) -> int:
         return len(self.mean)
 
-    @property
-    def num_outputs(self) -> int:
-        return self.num_classes or 1
-
     def inputs(self, batch: Columns) -> Vector:
         return (_matrix(batch, self.features) - self.mean) / self.scale
 
@@ -94,7 +90,7 @@ class Model:
         if not 1 <= hidden <= 65_536:
             raise InvalidArgument(f"hidden_size is {hidden}, it must be between 1 and 65536")
         random = np.random.default_rng(seed)
-        inputs, outputs = scheme.num_inputs, scheme.num_outputs
+        inputs, outputs = scheme.num_inputs, scheme.num_classes or 1
         self._scheme = scheme
         self.params: dict[str, Vector] = {
             "hidden/weight": random.normal(0, 1 / np.sqrt(inputs), (inputs, hidden)),

@@ -25,7 +25,7 @@ class WorkerPlan(StaticPlan):
             return DatasetSource(
                 path=known["path"], format=known["format"], shuffle=known["shuffle"], seed=known["seed"]
             )
-        if not _could_be_id(dataset):
+        if not dataset or any(letter in dataset for letter in "/*?["):  # no id, but a path or a pattern
             return None
         settings = self._place.settings
         try:
@@ -64,7 +64,3 @@ def shares_of(rank: int, world_size: int, worker_count: int) -> tuple[int, ...]:
 def owners(world_size: int, worker_count: int) -> list[int]:
     """The rank of each share."""
     return [rank for rank in range(world_size) for _ in shares_of(rank, world_size, worker_count)]
-
-
-def _could_be_id(text: str) -> bool:
-    return bool(text) and not any(letter in text for letter in "/*?[")

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from strata.client.workers import Member
 from strata.data.preview import Preview
 from strata.errors import StrataError
 from strata.protocol.generated import telemetry_pb2 as tm
@@ -57,16 +56,12 @@ class Watcher:
         preview = look(_PREVIEW_ROWS)
         sample = tm.Sample(
             dataset_id=dataset_id,
-            worker_id=self._member.worker_id,
+            worker_id=self._session.member.worker_id,
             epoch=preview.epoch,
             position=preview.position,
             rows_json=json.dumps(preview.to_dict(), default=str),
         )
         self._reporter.add_sample(sample)
-
-    @property
-    def _member(self) -> Member:
-        return self._session.member
 
     def _start(self, dataset_id: str, layout: LaneLayout, lanes: tuple[int, ...]) -> threading.Thread:
         """On a thread of its own: while the coordinator is away, it is asked again and training goes on."""
@@ -77,7 +72,7 @@ class Watcher:
 
     def _say(self, dataset_id: str, layout: LaneLayout, lanes: tuple[int, ...]) -> None:
         try:
-            self._session.workers.announce(self._member, dataset_id, layout, lanes)
+            self._session.workers.announce(self._session.member, dataset_id, layout, lanes)
         except StrataError as error:
             _log.warning("who reads dataset %s is not shown: %s", dataset_id, error)
 
