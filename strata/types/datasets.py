@@ -49,30 +49,24 @@ class DatasetSpec:
 
     def __post_init__(self) -> None:
         check_name("dataset", self.dataset_id)
-        if len(self.path) > _MAX_PATH:
-            raise InvalidArgument(f"path of dataset {self.dataset_id!r} has {len(self.path)} characters, at most 4096")
-        if len(self.format) > 64:
-            raise InvalidArgument(
-                f"format of dataset {self.dataset_id!r} has {len(self.format)} characters, at most 64"
-            )
+        named = f"dataset {self.dataset_id!r}"
+        for name, text, limit in (("path", self.path, _MAX_PATH), ("format", self.format, 64)):
+            if len(text) > limit:
+                raise InvalidArgument(f"{name} of {named} has {len(text)} characters, at most {limit}")
         if not 1 <= self.total_samples <= _MAX_SAMPLES:
-            raise InvalidArgument(
-                f"total_samples of dataset {self.dataset_id!r} must be at least 1: {self.total_samples}"
-            )
+            raise InvalidArgument(f"total_samples of {named} must be at least 1: {self.total_samples}")
         if self.shard_size < 1:
-            raise InvalidArgument(f"shard_size of dataset {self.dataset_id!r} must be at least 1: {self.shard_size}")
+            raise InvalidArgument(f"shard_size of {named} must be at least 1: {self.shard_size}")
         if not -_INT64 <= self.seed < _INT64:
-            raise InvalidArgument(f"seed of dataset {self.dataset_id!r} must fit 64 bits: {self.seed}")
+            raise InvalidArgument(f"seed of {named} must fit 64 bits: {self.seed}")
         if self.num_shards > MAX_SHARDS:
             raise InvalidArgument(
-                f"dataset {self.dataset_id!r} would have {self.num_shards} shards, at most {MAX_SHARDS} are allowed",
+                f"{named} would have {self.num_shards} shards, at most {MAX_SHARDS} are allowed",
                 hint=f"Use a shard_size of at least {-(-self.total_samples // MAX_SHARDS)}.",
             )
         counted = sum(file.num_samples for file in self.files)
         if self.files and counted != self.total_samples:
-            raise InvalidArgument(
-                f"the files of dataset {self.dataset_id!r} hold {counted} samples, not {self.total_samples}"
-            )
+            raise InvalidArgument(f"the files of {named} hold {counted} samples, not {self.total_samples}")
 
     @property
     def num_shards(self) -> int:

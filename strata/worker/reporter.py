@@ -9,7 +9,8 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from multiprocessing import util
 from typing import Any
 
@@ -59,7 +60,7 @@ class Reporter:
         self.folder = offline_folder(place.data_dir, run_id) / f"rank-{place.rank}"
         self.observatory = None if forked else _find(place)
         access = self.observatory.access if self.observatory else OPEN
-        find = _finder(place, forked=forked)
+        find = partial(_telemetry, place, forked)
         self.outbox = Outbox(find, OutboxConfig(folder=self.folder, access=access))
         aside = OutboxConfig(
             folder=self.folder.with_name(f"{self.folder.name}-media"),
@@ -360,9 +361,6 @@ def _find(place: Place) -> Endpoints | None:
     return None if place.task_id else find_observatory(place.settings)
 
 
-def _finder(place: Place, *, forked: bool) -> Callable[[], str | None]:
-    def find() -> str | None:
-        found = None if forked else _find(place)
-        return found.telemetry if found else None
-
-    return find
+def _telemetry(place: Place, forked: bool) -> str | None:
+    found = None if forked else _find(place)
+    return found.telemetry if found else None

@@ -73,7 +73,7 @@ class Run:
         self._finished = False
         self._pid = os.getpid()
         self._reporter: Reporter | None = Reporter(place, place.run_id)
-        self.summary = Summary(self)
+        self.summary = Summary(self.summarize)
         self._tell("running")
 
     @property

@@ -1,22 +1,17 @@
 """`run.summary["best"] = 0.93`: values of the run as a whole, set by its script, shown beside its metrics."""
 
-from collections.abc import Iterator, MutableMapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
 
 __all__ = ["Summary"]
 
 
-class _Told(Protocol):
-    """What is needed of the reporter."""
-
-    def summarize(self, name: str, value: Any) -> None: ...
-
-
 class Summary(MutableMapping[str, Any]):
-    """What this process has set; every change is sent. It never raises for a value: what cannot be sent is counted."""
+    """What this process has set; `tell` sends every change. It never raises for a value: what cannot be sent is
+    counted."""
 
-    def __init__(self, told: _Told) -> None:
-        self._told = told
+    def __init__(self, tell: Callable[[str, Any], None]) -> None:
+        self._tell = tell
         self._values: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
@@ -24,11 +19,11 @@ class Summary(MutableMapping[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._values[name] = value
-        self._told.summarize(str(name), value)
+        self._tell(str(name), value)
 
     def __delitem__(self, name: str) -> None:
         del self._values[name]
-        self._told.summarize(name, None)
+        self._tell(name, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

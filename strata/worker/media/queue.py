@@ -5,7 +5,7 @@ from the points, which never wait for a picture. What does not fit is dropped, c
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from strata.client.batches import new_batch
 from strata.client.telemetry import Outbox
@@ -30,18 +30,15 @@ class _Waiting(NamedTuple):
     num_bytes: int
 
 
-class _Refuse(Protocol):
-    def __call__(self, name: str, why: str, count: int = 1) -> None: ...
-
-
 Point = Callable[[str, Entry, int, int], tm.TextPoint]
+Refuse = Callable[[str, str, int], None]
 
 
 class MediaQueue:
     """`outbox` is opened with the first medium: most runs have none. `point` makes the message of an entry, `refuse`
     counts what is lost and says why."""
 
-    def __init__(self, outbox: Callable[[], Outbox], point: Point, refuse: _Refuse) -> None:
+    def __init__(self, outbox: Callable[[], Outbox], point: Point, refuse: Refuse) -> None:
         self._open = outbox
         self._outbox: Outbox | None = None
         self._point = point
@@ -72,7 +69,7 @@ class MediaQueue:
                 self._start()
                 self._changed.notify_all()
         if why:
-            self._refuse(f"media {shown(name)}", why)
+            self._refuse(f"media {shown(name)}", why, 1)
 
     def secure(self) -> bool:
         """Makes all that was put safe from a kill -9 of this process."""
@@ -138,9 +135,9 @@ class MediaQueue:
                     self._refuse(f"a part of {shown(name)}", note, 0)
                 point = self._point(name, entry, item.step, item.time_ns // 1_000_000)
             except Unfit as error:
-                self._refuse(f"media {shown(name)}", f"it {error}")
+                self._refuse(f"media {shown(name)}", f"it {error}", 1)
             except Exception as error:  # a name that breaks the rules, an object of somebody's own
-                self._refuse(f"media {shown(name)}", f"it cannot be kept: {error}")
+                self._refuse(f"media {shown(name)}", f"it cannot be kept: {error}", 1)
             else:
                 yield point
 
