@@ -18,7 +18,7 @@ class _Ambient:
         self.plan: Callable[[], Any] | None = None  # strata.data.plan
         self.queue: Callable[[], Any] | None = None  # strata.data.queue
         self.watcher: Callable[[], Any] | None = None  # strata.data.watch
-        self.forked: Any = None  # strata.data.fork's ForkedData
+        self.forked: Any = None  # the ForkedData of strata.types.forks
 
 
 ambient = _Ambient()

@@ -52,9 +52,8 @@ class Catalog:
         self._unreadable: set[int] = set()  # steps whose COMMIT.json is damaged, and the cluster knows
         self._reading: Counter[int] = Counter()
         self._first_seen: dict[str, float] = {}
-        self._known: dict[
-            int, tuple[str, Mapping[str, Any]]
-        ] = {}  # step → committed attempt, and what it was saved with
+        # By step: the committed attempt, and what it was saved with.
+        self._known: dict[int, tuple[str, Mapping[str, Any]]] = {}
         self._untold: dict[int, str] = {}  # removed, and the keeper has not heard of it; with the reason
 
     def steps(self) -> list[int]:

@@ -1,7 +1,6 @@
 """A save that runs behind the training loop, as its caller sees it."""
 
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Self
 
 from strata.checkpoint.saver import SaveJob, SaveProgress
@@ -60,7 +59,7 @@ class SaveHandle:
         """Waits for the end and raises nothing."""
         try:
             self._future.exception(timeout)
-        except FutureTimeout as error:
+        except TimeoutError as error:
             phase = self.progress.phase
             raise DeadlineExceeded(f"step {self.step} is still {phase} after {timeout} s") from error
 

@@ -394,6 +394,4 @@ class CheckpointManager(Generic[Saved]):
     def _info(self, commit: CommitManifest, pins: frozenset[int]) -> CheckpointInfo:
         info = replace(info_of(commit, self._store.uri), pinned=commit.step in pins)
         check = self._catalog.check_of(commit)
-        if check is None:
-            return info
-        return info.checked(check.damage, check.at)
+        return info if check is None else info.checked(check.damage, check.at)

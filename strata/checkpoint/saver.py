@@ -259,9 +259,8 @@ class Saver:
     def _give_up(self, job: SaveJob, attempt: SaveAttempt, error: BaseException) -> None:
         """Before the vote nobody counts on our bytes: tell the others, and free the space (the disk may be full)."""
         rank = self._settings.rank
-        with contextlib.suppress(
-            Exception
-        ):  # the error that brought us here matters more; the deadline covers a lost abort
+        # The error that brought us here matters more, and the deadline covers a lost abort.
+        with contextlib.suppress(Exception):
             self._coordinator.abort(attempt, rank, f"{type(error).__name__}: {error}")
         for key in (data_key(job.step, attempt.attempt, rank), manifest_key(job.step, attempt.attempt, rank)):
             try:

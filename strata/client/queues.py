@@ -5,9 +5,9 @@ from typing import Any
 
 from strata.client.channel import Channel
 from strata.client.workers import Member
+from strata.protocol.convert import from_grant, to_progress
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
-from strata.protocol.queues import from_grant, to_progress
 from strata.types.queues import LeaseProgress, QueueGrant
 
 __all__ = ["QueuesClient"]

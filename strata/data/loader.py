@@ -13,7 +13,6 @@ from typing import Any, Unpack
 from strata.ambient import ambient
 from strata.data.blocks import INDEX, BlockSource
 from strata.data.config import LoaderConfig, LoaderOptions
-from strata.data.fork import ForkedData
 from strata.data.manifest import Dataset, Manifest, open_manifest
 from strata.data.plan import PlanSource, StaticPlan, choose_lanes, choose_window, plan_source
 from strata.data.preview import Preview, preview_rows
@@ -26,6 +25,7 @@ from strata.sharding.cursor import SyncCursor
 from strata.sharding.lanes import LaneLayout, OrderSpec
 from strata.sharding.order import EpochOrder
 from strata.sharding.skips import Skips
+from strata.types.forks import ForkedData
 
 __all__ = ["Loader"]
 

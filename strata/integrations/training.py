@@ -116,8 +116,8 @@ def _part_of(name: str, given: Any) -> Stateful:
     return part_of(name, given)
 
 
-def _live_keeper(_: str, part: Stateful) -> Keeper:
-    return LiveKeeper(part if isinstance(part, Placed) else object_part(part))
+def _live_keeper(name: str, part: Stateful) -> Keeper:
+    return LiveKeeper(name, part if isinstance(part, Placed) else object_part(part))
 
 
 def _randoms() -> dict[str, RandomState]:

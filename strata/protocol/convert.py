@@ -1,7 +1,7 @@
 """Messages to records and back where their fields differ; validation is the records' own."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from strata.errors import InvalidArgument
@@ -13,6 +13,7 @@ from strata.types.barriers import BarrierArrival, BarrierPolicy, BarrierResult
 from strata.types.checkpoints import CheckpointInfo
 from strata.types.datasets import DataFile, DatasetSpec
 from strata.types.forks import ForkRequest, check_skip
+from strata.types.queues import LeaseProgress, QueueGrant, QueueLease, QueueStatus
 from strata.types.shown import check_shown, check_text
 from strata.types.tasks import GROW_AFTER_S, TaskSpec
 from strata.types.workers import AgentSpec, check_metadata
@@ -24,11 +25,15 @@ __all__ = [
     "from_barrier_request",
     "from_dataset_info",
     "from_fork_request",
+    "from_grant",
+    "from_progress",
     "from_task_spec",
     "to_barrier_response",
     "to_checkpoint_info",
     "to_dataset_info",
     "to_fork_request",
+    "to_grant",
+    "to_progress",
     "to_task_spec",
 ]
 
@@ -126,6 +131,34 @@ def to_fork_request(task_id: str, asked: ForkRequest, request_id: str) -> ct.For
         skip=[ct.StepRange(first=first, last=last) for first, last in check_skip(asked.skip)],
         request_id=request_id,
         reason=asked.by,
+    )
+
+
+def to_progress(progress: Iterable[LeaseProgress]) -> list[pb.LeaseProgress]:
+    return [to_message(pb.LeaseProgress, item) for item in progress]
+
+
+def from_progress(messages: Iterable[pb.LeaseProgress]) -> tuple[LeaseProgress, ...]:
+    return tuple(from_message(LeaseProgress, item) for item in messages)
+
+
+def to_grant(grant: QueueGrant) -> pb.QueueGrant:
+    return to_message(
+        pb.QueueGrant,
+        grant,
+        status=pb.QueueGrant.Status.Value(grant.status.name),
+        lease=None if grant.lease is None else to_message(pb.QueueLease, grant.lease),
+        held=to_progress(grant.held),
+    )
+
+
+def from_grant(message: pb.QueueGrant) -> QueueGrant:
+    return from_message(
+        QueueGrant,
+        message,
+        status=QueueStatus[pb.QueueGrant.Status.Name(message.status)],
+        lease=from_message(QueueLease, message.lease) if message.HasField("lease") else None,
+        held=from_progress(message.held),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
 
-__all__ = ["MAX_REACH", "ForkRequest", "TaskFork", "check_skip", "read_skip"]
+__all__ = ["MAX_REACH", "ForkRequest", "ForkedData", "TaskFork", "check_skip", "read_skip"]
 
 MAX_REACH = 1_000_000  # steps after the checkpoint: each is looked at once to know its samples
 _MAX_RANGES = 100
@@ -66,6 +66,16 @@ class TaskFork:
                     f"step {last} is more than {MAX_REACH} steps after the checkpoint of step {self.step}",
                     hint="Fork from a later checkpoint.",
                 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkedData:
+    """Which batches the loaders of a forked task leave out. `name` is the task's: a cursor that carries it has its
+    `skip` resolved already. A batch first…last is counted from the cursor of the checkpoint that the fork begins with,
+    whose next one is 0."""
+
+    name: str
+    skip: tuple[Steps, ...]
 
 
 def check_skip(skip: Iterable[Steps]) -> tuple[Steps, ...]:

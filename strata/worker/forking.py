@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from strata.ambient import ambient
+from strata.types.forks import ForkedData
 from strata.worker.environment import Place
 
 if TYPE_CHECKING:
@@ -18,8 +19,7 @@ def forking_of(place: Place) -> "Forking | None":
     fork = place.fork
     if fork is None:
         return None
-    from strata.checkpoint.fork import Forking  # both only where there is a fork
-    from strata.data.fork import ForkedData
+    from strata.checkpoint.fork import Forking  # only where there is a fork
 
     skip = tuple((first - fork.step - 1, last - fork.step - 1) for first, last in fork.skip)
     ambient.forked = ForkedData(name=place.task_id, skip=skip)

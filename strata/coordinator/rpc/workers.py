@@ -16,10 +16,10 @@ from strata.coordinator.state.outcomes import outcome_for
 from strata.coordinator.state.replies import JoinReply, ShardsReply
 from strata.errors import InvalidArgument, Refused, StrataError, UnknownDataset
 from strata.protocol import convert
+from strata.protocol.convert import from_progress, to_grant
 from strata.protocol.fields import from_message, to_message
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
-from strata.protocol.queues import from_progress, to_grant
 from strata.types.shown import check_path
 from strata.types.workers import WorkerSpec, check_count, check_metadata
 

@@ -70,22 +70,14 @@ class CopyKeeper:
         self.part.load_state_dict(state)
 
 
-class LiveKeeper:
+class LiveKeeper(CopyKeeper):
     """A part in a process that never goes back to its last commit: a restart does. Nothing is copied."""
-
-    clean = True
-
-    def __init__(self, part: Stateful) -> None:
-        self.part = part
 
     def commit(self) -> None: ...
     def rewind(self) -> None: ...
 
     def state(self) -> Any:
         return self.part.state_dict()
-
-    def load(self, state: Any) -> None:
-        self.part.load_state_dict(state)
 
 
 class RandomState(Protocol):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from strata.ambient import ambient
 from strata.data import Loader
-from strata.data.fork import ForkedData
 from strata.errors import InvalidArgument, Refused
+from strata.types.forks import ForkedData
 
 if TYPE_CHECKING:
     from tests.support.datasets import Dataset

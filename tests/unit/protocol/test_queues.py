@@ -3,8 +3,8 @@
 import pytest
 
 from strata.errors import InvalidArgument
+from strata.protocol.convert import from_grant, from_progress, to_grant, to_progress
 from strata.protocol.generated import coordinator_pb2 as pb
-from strata.protocol.queues import from_grant, from_progress, to_grant, to_progress
 from strata.types.queues import LeaseProgress, QueueGrant, QueueLease, QueueStatus
 
 LEASE = QueueLease(lease_id=3, epoch=1, shard_id=9, start_index=90, num_rows=10, row=4)
