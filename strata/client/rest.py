@@ -10,7 +10,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
-from strata.client.endpoints import find_endpoints
+from strata.client.endpoints import Endpoints, find_endpoints
 from strata.client.mismatch import untrusted
 from strata.config import Settings
 from strata.error_codes import rebuild_error
@@ -36,10 +36,17 @@ def query_of(asked: Mapping[str, object] | Sequence[tuple[str, object]]) -> str:
 class Rest:
     """The observatory of the nearest cluster: see strata/client/endpoints.py."""
 
-    def __init__(self, settings: Settings, client: str = "the command line", *, timeout_s: float = _TIMEOUT_S) -> None:
-        """`client` stands in the journal beside what was changed."""
+    def __init__(
+        self,
+        settings: Settings,
+        client: str = "the command line",
+        *,
+        timeout_s: float = _TIMEOUT_S,
+        at: Endpoints | None = None,
+    ) -> None:
+        """`client` stands in the journal beside what was changed; `at` says where it is, if that is known."""
         self._timeout_s = timeout_s
-        found = find_endpoints(settings)
+        found = at or find_endpoints(settings)
         self.url = found.http or _guess(settings)
         self._token = found.access.token
         self._client = client

@@ -49,10 +49,8 @@ def client_context(roots: str, *protocols: str) -> ssl.SSLContext:
     return context
 
 
-def find_access(settings: Settings | None) -> Access:
+def find_access(settings: Settings) -> Access:
     """What this process may know: on loopback most calls need no token."""
-    if settings is None:
-        return Access()
     try:
         token = read_token(settings) or ""
     except StrataError:

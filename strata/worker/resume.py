@@ -1,13 +1,12 @@
 """Going on with a run that was there before: whether it is known, and after which step it goes on."""
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from strata.client.endpoints import Endpoints
-from strata.errors import Conflict, InvalidArgument, NotFound, ObservatoryUnavailable
-from strata.trust.access import client_context
+from strata.client.endpoints import Endpoints, find_observatory
+from strata.client.spill import offline_folder
+from strata.errors import Conflict, InvalidArgument, NotFound, ObservatoryUnavailable, StrataError
+from strata.worker.environment import Place
 
 __all__ = ["Earlier", "Resume", "check_resume", "find_earlier"]
 
@@ -33,11 +32,12 @@ def check_resume(resume: bool | str | None, run_id: str | None) -> Resume | None
     return "allow" if resume is True else resume  # type: ignore[return-value]  # checked above
 
 
-def find_earlier(run_id: str, resume: Resume, observatory: Endpoints | None, offline: Path) -> Earlier | None:
+def find_earlier(place: Place, resume: Resume) -> Earlier | None:
     """The run's last state, None when it begins now. `must` and `never` raise when they are not met; so does `must`
     when nobody can be asked."""
-    earlier = _asked(run_id, observatory) if observatory is not None and observatory.http else None
-    if earlier is None and offline.is_dir():
+    run_id, observatory = place.run_id, find_observatory(place.settings)
+    earlier = _asked(place, observatory) if observatory is not None and observatory.http else None
+    if earlier is None and offline_folder(place.data_dir, run_id).is_dir():
         earlier = Earlier(step=None)
     if resume == "never" and earlier is not None:
         raise Conflict(f"run {run_id!r} is there already", hint="Choose another run_id, or resume=True.")
@@ -46,23 +46,16 @@ def find_earlier(run_id: str, resume: Resume, observatory: Endpoints | None, off
     return earlier
 
 
-def _asked(run_id: str, observatory: Endpoints) -> Earlier | None:
-    import http.client  # all of them only for those who ask
-    from urllib.error import URLError
-    from urllib.parse import urlencode
-    from urllib.request import Request, urlopen
+def _asked(place: Place, observatory: Endpoints) -> Earlier | None:
+    from strata.client.rest import Rest, query_of  # only for those who ask
 
-    query = urlencode({"filter": f'id = "{run_id}" and (archived:yes or archived:no)', "limit": 1})
-    tls = client_context(observatory.access.roots) if observatory.http.startswith("https://") else None
-    request = Request(f"{observatory.http}/api/runs?{query}")  # noqa: S310  the scheme is ours
-    if observatory.access.token:
-        request.add_header("Authorization", f"Bearer {observatory.access.token}")
+    query = query_of({"filter": f'id = "{place.run_id}" and (archived:yes or archived:no)', "limit": 1})
     try:
-        with urlopen(request, timeout=_TIMEOUT_S, context=tls) as response:  # noqa: S310  as above
-            found = json.load(response)
-    except (URLError, http.client.HTTPException, OSError, ValueError) as error:
+        rest = Rest(place.settings, "strata.init", timeout_s=_TIMEOUT_S, at=observatory)
+        found = rest.get(f"/api/runs?{query}")
+    except (StrataError, ValueError) as error:
         raise ObservatoryUnavailable(
-            f"whether run {run_id!r} is known cannot be asked at {observatory.http} ({error})",
+            f"whether run {place.run_id!r} is known cannot be asked at {observatory.http} ({error})",
             hint="Start `strata up`, or leave resume out: points of the same run_id join the run all the same.",
         ) from None
     return Earlier(step=found[0]["latest_step"]) if found else None

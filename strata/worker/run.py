@@ -15,8 +15,6 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from strata.client.endpoints import find_observatory
-from strata.client.spill import offline_folder
 from strata.errors import InvalidArgument
 from strata.logs import set_up_rank_logging
 from strata.types.barriers import BarrierPolicy, BarrierResult
@@ -33,7 +31,7 @@ from strata.worker.greeting import greet, how_to_send, whisper
 from strata.worker.joining import join
 from strata.worker.points import Unfit, shown, whole_step
 from strata.worker.reporter import Reporter
-from strata.worker.resume import Earlier, Resume, check_resume, find_earlier
+from strata.worker.resume import Earlier, check_resume, find_earlier
 from strata.worker.stacks import print_stacks_on_signal
 from strata.worker.summary import Summary
 
@@ -297,7 +295,7 @@ def init(
             job_type=job_type,
             notes=notes,
         )
-        earlier = _earlier(place, wanted)
+        earlier = None if wanted is None or place.task_id else find_earlier(place, wanted)
         if place.task_id:
             take_note_back(place)
             set_up_rank_logging(place.settings.log)
@@ -342,13 +340,6 @@ def _named(place: Place, project: str, name: str, run_id: str | None) -> Place:
         suffix = place.group or f"{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         chosen = f"{stem[:60]}-{suffix}"[:128]
     return replace(place, run_id=check_name("run_id", chosen))
-
-
-def _earlier(place: Place, resume: Resume | None) -> Earlier | None:
-    if resume is None or place.task_id:
-        return None
-    observatory = find_observatory(place.settings)
-    return find_earlier(place.run_id, resume, observatory, offline_folder(place.data_dir, place.run_id))
 
 
 def _finish_at_exit(run: Run) -> None:
