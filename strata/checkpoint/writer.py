@@ -6,9 +6,9 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
 
 import xxhash
 
@@ -87,7 +87,7 @@ def _in_chunks(buffers: Iterable[memoryview]) -> Iterator[list[memoryview]]:
         yield pieces
 
 
-class AsyncCheckpointWriter:
+class AsyncCheckpointWriter(AbstractContextManager["AsyncCheckpointWriter"]):
     """A buffered stream to one object of any size: `write` returns once the bytes are taken, uploads run behind it.
 
     At most `max_buffer_bytes` wait in memory; a full buffer makes `write` wait. An upload that failed is raised by
@@ -147,9 +147,6 @@ class AsyncCheckpointWriter:
             self._abandoned.set()
             self._wake()
             self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if error is None:

@@ -8,9 +8,7 @@ import mmap
 import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from types import TracebackType
-from typing import Self
+from contextlib import AbstractContextManager, suppress
 
 import numpy as np
 
@@ -34,7 +32,7 @@ def set_direct(descriptor: int, *, direct: bool) -> bool:
     return True
 
 
-class DirectFile:
+class DirectFile(AbstractContextManager["DirectFile"]):
     """An empty file in direct mode, filled from front to back by two threads.
 
     Bytes that lie on page boundaries are written from where they are, and must not change before `finish`; others are
@@ -50,10 +48,7 @@ class DirectFile:
         self._filled = 0
         self._position = 0  # in the file, of the first byte not handed to a writer
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._writers.shutdown(cancel_futures=True)
 
     def write(self, chunk: memoryview) -> None:

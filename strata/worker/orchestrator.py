@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-from types import TracebackType
-from typing import Self
 
 from strata.client.channel import Channel
 from strata.client.plain_rank import PlainRank
@@ -22,7 +20,7 @@ __all__ = ["TrainingOrchestrator"]
 _HEARD_S = 5.0
 
 
-class TrainingOrchestrator:
+class TrainingOrchestrator(contextlib.AbstractContextManager["TrainingOrchestrator"]):
     """One worker. After `register_worker` its tie keeps its lease alive; `heartbeat` tells how far it is."""
 
     def __init__(self, address: str | None = None, *, timeout_s: float = 10.0) -> None:
@@ -115,8 +113,5 @@ class TrainingOrchestrator:
                 self._workers.deregister(self.member)
         self._channel.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

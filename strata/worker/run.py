@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from strata.errors import InvalidArgument
 from strata.logs import set_up_rank_logging
@@ -55,7 +55,7 @@ _NO_FINISH = "the script ended without finish()"
 _of_parents: list[Reporter] = []  # in a forked child: never closed here, because the parent still uses them
 
 
-class Run:
+class Run(contextlib.AbstractContextManager["Run"]):
     """One run as one process sees it. `log` never blocks and never raises; everything else says what is wrong."""
 
     def __init__(self, place: Place, session: "Session | None", about: Description, earlier: Earlier | None) -> None:
@@ -248,9 +248,6 @@ class Run:
         if self.session is not None:
             self.session.tie.forget()
         self.session = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         ended = Ending()
