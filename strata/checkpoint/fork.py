@@ -39,13 +39,10 @@ class Base:
 
     def __init__(self, store: ObjectStore, fork: TaskFork, clock: Clock) -> None:
         self.step = fork.step
+        self.uri = store.uri
         self._store = store
         self._fork = fork
         self._catalog = Catalog(store, clock)
-
-    @property
-    def uri(self) -> str:
-        return self._store.uri
 
     def commit(self) -> CommitManifest:
         """Raises CheckpointNotFound when it is gone, or another was saved in its place; CorruptCheckpoint when it is

@@ -64,7 +64,7 @@ class Loader:
         self._num_batches, self._num_samples, self._wait_s = 0, 0, 0.0
         self._stream: BatchStream | None = None
         self._last: Columns = {}
-        self._order, self._lanes = self._ordered(*self._chosen_lanes())
+        self.order, self.lanes = self._ordered(*self._chosen_lanes())
 
     @property
     def epoch(self) -> int:
@@ -74,30 +74,22 @@ class Loader:
     @property
     def position(self) -> int:
         """How many samples of the epoch, over all workers, come before the next batch."""
-        return self._order.position_of(self._place()[1])
-
-    @property
-    def order(self) -> EpochOrder:
-        return self._order
-
-    @property
-    def lanes(self) -> tuple[int, ...]:
-        return self._lanes
+        return self.order.position_of(self._place()[1])
 
     @property
     def lane_rows(self) -> tuple[int, ...]:
         """How many rows of the newest batch each of the `lanes` gave. They stand in this order, unless some were
         skipped."""
-        start = self._offset - self._order.per_lane
-        return tuple(self._order.num_rows(lane, start) for lane in self._lanes)
+        start = self._offset - self.order.per_lane
+        return tuple(self.order.num_rows(lane, start) for lane in self.lanes)
 
     @property
     def stats(self) -> LoaderStats:
         return LoaderStats(
             num_batches=self._num_batches,
             num_samples=self._num_samples,
-            num_padded=self._order.num_padded,
-            num_dropped=self._order.num_dropped,
+            num_padded=self.order.num_padded,
+            num_dropped=self.order.num_dropped,
             num_skipped=self._skipped.count,
             wait_s=self._wait_s,
             ahead_bytes=self._stream.ahead_bytes if self._stream else 0,
@@ -106,7 +98,7 @@ class Loader:
 
     def __len__(self) -> int:
         """Batches of a whole epoch, the same for every worker."""
-        return self._order.num_steps
+        return self.order.num_steps
 
     def __iter__(self) -> Iterator[Columns]:
         return self.batches()
@@ -117,17 +109,17 @@ class Loader:
         self.close()
         self.announce()
         self._epoch, self._offset = self._place()
-        for start, num_steps in self._skips.segments(self._order, self._epoch, self._offset):
+        for start, num_steps in self._skips.segments(self.order, self._epoch, self._offset):
             span = Span(
                 epoch=self._epoch,
                 offset=start,
-                lanes=self._lanes,
+                lanes=self.lanes,
                 first=first,
                 stride=stride,
                 num_steps=num_steps,
             )
             stream = self._stream = BatchStream(
-                self._order, self._blocks, span, self.config.num_threads, self.config.prefetch_bytes
+                self.order, self._blocks, span, self.config.num_threads, self.config.prefetch_bytes
             )
             yield from self._of_stream(stream, span)
             if stream is not self._stream:
@@ -142,7 +134,7 @@ class Loader:
             for number, batch in enumerate(self._timed(batches)):
                 if stream is not self._stream:
                     return
-                self._offset = span.offset + (span.first + number * span.stride + 1) * self._order.per_lane
+                self._offset = span.offset + (span.first + number * span.stride + 1) * self.order.per_lane
                 self._num_batches += 1
                 self._num_samples += num_rows(batch)
                 self._tell()
@@ -153,10 +145,10 @@ class Loader:
     def announce(self) -> None:
         """Tells the cluster which samples this process reads. The first batch does so by itself; a loader that is
         handed on to other processes must be announced before."""
-        watcher, reading = read_watcher(), (self._order.spec.digest, self._lanes)
+        watcher, reading = read_watcher(), (self.order.spec.digest, self.lanes)
         if watcher is not None and self._registered and reading != self._announced:
             self._announced = reading
-            watcher.begins(self._name, self._order.layout, self._lanes)
+            watcher.begins(self._name, self.order.layout, self.lanes)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that was handed out: under 300 bytes of JSON, free of ranks and workers."""
@@ -168,22 +160,22 @@ class Loader:
         epoch, offset = self._place()
         while num_batches >= (left := self.steps_left(epoch, offset)):
             num_batches, epoch, offset = num_batches - left, epoch + 1, 0
-        return self.state_of(*self._skips.place(self._order, *self.place_after(epoch, offset, num_batches)))
+        return self.state_of(*self._skips.place(self.order, *self.place_after(epoch, offset, num_batches)))
 
     def steps_left(self, epoch: int, offset: int) -> int:
         """How many batches the rest of an epoch has from a lane offset on."""
-        return sum(segment.num_steps for segment in self._skips.segments(self._order, epoch, offset))
+        return sum(segment.num_steps for segment in self._skips.segments(self.order, epoch, offset))
 
     def place_after(self, epoch: int, offset: int, num_batches: int) -> tuple[int, int]:
         """(epoch, lane offset) after so many batches of the epoch from here; its end, if it has fewer."""
-        return self._skips.after(self._order, epoch, offset, num_batches)
+        return self._skips.after(self.order, epoch, offset, num_batches)
 
     def state_of(self, epoch: int, offset: int) -> dict[str, Any]:
         """The state when every lane has given `offset` samples of an epoch, its end included."""
-        spec = self._order.spec
-        cursor = SyncCursor(digest=spec.digest, seed=spec.seed, epoch=epoch, position=self._order.position_of(offset))
+        spec = self.order.spec
+        cursor = SyncCursor(digest=spec.digest, seed=spec.seed, epoch=epoch, position=self.order.position_of(offset))
         state = {**cursor.to_dict(), "num_lanes": spec.num_lanes, "window": spec.window}
-        state["global_batch"] = self._order.global_batch
+        state["global_batch"] = self.order.global_batch
         forked = {"skips": self._skips.to_state(), "fork": self._fork} if self._fork or self._skips.all else {}
         return state | forked
 
@@ -197,12 +189,12 @@ class Loader:
                 hint="batch_size × worker_count must stay a multiple of the lanes: pass the worker_count of before.",
             )
         cursor.check(self._spec(lanes, window).digest)
-        if (lanes, window) != (self._order.spec.num_lanes, self._order.spec.window):
-            self._order, self._lanes = self._ordered(lanes, window)
+        if (lanes, window) != (self.order.spec.num_lanes, self.order.spec.window):
+            self.order, self.lanes = self._ordered(lanes, window)
         self.close()
-        self._epoch, self._offset = cursor.epoch, self._order.offset_of(cursor.position)
+        self._epoch, self._offset = cursor.epoch, self.order.offset_of(cursor.position)
         self._skips, self._fork = Skips.from_state(state.get("skips", [])), str(state.get("fork", ""))
-        self._skips.check(self._order, self._epoch, self._offset)
+        self._skips.check(self.order, self._epoch, self._offset)
         self._leave_out(state)
 
     def _leave_out(self, state: Mapping[str, Any]) -> None:
@@ -210,14 +202,14 @@ class Loader:
         forked: ForkedData | None = ambient.forked
         if forked is None or not forked.skip or forked.name == self._fork:
             return
-        before = int(state.get("global_batch", self._order.global_batch))
-        if before != self._order.global_batch:
+        before = int(state.get("global_batch", self.order.global_batch))
+        if before != self.order.global_batch:
             raise Refused(
-                f"the global batch was {before} and is {self._order.global_batch}: the batches to leave out are others",
+                f"the global batch was {before} and is {self.order.global_batch}: the batches to leave out are others",
                 hint="Fork with the same batch_size and worker_count, or without --skip.",
             )
         self._fork = forked.name
-        self._skips = self._skips.without(self._order, (self._epoch, self._offset), forked.skip)
+        self._skips = self._skips.without(self.order, (self._epoch, self._offset), forked.skip)
         _log.info("left out of the data, as [epoch, first sample, end]: %s", self._skips.to_state())
 
     def set_epoch(self, epoch: int) -> None:
@@ -234,7 +226,7 @@ class Loader:
         if self._has_plan or source is not plan_source() or source is self._source or self._num_batches:
             return
         self._source = source
-        self._order, self._lanes = self._ordered(*self._chosen_lanes())
+        self.order, self.lanes = self._ordered(*self._chosen_lanes())
 
     def sample(self, num_rows: int = 4) -> Preview:
         """The first rows of the newest batch, made small: what this worker reads now."""
@@ -246,7 +238,7 @@ class Loader:
         twin = copy.copy(self)
         twin._stream = None
         twin._blocks = BlockSource(self.manifest, self.config.columns, self._blocks.on_bad)
-        twin._order = EpochOrder(self._order.layout, self._order.global_batch, self._order.tail)
+        twin.order = EpochOrder(self.order.layout, self.order.global_batch, self.order.tail)
         return twin
 
     def close(self) -> None:
@@ -309,12 +301,12 @@ class Loader:
 
     def _place(self) -> tuple[int, int]:
         """(epoch, lane offset) of the next batch: the end of an epoch is the start of the next."""
-        return self._skips.place(self._order, self._epoch, self._offset)
+        return self._skips.place(self.order, self._epoch, self._offset)
 
     def _tell(self) -> None:
         watcher = read_watcher()
         if watcher is not None and self._registered:
-            read = self._order.position_of(self._offset) * len(self._lanes) // self._order.spec.num_lanes
+            read = self.order.position_of(self._offset) * len(self.lanes) // self.order.spec.num_lanes
             watcher.handed_out(self._name, read, self.sample)
 
     def _timed(self, batches: Iterator[Columns]) -> Iterator[Columns]:

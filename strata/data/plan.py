@@ -61,11 +61,7 @@ class StaticPlan:
             raise InvalidArgument(f"worker_count must be at least 1: {worker_count}")
         self._rank = rank
         self._world_size = world_size
-        self._worker_count = worker_count or world_size
-
-    @property
-    def worker_count(self) -> int:
-        return self._worker_count
+        self.worker_count = worker_count or world_size
 
     def resolve(self, dataset: str) -> DatasetSource | None:
         return None

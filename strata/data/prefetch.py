@@ -36,10 +36,7 @@ class Prefetcher(Generic[Key, Result]):
         self._waiting: tuple[Key, int] | None = None
         self._ahead: deque[tuple[Key, int, Future[Result]]] = deque()
         self.ahead_bytes = 0
-
-    @property
-    def threaded(self) -> bool:
-        return self._pool is not None
+        self.threaded = num_threads > 0
 
     def soon(self, action: Callable[[], object]) -> None:
         """Runs it in one of the threads, before what is read ahead from now on. It must not raise."""

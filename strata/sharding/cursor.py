@@ -65,7 +65,7 @@ class QueueCursor:
         self.sizes = sizes
         self._set_done(np.asarray(sizes) == 0)
         self._rows: dict[int, int] = {}
-        self._holders: dict[int, str] = {}
+        self.holders: dict[int, str] = {}  # of open shards
         self._next = 0
 
     def _set_done(self, done: NDArray[np.bool_]) -> None:
@@ -83,11 +83,6 @@ class QueueCursor:
         return self._num_left == 0
 
     @property
-    def holders(self) -> Mapping[int, str]:
-        """Who holds which open shard."""
-        return self._holders
-
-    @property
     def begun(self) -> NDArray[np.bool_]:
         """By shard: whether at least one of its rows is committed."""
         begun = self._done.copy()
@@ -101,7 +96,7 @@ class QueueCursor:
     def free(self, blocked: Container[int] = ()) -> int | None:
         """The next shard that nobody holds, or None; released ones come first."""
         for shard in sorted(self._rows):
-            if shard not in self._holders and shard not in blocked:
+            if shard not in self.holders and shard not in blocked:
                 return shard
         while self._next < len(self._done):
             if not self._done[self._next] and self._next not in self._rows:
@@ -111,7 +106,7 @@ class QueueCursor:
 
     def take(self, worker: str, shard: int) -> int:
         """Lends a free shard; the row to start from."""
-        self._holders[shard] = worker
+        self.holders[shard] = worker
         return self._rows.setdefault(shard, 0)
 
     def claim(self, worker: str) -> tuple[int, int] | None:
@@ -121,7 +116,7 @@ class QueueCursor:
 
     def commit(self, worker: str, shard: int, row: int) -> None:
         """Rows of `shard` before `row` are in the committed model. Only the holder may say so, and never go back."""
-        holder = self._holders.get(shard)
+        holder = self.holders.get(shard)
         if holder != worker:
             raise Fenced(f"worker {worker!r} does not hold shard {shard}: {holder or 'nobody'} does")
         if not self._rows[shard] <= row <= int(self.sizes[shard]):
@@ -138,17 +133,17 @@ class QueueCursor:
             self._rows_done += row
             self._num_left -= 1
             del self._rows[shard]
-            self._holders.pop(shard, None)
+            self.holders.pop(shard, None)
 
     def drop(self, shard: int) -> None:
         """Takes one shard back from its holder."""
-        self._holders.pop(shard, None)
+        self.holders.pop(shard, None)
 
     def release(self, worker: str) -> list[int]:
         """Takes back what a dead or leaving worker held."""
-        held = sorted(shard for shard, holder in self._holders.items() if holder == worker)
+        held = sorted(shard for shard, holder in self.holders.items() if holder == worker)
         for shard in held:
-            del self._holders[shard]
+            del self.holders[shard]
         return held
 
     def to_dict(self) -> dict[str, Any]:

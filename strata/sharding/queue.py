@@ -116,11 +116,6 @@ class ShardQueue:
         blocked = {place for item in staged for rows in item.rows.values() for place in rows}
         return self._cursor.free(blocked)
 
-    @property
-    def shards(self) -> NDArray[np.int64]:
-        """The shard at each place of this epoch."""
-        return self._shards
-
     def held_by(self, worker: str) -> list[Lease]:
         return [lease for lease in self._leases.values() if lease.worker == worker]
 
@@ -129,8 +124,8 @@ class ShardQueue:
 
     def committed_of(self, shards: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many rows of each shard are committed."""
-        place = np.empty(len(self._shards), dtype=np.int64)
-        place[self._shards] = np.arange(len(self._shards))
+        place = np.empty(len(self.shards), dtype=np.int64)
+        place[self.shards] = np.arange(len(self.shards))
         return np.array([self._cursor.row(number) for number in place[shards].tolist()], dtype=np.int64)
 
     @property
@@ -153,7 +148,7 @@ class ShardQueue:
         )
 
     def _described(self, lease: Lease) -> QueueLease:
-        shard = int(self._shards[lease.place])
+        shard = int(self.shards[lease.place])
         return QueueLease(
             lease_id=lease.lease_id,
             epoch=self.epoch,
@@ -323,7 +318,7 @@ class ShardQueue:
         return QueueCursor.from_dict(image, sizes) if "done" in image else QueueCursor(sizes, image["epoch"])
 
     def _set_cursor(self, cursor: QueueCursor) -> None:
-        self._shards = self.order.shards(cursor.epoch)
+        self.shards = self.order.shards(cursor.epoch)  # by their places in this epoch
         self._cursor = cursor
 
     def state(self, progress: Sequence[LeaseProgress] = ()) -> dict[str, Any]:

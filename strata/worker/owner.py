@@ -45,20 +45,11 @@ class RunOwner:
     """In a task the coordinator decides; ranks that another launcher started decide through the store they share."""
 
     def __init__(self, run: _Run) -> None:
+        place = run.place
+        self.place = (place.rank, place.world_size, place.worker_id or None, place.task_id or None)
+        self.forking = run.forking
+        self.scrub_mb_s = place.settings.scrub_mb_s
         self._run = run
-
-    @property
-    def place(self) -> tuple[int, int, str | None, str | None]:
-        place = self._run.place
-        return place.rank, place.world_size, place.worker_id or None, place.task_id or None
-
-    @property
-    def forking(self) -> Forking | None:
-        return self._run.forking
-
-    @property
-    def scrub_mb_s(self) -> float:
-        return self._run.place.settings.scrub_mb_s
 
     def decider(self, store: ObjectStore, deadline_s: float) -> CommitCoordinator | None:
         place, session = self._run.place, self._run.session

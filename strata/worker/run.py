@@ -60,6 +60,8 @@ class Run(contextlib.AbstractContextManager["Run"]):
 
     def __init__(self, place: Place, session: "Session | None", about: Description, earlier: Earlier | None) -> None:
         self.place = place
+        self.rank = place.rank
+        self.world_size = place.world_size
         self.id = place.run_id
         self.about = about
         self.config = about.config
@@ -93,14 +95,6 @@ class Run(contextlib.AbstractContextManager["Run"]):
     def step(self) -> int:
         """Of the last call of `log` or `progress`."""
         return self._step
-
-    @property
-    def rank(self) -> int:
-        return self.place.rank
-
-    @property
-    def world_size(self) -> int:
-        return self.place.world_size
 
     @property
     def is_over(self) -> bool:

@@ -24,7 +24,7 @@ class Memory:
     def __init__(self, keeper_of: KeeperOf, randoms: Mapping[str, RandomState]) -> None:
         self._keeper_of = keeper_of
         self._randoms = randoms
-        self._random: dict[str, Any] = {}
+        self.random: dict[str, Any] = {}  # this rank's own generators, as of the last commit
         self._keepers: dict[str, Keeper] = {}
         self.step = NOTHING
 
@@ -53,14 +53,14 @@ class Memory:
         """Everything is as it should be after this step."""
         for keeper in self._keepers.values():
             keeper.commit()
-        self._random = {name: source.get() for name, source in self._randoms.items()}
+        self.random = {name: source.get() for name, source in self._randoms.items()}
         self.step = step
 
     def rewind(self) -> None:
         """Back to the last commit."""
         for keeper in self._keepers.values():
             keeper.rewind()
-        self.load_random(self._random)
+        self.load_random(self.random)
 
     def state(self) -> dict[str, Any]:
         """What all ranks have alike, as of the last commit."""
@@ -84,11 +84,6 @@ class Memory:
         parts = [keeper.part for keeper in self._keepers.values()]
         targets = [part.target if isinstance(part, ObjectPart) else part for part in parts]
         return [target for target in targets if hasattr(target, "register_step_pre_hook")]
-
-    @property
-    def random(self) -> dict[str, Any]:
-        """This rank's own generators, as of the last commit."""
-        return self._random
 
     def load_random(self, state: Mapping[str, Any]) -> None:
         for name, source in self._randoms.items():

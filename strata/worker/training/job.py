@@ -55,6 +55,7 @@ class Job:
         """`owns_run`: the run ends with the job. `leaves`: no elastic function goes on after the job, which so sees to
         the last save."""
         self.run = world.run
+        self.rank = world.run.rank
         self.step = 0
         self.stopped = False
         self._world = world
@@ -68,10 +69,6 @@ class Job:
         self._stop = False
         self._signalled = False
         self._unwatch: Callable[[], None] = lambda: None
-
-    @property
-    def rank(self) -> int:
-        return self.run.rank
 
     @property
     def epoch(self) -> int:
