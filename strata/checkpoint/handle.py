@@ -15,6 +15,7 @@ class SaveHandle:
     waits for its outcome."""
 
     def __init__(self, job: SaveJob, future: Future[CheckpointInfo | None]) -> None:
+        self.step = job.step
         self._job = job
         self._future = future
         self._seen = False
@@ -26,10 +27,6 @@ class SaveHandle:
         future.set_result(None)
         job.phase = "skipped"
         return cls(job, future)
-
-    @property
-    def step(self) -> int:
-        return self._job.step
 
     @property
     def staged(self) -> bool:

@@ -41,6 +41,7 @@ class SavePipeline:
         self._catalog = catalog
         self._settings = settings
         self._policy = policy
+        self._grace_s = 2 * settings.deadline_s
         self._saver = Saver(store, coordinator, settings)
         self._scrubber = Scrubber(
             lambda step, progress: catalog.verify(step, progress=progress, paced=True), settings.scrub_mb_s
@@ -180,10 +181,6 @@ class SavePipeline:
         except (CheckpointNotFound, CorruptCheckpoint):
             return False
         return check is not None and bool(check.damage)
-
-    @property
-    def _grace_s(self) -> float:
-        return 2 * self._settings.deadline_s
 
     def _tidy(self, step: int) -> None:
         """After a commit. A failure here must not fail the save: it is said, and tried again after the next one."""

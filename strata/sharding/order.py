@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strata.errors import InvalidArgument
-from strata.sharding.lanes import Lane, LaneLayout, OrderSpec, locate_many
+from strata.sharding.lanes import Lane, LaneLayout, locate_many
 
 __all__ = ["EpochOrder", "SampleRefs", "Tail", "default_lanes"]
 
@@ -59,15 +59,12 @@ class EpochOrder:
         if tail not in get_args(Tail):
             raise InvalidArgument(f"tail policy {tail!r} is unknown", hint=f"Allowed: {', '.join(get_args(Tail))}.")
         self.layout = layout
+        self.spec = layout.spec
         self.global_batch = global_batch
         self.tail: Tail = tail
         self.per_lane = global_batch // layout.spec.num_lanes
         self._epoch = 0
         self._lanes: dict[int, Lane] = {}
-
-    @property
-    def spec(self) -> OrderSpec:
-        return self.layout.spec
 
     @property
     def num_steps(self) -> int:

@@ -25,7 +25,7 @@ def canonical(slots: Iterable[str]) -> tuple[str, ...]:
 class Table:
     """`owner[unit]` is an index into `slots`, or UNOWNED when there are no slots; `units_of(slot)` is one slice."""
 
-    __slots__ = ("_digest", "_rows", "offsets", "order", "owner", "slots")
+    __slots__ = ("_digest", "_rows", "num_units", "offsets", "order", "owner", "slots")
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class Table:
     ) -> None:
         self.slots = slots
         self.owner = owner
+        self.num_units = len(owner)
         if order is None or offsets is None:
             order = np.argsort(owner, kind="stable").astype(np.int32)
             counts = np.bincount(owner[owner >= 0], minlength=len(slots))
@@ -46,10 +47,6 @@ class Table:
         self._digest = ""
         for array in (self.owner, self.order, self.offsets):
             array.flags.writeable = False
-
-    @property
-    def num_units(self) -> int:
-        return len(self.owner)
 
     @property
     def nbytes(self) -> int:

@@ -70,7 +70,7 @@ class Run(contextlib.AbstractContextManager["Run"]):
         self.forking = forking_of(place)
         self.exchange: Exchange | None = None  # the training framework's own group of ranks, where one was set up
         self._step = (earlier.step if earlier is not None else None) or 0
-        self._finished = False
+        self.is_over = False  # finish() was called, or the script ended
         self._pid = os.getpid()
         self._reporter: Reporter | None = Reporter(place, place.run_id)
         self.summary = Summary(self.summarize)
@@ -95,11 +95,6 @@ class Run(contextlib.AbstractContextManager["Run"]):
     def step(self) -> int:
         """Of the last call of `log` or `progress`."""
         return self._step
-
-    @property
-    def is_over(self) -> bool:
-        """finish() was called, or the script ended."""
-        return self._finished
 
     @property
     def dropped(self) -> int:
@@ -216,9 +211,9 @@ class Run(contextlib.AbstractContextManager["Run"]):
         return self._end("finished", reason, timeout_s)
 
     def _end(self, status: str, reason: str, timeout_s: float) -> bool:
-        if self._finished:
+        if self.is_over:
             return True
-        self._finished = True
+        self.is_over = True
         if os.getpid() != self._pid:  # a forked child: the run is its parent's
             return self._reporter is None or self._reporter.close(timeout_s)
         if self.rank == 0 or (status != "finished" and not self.place.task_id):
@@ -274,7 +269,7 @@ def init(
     wanted = check_resume(resume, run_id)
     global _current  # one process, one run
     with _starting:
-        if _current is not None and not _current._finished:
+        if _current is not None and not _current.is_over:
             return _current
         place = _named(find_place(), project, name, run_id)
         about = Description(
@@ -335,8 +330,8 @@ def _named(place: Place, project: str, name: str, run_id: str | None) -> Place:
 
 def _finish_at_exit(run: Run) -> None:
     """A script that forgot to finish loses nothing, and its run ends as the script does."""
-    if run.place.task_id and not run._finished:  # the agent sees the exit code, and the coordinator decides
-        run._finished = True
+    if run.place.task_id and not run.is_over:  # the agent sees the exit code, and the coordinator decides
+        run.is_over = True
         if run._reporter is not None:
             run._reporter.close(5.0)
         if os.getpid() == run._pid and _ending.is_well:
@@ -349,7 +344,7 @@ def _finish_at_exit(run: Run) -> None:
 
 def active_run() -> Run | None:
     """The run of this process that is under way, if there is one."""
-    return _current if _current is not None and not _current._finished else None
+    return _current if _current is not None and not _current.is_over else None
 
 
 def current_run() -> Run:

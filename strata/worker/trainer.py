@@ -80,8 +80,9 @@ class Trainer:
         look = _first_look(self._loader)
         scheme = learn_scheme(look, list(self._loader.manifest.schema), dict(run.config))
         self._model = Model(scheme, config.hidden_size, config.seed)
-        self._steps_per_epoch = len(self._loader)
-        self._every = config.checkpoint_every or max(1, self._steps_per_epoch // 4)
+        steps_per_epoch = len(self._loader)
+        self.total_steps = steps_per_epoch * config.epochs
+        self._every = config.checkpoint_every or max(1, steps_per_epoch // 4)
         self._step = 0
         self._saved_step = 0
         # A chain of hashes per share over every sample of it, in order.
@@ -95,13 +96,9 @@ class Trainer:
                 scheme.target,
                 goal,
                 config.epochs,
-                self._steps_per_epoch,
+                steps_per_epoch,
                 run.world_size,
             )
-
-    @property
-    def total_steps(self) -> int:
-        return self._steps_per_epoch * self._config.epochs
 
     def train(self) -> None:
         with self._run.checkpoints() as checkpoints:
