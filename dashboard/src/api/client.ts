@@ -33,7 +33,23 @@ export function toQuery(params: object): string {
   return text ? `?${text}` : "";
 }
 
-export async function send(
+let awaited = 0;
+
+/** How many requests wait for their answer. */
+export function numAwaited(): number {
+  return awaited;
+}
+
+export async function send(...request: Parameters<typeof exchange>): Promise<unknown> {
+  awaited += 1;
+  try {
+    return await exchange(...request);
+  } finally {
+    awaited -= 1;
+  }
+}
+
+async function exchange(
   method: string,
   path: string,
   body?: unknown,

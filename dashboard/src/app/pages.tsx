@@ -1,7 +1,8 @@
-import { type ComponentType, lazy, Suspense } from "react";
+import { type ComponentType, useEffect, useState } from "react";
 import { Empty, Skeleton } from "@/components/ui/empty";
 import { Page as Frame } from "@/components/ui/page";
 import { PageLink } from "@/components/ui/page-link";
+import { opening } from "@/data/opening";
 import { type Page, type Place, pageOf } from "@/lib/routes";
 import { ErrorBoundary } from "./error-boundary";
 
@@ -23,21 +24,22 @@ const LOADS: Record<Page, Load> = {
   alerts: () => import("@/features/alerts/alerts-page"),
   settings: () => import("@/features/settings/settings-page"),
 };
-const VIEWS = Object.fromEntries(Object.entries(LOADS).map(([page, load]) => [page, lazy(load)])) as unknown as Record<
-  Page,
-  ComponentType<PageProps>
->;
+/** Pages whose code is here. */
+const views = new Map<Page, ComponentType<PageProps>>();
+
+async function load(page: Page): Promise<void> {
+  views.set(page, (await LOADS[page]()).default);
+}
 
 /** Asks for a page's code before React has got so far as to want it. */
 export function preloadPage(path: string): void {
   const { page } = pageOf(path);
   // A failure shows when the page itself asks.
-  if (page !== "unknown") LOADS[page]().catch(() => {});
+  if (page !== "unknown") load(page).catch(() => {});
 }
 
 export function PageView({ place }: { place: Place }) {
-  const View = place.page === "unknown" ? undefined : VIEWS[place.page];
-  if (!View) {
+  if (place.page === "unknown") {
     return (
       <Frame title="Not found">
         <Empty
@@ -55,9 +57,32 @@ export function PageView({ place }: { place: Place }) {
   }
   return (
     <ErrorBoundary key={`${place.page}/${place.id}`}>
-      <Suspense fallback={<Skeleton rows={10} />}>
-        <View id={place.id} />
-      </Suspense>
+      <LoadedPage page={place.page} id={place.id} />
     </ErrorBoundary>
   );
+}
+
+/** Without React's lazy, which shows nothing of a page until its place holder has been on screen for 300 ms. */
+function LoadedPage({ page, id }: PageProps & { page: Page }) {
+  const [error, setError] = useState<unknown>(null);
+  const [, setHere] = useState(views.has(page));
+  useEffect(() => {
+    if (views.has(page)) setHere(true);
+    else load(page).then(() => setHere(true), setError);
+  }, [page]);
+  if (error !== null) throw error;
+  const View = views.get(page);
+  if (!View) return <Skeleton rows={10} />;
+  return (
+    <>
+      <View id={id} />
+      <Shown />
+    </>
+  );
+}
+
+/** Stands behind a page: its effect runs after the page's own. */
+function Shown() {
+  useEffect(() => opening.shown(), []);
+  return null;
 }

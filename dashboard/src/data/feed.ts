@@ -12,6 +12,7 @@ import { announce } from "@/stores/overlay";
 import { NO_RIGHTS_KNOWN, setRights, useRights } from "@/stores/rights";
 import { pointLoader } from "./loader";
 import { logRing } from "./log-ring";
+import { opening } from "./opening";
 import { outlineLoader } from "./outline-loader";
 import { seriesStore } from "./series-store";
 import { setSource } from "./source";
@@ -24,7 +25,7 @@ const FRESH_ALERT_MS = 60_000;
 const SNAPSHOT_LATE_MS = 500;
 const RETRY_MS = 2000;
 
-class Feed {
+export class Feed {
   #pending: ClusterState = {};
   #written = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -32,6 +33,8 @@ class Feed {
   #late: ReturnType<typeof setTimeout> | undefined;
   #stopSource: (() => void) | undefined;
   #told = false;
+  /** Counts snapshots. */
+  #round = 0;
   /** What was told of runs since all of them were asked for: it is newer than the answer. */
   #news: RunsMeta[] | null = null;
   #stopped = false;
@@ -41,7 +44,7 @@ class Feed {
   start(): void {
     setSource(this.source);
     this.#sampler = setInterval(this.#sample, 1000);
-    this.#late = setTimeout(() => void this.#refresh(false), SNAPSHOT_LATE_MS);
+    this.#expectSnapshot();
     this.#stopSource = this.source.open({ link: (link) => this.#linked(link), event: (event) => this.#receive(event) });
   }
 
@@ -56,7 +59,13 @@ class Feed {
   /** While the stream cannot be had, each of its tries also asks once by request: slower, but not blind. */
   #linked(link: Link): void {
     setLink(link);
+    if (link.state === "live" && !this.#told) this.#expectSnapshot();
     if (link.state === "connecting" && link.retryAt !== null) void this.#refresh(true);
+  }
+
+  #expectSnapshot(): void {
+    clearTimeout(this.#late);
+    this.#late = setTimeout(() => void this.#refresh(false), SNAPSHOT_LATE_MS);
   }
 
   #receive(event: StreamEvent): void {
@@ -72,7 +81,7 @@ class Feed {
         clearTimeout(this.#late);
         if (this.#told && this.source.kind === "live") void checkBuild();
         this.#told = true;
-        void this.#rest();
+        void this.#rest(event.data.more_runs);
         break;
       case "delta":
         seriesStore.apply(event.data, event.seq);
@@ -103,32 +112,40 @@ class Feed {
     if (more && useCatalog.getState().loaded) mergeRuns(runs, []);
     else setRuns(runs);
     useCatalog.setState({ whole: !more });
-    this.#news = null;
-    if (more) void this.#askRuns();
   }
 
-  async #askRuns(): Promise<void> {
-    const news: RunsMeta[] = [];
-    this.#news = news;
-    await pointLoader.rested();
-    while (this.#news === news && !this.#stopped) {
+  /** First the page's own requests, then what is around every page, then megabytes. Another snapshot begins anew. */
+  async #rest(more: boolean): Promise<void> {
+    this.#round += 1;
+    const round = this.#round;
+    await Promise.race([opening.rested(), after(SNAPSHOT_LATE_MS)]);
+    if (this.#isOver(round)) return;
+    void this.#refresh(false);
+    if (!more) return;
+    await opening.rested();
+    await this.#askRuns(round);
+  }
+
+  async #askRuns(round: number): Promise<void> {
+    while (!this.#isOver(round)) {
+      const news: RunsMeta[] = [];
+      this.#news = news;
       try {
         const runs = await this.source.requests.runs();
-        if (this.#news !== news) return;
+        if (this.#isOver(round)) return;
         setRuns(runs);
         for (const { runs: changed, deleted } of news) mergeRuns(changed, deleted);
         useCatalog.setState({ whole: true });
         this.#news = null;
+        return;
       } catch {
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS)); // the server is away, as the pill says
+        await after(RETRY_MS); // the server is away, as the pill says
       }
     }
   }
 
-  /** Charts ask first: a browser opens six connections to a server, and the stream has one of them. */
-  async #rest(): Promise<void> {
-    await Promise.race([pointLoader.rested(), new Promise((resolve) => setTimeout(resolve, SNAPSHOT_LATE_MS))]);
-    if (!this.#stopped) await this.#refresh(false);
+  #isOver(round: number): boolean {
+    return this.#stopped || this.#round !== round;
   }
 
   #announce(alerts: Parameters<typeof addAlerts>[0]): void {
@@ -188,6 +205,10 @@ class Feed {
     const live = useLink.getState().state === "live";
     systemHistory.sample(Date.now(), live ? useCluster.getState().metrics : null);
   };
+}
+
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 function forget(): void {

@@ -14,6 +14,11 @@ export class FrameLoop {
   #scheduled = false;
   draws = 0;
 
+  /** Charts that are still to be drawn. */
+  get waiting(): number {
+    return this.#dirty.size;
+  }
+
   mark(chart: Drawable): void {
     this.#dirty.add(chart);
     this.#schedule();

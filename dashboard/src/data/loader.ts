@@ -12,9 +12,6 @@ const BATCH = 256;
 const AT_ONCE = 2;
 const KEEP = 3000;
 const RETRY_MS = 2000;
-const HIDDEN_MS = 100;
-/** Frames until a chart is laid out, has been seen to be on screen, and reads its series. */
-const MOUNTED_AFTER = 3;
 
 export type AskPoints = (ids: readonly number[], points: number) => ReturnType<ReturnType<typeof requests>["points"]>;
 
@@ -44,11 +41,6 @@ export class PointLoader {
   /** Requests that are under way, and series for which none is yet. */
   get waiting(): number {
     return this.#queue.size + this.#inFlight;
-  }
-
-  /** Once charts that were just mounted have asked, and were answered: what is less urgent asks after that. */
-  async rested(): Promise<void> {
-    for (let frame = 0; frame < MOUNTED_AFTER || this.waiting > 0; frame += 1) await nextFrame();
   }
 
   /** Other series than these are on their way. */
@@ -111,17 +103,6 @@ export class PointLoader {
       series.release();
     }
   }
-}
-
-/** A hidden page has no frames. */
-function nextFrame(): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, HIDDEN_MS);
-    requestAnimationFrame(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }
 
 export const pointLoader: PointLoader = new PointLoader(seriesStore, (ids, points) => requests().points(ids, points));

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { DataSource } from "@/api/source";
 import type { OutlineAnswer } from "@/api/wire";
 import { useCatalog } from "@/stores/catalog";
+import { opening } from "./opening";
 import { outlineLoader } from "./outline-loader";
 import { seriesStore } from "./series-store";
 import { setSource } from "./source";
@@ -26,6 +27,7 @@ const asked = vi.fn<(runs: readonly string[]) => Promise<OutlineAnswer>>();
 
 beforeEach(() => {
   vi.useFakeTimers();
+  opening.shown();
   asked.mockReset().mockImplementation(async (runs) => answer(runs));
   setSource({ kind: "live", requests: { outline: asked } } as unknown as DataSource);
   seriesStore.reset({ epoch: "e", series: [], outline: null, omitted_runs: ["a", "b"] });

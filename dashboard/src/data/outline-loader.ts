@@ -1,6 +1,6 @@
 /** Fetches who the series of a run are when the snapshot had no room for it and somebody looks at the run. */
 import { useCatalog } from "@/stores/catalog";
-import { pointLoader } from "./loader";
+import { opening } from "./opening";
 import { seriesStore } from "./series-store";
 import { requests } from "./source";
 
@@ -34,7 +34,7 @@ class OutlineLoader {
   async #start(): Promise<void> {
     if (this.#busy) return;
     this.#busy = true;
-    await pointLoader.rested();
+    await opening.rested();
     while (this.#wanted.size > 0) await this.#fetch([...this.#wanted].slice(0, BATCH));
     this.#busy = false;
   }

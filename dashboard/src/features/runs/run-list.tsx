@@ -60,7 +60,8 @@ export function RunList() {
     (requests, signal) => requests.runTable(query, signal),
     { everyMs: ASK_MS, placeholder: keepPreviousData },
   );
-  useEffect(() => setKnown((old) => data ?? old), [data]);
+  // While rendering: an effect would show forty rows without their columns first.
+  if (data !== undefined && data !== known) setKnown(data);
   const total = data?.total;
   useEffect(() => {
     if (whole && total !== undefined && total !== runs.length) void refetch();
