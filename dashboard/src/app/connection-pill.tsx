@@ -34,7 +34,7 @@ export function ConnectionPill() {
         className={cx(
           "size-1.5 bg-current",
           state === "disconnected" ? "rounded-[1px]" : "rounded-full",
-          state === "connecting" && "animate-[pulse-dot_1.2s_infinite]",
+          state === "connecting" && "animate-[pulse-dot_1.2s_0.5s_infinite]",
         )}
       />
       <span role="status">{demo ? "Recorded" : WORDS[state]}</span>

@@ -1,4 +1,4 @@
-import { type keepPreviousData, useQuery } from "@tanstack/react-query";
+import { type keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Requests } from "@/api/requests";
 import { requests, sourceKind } from "@/data/source";
 
@@ -16,9 +16,15 @@ export function useResource<T>(
   ask: (requests: Requests, signal: AbortSignal) => Promise<T>,
   { everyMs, enabled = true, placeholder }: Options = {},
 ) {
-  return useQuery({
+  const client = useQueryClient();
+  const what = {
     queryKey: [sourceKind(), ...key],
-    queryFn: ({ signal }) => ask(requests(), signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) => ask(requests(), signal),
+  };
+  // Sent before the page is rendered, not after: the first rows of a table take longer than the way to the server.
+  if (enabled && client.getQueryState(what.queryKey) === undefined) void client.prefetchQuery(what);
+  return useQuery({
+    ...what,
     enabled,
     ...(placeholder && { placeholderData: placeholder }),
     ...(everyMs !== undefined && { refetchInterval: everyMs }),

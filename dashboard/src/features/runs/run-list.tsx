@@ -135,7 +135,7 @@ export function RunList() {
                 onSort={(key) => useView.getState().set({ runSort: nextSort(runSort, key) })}
               />
             )}
-            {rows.length > limit && <Sentinel onSeen={() => setLimit(limit + PAGE)} />}
+            {rows.length > limit && (known || error) && <Sentinel onSeen={() => setLimit(limit + PAGE)} />}
           </Panel>
           <ConfigDiff runs={onShow} />
         </>
