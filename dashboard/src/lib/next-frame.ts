@@ -1,6 +1,6 @@
+/** The next frame, or a moment later: a hidden page has none. */
 const HIDDEN_MS = 100;
 
-/** The next frame, or a moment later: a hidden page has none. */
 export function nextFrame(): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, HIDDEN_MS);
