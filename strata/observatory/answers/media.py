@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["MediaEntries", "MediaEntry", "MediaKey", "MediaSteps", "RunMedia"]
+__all__ = ["MediaEntries", "MediaEntry", "MediaKey", "MediaName", "MediaSteps", "RunMedia"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +28,19 @@ class RunMedia:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MediaSteps:
-    """The steps at which something was logged under a name, in order. `more`: those are not all."""
+class MediaName:
+    """What is logged under one name, as one kind, by one rank."""
 
     run_id: str
     metric: str
     kind: str
     rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaSteps(MediaName):
+    """The steps at which something was logged under a name, in order. `more`: those are not all."""
+
     steps: list[int]
     more: bool
 
@@ -52,13 +58,9 @@ class MediaEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MediaEntries:
+class MediaEntries(MediaName):
     """Entries in the order of their steps, evenly chosen where there are more than were asked for. `num_steps` are all
     of them."""
 
-    run_id: str
-    metric: str
-    kind: str
-    rank: int
     num_steps: int
     entries: list[MediaEntry]

@@ -16,22 +16,15 @@ from strata.types.tasks import TaskStatus
 
 __all__ = ["BadPoint", "Case", "plan_interruption", "plan_verdict"]
 
-_PLAIN = {
-    FaultKind.EXCEPTION: VerdictKind.EXCEPTION,
-    FaultKind.EXIT: VerdictKind.EXIT,
-    FaultKind.CRASH: VerdictKind.CRASH,
-    FaultKind.KILLED: VerdictKind.KILLED,
-    FaultKind.OUT_OF_MEMORY: VerdictKind.OUT_OF_MEMORY,
-    FaultKind.HANG: VerdictKind.HANG,
-    FaultKind.SUSPENDED: VerdictKind.SUSPENDED,
+# Kinds of faults that have another name as a verdict; all others are called the same.
+_RENAMED = {
     FaultKind.UNSTARTED: VerdictKind.CANNOT_START,
     FaultKind.HINDERED: VerdictKind.CANNOT_START,
-    FaultKind.HOST_LOST: VerdictKind.HOST_LOST,
     FaultKind.TOLD: VerdictKind.ASKED_TO_STOP,
-    FaultKind.DRAINED: VerdictKind.HOST_DRAINED,
     FaultKind.ASKED: VerdictKind.ASKED_TO_STOP,
-    FaultKind.STRAGGLER: VerdictKind.STRAGGLER,
-    FaultKind.GROWN: VerdictKind.GROWN,
+    FaultKind.DRAINED: VerdictKind.HOST_DRAINED,
+    FaultKind.FOLLOWED: VerdictKind.UNKNOWN,
+    FaultKind.UNSEEN: VerdictKind.UNKNOWN,
 }
 _BY_EXCEPTION = {
     "ImportError": VerdictKind.IMPORT_ERROR,
@@ -166,8 +159,6 @@ def _cause(case: Case, fault: Fault, kind: VerdictKind) -> str:
 
 
 def _kind(fault: Fault, bad: BadPoint | None) -> VerdictKind:
-    if fault.kind in (FaultKind.UNSEEN, FaultKind.FOLLOWED):
-        return VerdictKind.UNKNOWN
     if fault.kind in (FaultKind.EXCEPTION, FaultKind.HINDERED, FaultKind.EXIT) and _NO_SPACE.search(fault.text):
         return VerdictKind.DISK_FULL
     told = fault.exception == "FloatingPointError" or _NOT_FINITE.search(fault.text) is not None
@@ -177,7 +168,7 @@ def _kind(fault: Fault, bad: BadPoint | None) -> VerdictKind:
         return _BY_EXCEPTION[fault.exception]
     if fault.kind is FaultKind.EXIT and fault.exception == "usage":
         return VerdictKind.USAGE
-    return _PLAIN[fault.kind]
+    return _RENAMED.get(fault.kind) or VerdictKind(fault.kind)
 
 
 def _unknown_cause(faults: Sequence[Fault]) -> str:

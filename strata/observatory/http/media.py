@@ -10,11 +10,10 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from strata.errors import NotFound
-from strata.observatory.answers.media import MediaEntries, MediaSteps, RunMedia
+from strata.observatory.answers.media import MediaEntries, MediaName, MediaSteps, RunMedia
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
 from strata.observatory.http.runs import known_run
-from strata.observatory.media.reader import MediaName
 from strata.types.media import content_type
 from strata.types.metrics import MAX_STEP
 

@@ -3,34 +3,20 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import asdict
+from typing import TypeVar
 
-from strata.observatory.answers.media import MediaEntries, MediaEntry, MediaKey, MediaSteps, RunMedia
+from strata.observatory.answers.media import MediaEntries, MediaEntry, MediaKey, MediaName, MediaSteps, RunMedia
 from strata.observatory.media.keeper import MediaKeeper
 from strata.observatory.store.base import Store, own_rows
 from strata.observatory.store.sql import media_entries, media_keys, media_steps
 
-__all__ = ["MAX_STEPS", "MediaName", "MediaReader", "evenly"]
+__all__ = ["MAX_STEPS", "MediaReader", "evenly"]
 
 MAX_STEPS = 100_000
 _MAX_ANSWER = 8 << 20  # characters of texts: a page asks again for the rest
 _SETTLE_S = 2.0
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MediaName:
-    """What is logged under one name, as one kind, by one rank."""
-
-    run_id: str
-    metric: str
-    kind: str
-    rank: int = 0
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        return {"run_id": self.run_id, "metric": self.metric, "kind": self.kind, "rank": self.rank}
 
 
 class MediaReader:
@@ -50,21 +36,21 @@ class MediaReader:
     async def steps(self, name: MediaName) -> MediaSteps:
         await self._settle()
         steps = await self._steps(name, None, None)
-        return MediaSteps(**name.fields, steps=steps[:MAX_STEPS], more=len(steps) > MAX_STEPS)
+        return MediaSteps(**asdict(name), steps=steps[:MAX_STEPS], more=len(steps) > MAX_STEPS)
 
     async def entries(self, name: MediaName, first: int | None, last: int | None, limit: int) -> MediaEntries:
         """Those between two steps. Fewer than asked for when they are large."""
         await self._settle()
         steps = await self._steps(name, first, last)
         chosen = evenly(steps, limit)
-        rows = await own_rows(self._store, *media_entries(name.fields, chosen)) if chosen else []
+        rows = await own_rows(self._store, *media_entries(asdict(name), chosen)) if chosen else []
         entries = [MediaEntry(**row) for row in rows]
         while len(entries) > 1 and sum(len(entry.text) for entry in entries) > _MAX_ANSWER:
             entries = evenly(entries, len(entries) // 2)
-        return MediaEntries(**name.fields, num_steps=len(steps), entries=entries)
+        return MediaEntries(**asdict(name), num_steps=len(steps), entries=entries)
 
     async def _steps(self, name: MediaName, first: int | None, last: int | None) -> list[int]:
-        sql, parameters = media_steps({**name.fields, "from_step": first, "to_step": last}, MAX_STEPS + 1)
+        sql, parameters = media_steps({**asdict(name), "from_step": first, "to_step": last}, MAX_STEPS + 1)
         return [row["step"] for row in await own_rows(self._store, sql, parameters)]
 
     async def _settle(self) -> None:
