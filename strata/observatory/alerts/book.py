@@ -64,7 +64,8 @@ class AlertBook(Part):
 
     def report(self, findings: list[Finding]) -> list[Alert]:
         """Shows those that are new at once, and returns them; the disk follows."""
-        fresh = [self._alert(finding) for finding in self._log.take_new(findings, self._clock.monotonic())]
+        new, at_ms = self._log.take_new(findings, self._clock.monotonic()), round(self._clock.wall() * 1000)
+        fresh = [fill(Alert, one, id=f"alert_{uuid.uuid4().hex[:12]}", timestamp_ms=at_ms) for one in new]
         if not fresh:
             return []
         self._alerts.extendleft(fresh)
@@ -76,10 +77,6 @@ class AlertBook(Part):
             with contextlib.suppress(asyncio.QueueFull):  # already shown; a flood need not be kept whole
                 self._waiting.put_nowait(alert)
         return fresh
-
-    def _alert(self, finding: Finding) -> Alert:
-        now_ms = round(self._clock.wall() * 1000)
-        return fill(Alert, finding, id=f"alert_{uuid.uuid4().hex[:12]}", timestamp_ms=now_ms)
 
     async def _run(self) -> None:
         while True:

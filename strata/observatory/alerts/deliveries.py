@@ -70,11 +70,8 @@ class Deliveries(Part):
         at_ms = to_ms(self._clock.wall())
         self.log.note(alert, Delivery(target=target, state=state, at_ms=at_ms, problem=problem or None))
 
-    async def test(self, target: Target, alert: Alert) -> None:
+    async def send(self, target: Target, alert: Alert) -> None:
         """One try, now, whatever the hour; raises Unavailable when it fails."""
-        await self._send(target, alert)
-
-    async def _send(self, target: Target, alert: Alert) -> None:
         await asyncio.get_running_loop().run_in_executor(self._threads, send, target, alert, _DEADLINE_S)
 
     async def stop(self) -> None:
@@ -135,7 +132,7 @@ class Deliveries(Part):
     async def _try(self, target: Target, alert: Alert, post: Post) -> None:
         for attempt in range(_TRIES):
             try:
-                await self._send(target, alert)
+                await self.send(target, alert)
             except StrataError as error:
                 post.problem = error.message
                 self._note(target.name, alert, "waiting", error.message)

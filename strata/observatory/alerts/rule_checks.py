@@ -72,12 +72,5 @@ def _diverged(rule: Rule, facts: RunFacts) -> str:
     margin = abs(expected) * rule.tolerance_percent / 100
     gap = facts.last - expected if rule.comparison == "above" else expected - facts.last
     against = f"run {rule.baseline} at that step" if rule.baseline else "its baseline"
-    if gap <= margin:
-        return ""
-    return (
-        f"{rule.metric} is {facts.last:.6g}, {rule.comparison} {against} ({expected:.6g}) by more than {_percent(rule)}"
-    )
-
-
-def _percent(rule: Rule) -> str:
-    return f"{rule.tolerance_percent:g} %"
+    told = f"{rule.metric} is {facts.last:.6g}, {rule.comparison} {against} ({expected:.6g})"
+    return f"{told} by more than {rule.tolerance_percent:g} %" if gap > margin else ""

@@ -7,7 +7,6 @@ import numpy as np
 import psutil
 
 from strata.clock import Clock
-from strata.cluster.events import Event
 from strata.observatory.alerts.book import AlertBook
 from strata.observatory.alerts.cluster_rules import find_late, find_stalled, from_event
 from strata.observatory.alerts.point_rules import PointDetector
@@ -37,7 +36,7 @@ class AlertWatcher(Part):
         self._data_dir = data_dir
         self._points = PointDetector(live.series)
         live.observers.append(self._on_points)
-        published.listeners.append(self._on_event)
+        published.listeners.append(lambda event, _: alerts.report(from_event(event)))
 
     def check(self) -> list[Finding]:
         """What time alone brings to light."""
@@ -61,9 +60,6 @@ class AlertWatcher(Part):
         fresh = np.flatnonzero(points.times > self._clock.wall() * 1000 - _HISTORY_MS)
         if len(fresh):
             self._alerts.report(self._points.observe(points.take(fresh)))
-
-    def _on_event(self, event: Event, _: int) -> None:
-        self._alerts.report(from_event(event))
 
     def _check_disk(self) -> list[Finding]:
         usage = psutil.disk_usage(str(self._data_dir))

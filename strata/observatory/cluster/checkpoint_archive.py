@@ -1,7 +1,6 @@
 """Keeps checkpoints in the store beside the metrics, so that a run's history outlives the coordinator's memory."""
 
 from dataclasses import replace
-from typing import Any
 
 from strata.cluster.checkpoints import committed_checkpoint
 from strata.cluster.events import CheckpointCommitted, CheckpointRemoved, Event
@@ -35,7 +34,10 @@ class CheckpointArchive:
     async def of_run(self, run_id: str) -> list[Checkpoint]:
         """Newest step first, in the shape of GET /api/checkpoints."""
         rows = (await self._store.query(_OF_RUN, {"run": run_id})).to_rows()
-        return [_shown(row) for row in rows]
+        unknown = {"verified": None, "verified_at": None, "pinned": None}
+        return [
+            fill(Checkpoint, **row, **unknown, throughput=throughput_of(row["size"], row["duration_s"])) for row in rows
+        ]
 
     def _on_event(self, event: Event, seq: int) -> None:
         known = self._published.followed.records.checkpoints.records
@@ -60,8 +62,3 @@ class CheckpointArchive:
             batch.checkpoints.append(row)
         if batch.checkpoints:
             self._queue.put(batch)
-
-
-def _shown(row: dict[str, Any]) -> Checkpoint:
-    throughput = throughput_of(row["size"], row["duration_s"])
-    return fill(Checkpoint, **row, throughput=throughput, verified=None, verified_at=None, pinned=None)

@@ -44,7 +44,7 @@ class PublishedCluster:
         self.aside = aside
         self.connected = False
         self.problem: str | None = "connecting"
-        self.listeners: list[Callable[[Event, int], None]] = []
+        self.listeners: list[Callable[[Event, int], object]] = []
         self._stream = stream
         self._clock = clock
         self._status = status

@@ -136,6 +136,7 @@ def _each(
 def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Worker], *, named: bool) -> Task:
     known = [cluster.vitals_of(worker.worker_id).progress for worker in workers]
     measured = [progress for progress in known if progress is not None]
+    warm = cluster.spares.get(task.task_id)
     return fill(
         Task,
         task,
@@ -148,7 +149,7 @@ def _task(cluster: FollowedCluster, task: records.Task, workers: list[members.Wo
         budget=_budget(task),
         min_workers=task.spec.least_workers,
         size=len(task.course.placement) or None,
-        warm_spares=_warm_spares(cluster, task.task_id),
+        warm_spares=fill(WarmSpares, warm) if warm is not None else None,
         excluded_hosts=list(task.course.excluded),
         fork=_fork(cluster, task),
     )
@@ -160,11 +161,6 @@ def _fork(cluster: FollowedCluster, task: records.Task) -> Fork | None:
     if fork is None:
         return None
     return fill(Fork, fork, skip=list(fork.skip), changes={key: shown.get(key) for key in fork.changes})
-
-
-def _warm_spares(cluster: FollowedCluster, task_id: str) -> WarmSpares | None:
-    known = cluster.spares.get(task_id)
-    return fill(WarmSpares, known) if known is not None else None
 
 
 def _budget(task: records.Task) -> Budget:

@@ -52,6 +52,13 @@ class RunEditor:
         self._edits: dict[str, dict[str, str]] = {}
         self._last_ms = 0
 
+    def known(self, run_id: str) -> RunInfo:
+        """Raises NotFound for a run that there is none of."""
+        info = self._live.runs.info(run_id)
+        if info is None:
+            raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")
+        return info
+
     def check_open(self, run_id: str) -> None:
         """Raises for a run that was deleted."""
         if run_id in self._live.runs.deleted:
@@ -62,13 +69,13 @@ class RunEditor:
     async def change(self, run_id: str, changes: Mapping[str, Any]) -> RunInfo:
         """Sets name, group, notes (an empty one gives back what the run says of itself), tags or archived."""
         await self.change_many({run_id: changes})
-        return self._known(run_id)
+        return self.known(run_id)
 
     async def change_many(self, changes: Mapping[str, Mapping[str, Any]]) -> None:
         """The changes of each run, all or none."""
         checked = {}
         for run_id, fields in changes.items():
-            self._known(run_id)
+            self.known(run_id)
             if not fields:
                 raise InvalidArgument("there is nothing to change", hint=f"Send any of {', '.join(_CHECKS)}.")
             checked[run_id] = {field: _CHECKS[field](value) for field, value in fields.items()}
@@ -80,7 +87,7 @@ class RunEditor:
 
     async def delete(self, run_id: str, task_status: str | None) -> bool:
         """Returns whether its rows are gone already; if the store is slow or away they follow by themselves."""
-        why_not = why_not_deletable(self._known(run_id), task_status)
+        why_not = why_not_deletable(self.known(run_id), task_status)
         if why_not is not None:
             raise Conflict(why_not, hint="Stop its task, or whoever writes it, and try again.")
         await self._record({run_id: {"deleted": "1"}})
@@ -138,12 +145,6 @@ class RunEditor:
             raise
         except StrataError as error:
             raise Refused(f"the metric store does not keep changes of runs: {error.message}") from None
-
-    def _known(self, run_id: str) -> RunInfo:
-        info = self._live.runs.info(run_id)
-        if info is None:
-            raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")
-        return info
 
 
 def why_not_deletable(info: RunInfo, task_status: str | None) -> str | None:

@@ -70,7 +70,12 @@ class History:
             live.tick()  # what was taken but not ticked may be in the store already; shown now, it is replaced too
             tallies = self._counted(rows, newest, set(fenced))
             later = self._later(live, stored_end, None)
-            live.replace(list(range(len(self._series))), lambda: self._set_tallies(tallies), later)
+
+            def load() -> None:
+                for number, stats in tallies:
+                    self._cache.tally.set(number, stats)
+
+            live.replace(list(range(len(self._series))), load, later)
             live.recount(fenced)
 
     async def fetch(self, live: LiveView, numbers: Sequence[int], keep: Collection[int] = ()) -> None:
@@ -114,7 +119,9 @@ class History:
             def load() -> None:
                 # A row for each: a series of which the store has nothing yet gets its points from `later`.
                 live.make_room(min(len(numbers), self._cache.max_series), keep)
-                self._load_rows(mine)
+                for number, curve in mine:
+                    if not self._cache.load(number, curve.buckets, curve.stats):
+                        self._cache.tally.set(number, curve.stats)
 
             live.replace(numbers, load, later)
 
@@ -134,15 +141,6 @@ class History:
                 stats = (shown[name] for name in _STATS)
                 tallies.append((number, SeriesStats(*stats)))
         return tallies
-
-    def _set_tallies(self, tallies: list[tuple[int, SeriesStats]]) -> None:
-        for number, stats in tallies:
-            self._cache.tally.set(number, stats)
-
-    def _load_rows(self, found: list[tuple[int, StoredCurve]]) -> None:
-        for number, curve in found:
-            if not self._cache.load(number, curve.buckets, curve.stats):
-                self._cache.tally.set(number, curve.stats)
 
     def _later(self, live: LiveView, stored_end: int, numbers: list[int] | None) -> NewPoints | None:
         """Points of these series, or of all, that the live view has shown already but the store did not have when it

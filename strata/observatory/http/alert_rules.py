@@ -109,7 +109,7 @@ def alert_rules_router(parts: Parts) -> APIRouter:
     @router.post("/api/alerts/targets/{name}/test")
     async def test_target(name: str, request: Request) -> Answer[Success]:
         """Sends one alert there now, whatever the hour; says why when it cannot."""
-        await deliveries.test(book.target(name), _test_alert(asker(request)))
+        await deliveries.send(book.target(name), _test_alert(asker(request)))
         return answer(Success(success=True))
 
     return router

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query
 from strata.observatory.answers.heat import Heat
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
-from strata.observatory.http.runs import known_run
 
 __all__ = ["heat_router"]
 
@@ -28,7 +27,7 @@ def heat_router(parts: Parts) -> APIRouter:
         picture: Annotated[str, Query(description="of the last answer, with its version")] = "",
         version: Annotated[int, Query(ge=-1, le=_MAX_RANK)] = -1,
     ) -> Answer[Heat]:
-        known_run(parts, run_id)
+        parts.edits.known(run_id)
         ranks = (first_rank, last_rank)
         return answer(await parts.heats.heat(run_id, metric, rows=rows, ranks=ranks, seen=(picture, version)))
 

@@ -13,7 +13,6 @@ from strata.errors import NotFound
 from strata.observatory.answers.media import MediaEntries, MediaName, MediaSteps, RunMedia
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
-from strata.observatory.http.runs import known_run
 from strata.types.media import content_type
 from strata.types.metrics import MAX_STEP
 
@@ -46,12 +45,12 @@ def media_router(parts: Parts) -> APIRouter:
         search: Annotated[str, Query(description="a part of the name")] = "",
         limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
     ) -> Answer[RunMedia]:
-        known_run(parts, run_id)
+        parts.edits.known(run_id)
         return answer(await parts.media.keys(run_id, search, limit))
 
     @router.get("/api/runs/{run_id}/media/steps")
     async def steps(run_id: str, metric: str, kind: str, rank: Rank = 0) -> Answer[MediaSteps]:
-        known_run(parts, run_id)
+        parts.edits.known(run_id)
         return answer(await parts.media.steps(MediaName(run_id=run_id, metric=metric, kind=kind, rank=rank)))
 
     @router.get("/api/runs/{run_id}/media/entries")
@@ -64,7 +63,7 @@ def media_router(parts: Parts) -> APIRouter:
         to_step: Step = None,
         limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     ) -> Answer[MediaEntries]:
-        known_run(parts, run_id)
+        parts.edits.known(run_id)
         name = MediaName(run_id=run_id, metric=metric, kind=kind, rank=rank)
         return answer(await parts.media.entries(name, from_step, to_step, limit))
 

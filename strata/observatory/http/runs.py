@@ -7,7 +7,7 @@ import orjson
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from strata.errors import InvalidArgument, NotFound
+from strata.errors import InvalidArgument
 from strata.observatory.answers.runs import (
     PointsAccepted,
     RunDeleted,
@@ -31,7 +31,7 @@ from strata.observatory.store.superseded import Which
 from strata.types.metrics import MAX_STEP
 from strata.types.names import check_name
 
-__all__ = ["Attempts", "Inherited", "known_run", "runs_router"]
+__all__ = ["Attempts", "Inherited", "runs_router"]
 
 _log = logging.getLogger(__name__)
 
@@ -103,12 +103,12 @@ def runs_router(parts: Parts) -> APIRouter:
     async def info(run_id: str) -> Answer[RunInfo]:
         """One row of GET /api/runs."""
         parts.live.tick()
-        return answer(known_run(parts, run_id))
+        return answer(parts.edits.known(run_id))
 
     @router.get("/api/runs/{run_id}/summary")
     async def summary(run_id: str) -> Answer[RunSummary]:
         parts.live.tick()
-        known_run(parts, run_id)
+        parts.edits.known(run_id)
         summaries = parts.live.summaries
         return answer(RunSummary(run_id=run_id, metrics=summaries.metrics(run_id), values=summaries.said(run_id)))
 
@@ -116,7 +116,7 @@ def runs_router(parts: Parts) -> APIRouter:
     async def texts(
         run_id: str, metric: str | None = None, limit: Annotated[int, Query(ge=1, le=10_000)] = 100
     ) -> Answer[list[TextEntry]]:
-        known_run(parts, run_id)
+        parts.edits.known(run_id)
         sql, parameters = text_rows({"runs": [run_id], "metric": metric}, limit)
         return answer([TextEntry(**row) for row in await own_rows(parts.store, sql, parameters)])
 
@@ -124,7 +124,7 @@ def runs_router(parts: Parts) -> APIRouter:
     async def change_many(body: ChangeRuns, request: Request) -> Answer[RunsChanged]:
         changes: dict[str, dict[str, Any]] = {}
         for run_id in body.run_ids:
-            info = known_run(parts, run_id)
+            info = parts.edits.known(run_id)
             changes[run_id] = {
                 name: value for name in ("group", "archived") if (value := getattr(body, name)) is not None
             }
@@ -174,7 +174,7 @@ def runs_router(parts: Parts) -> APIRouter:
         gone = run_id in parts.live.runs.deleted
         found = [] if gone else await parts.curves.read(run_id, where, points, attempts)
         if not found:
-            known_run(parts, run_id)
+            parts.edits.known(run_id)
         if inherited and not gone:
             found = [*await parts.curves.inherited(run_id, where, points), *found]
         return answer(RunMetrics(run_id=run_id, series=found))
@@ -188,13 +188,6 @@ def runs_router(parts: Parts) -> APIRouter:
         return answer(PointsAccepted(accepted=accepted.points))
 
     return router
-
-
-def known_run(parts: Parts, run_id: str) -> RunInfo:
-    info = parts.live.runs.info(run_id)
-    if info is None:
-        raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")
-    return info
 
 
 async def _body(request: Request) -> dict[str, Any]:

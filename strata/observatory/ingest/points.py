@@ -51,7 +51,8 @@ def from_json(run_id: str, body: dict[str, Any], now_ms: int) -> Batch:
         except InvalidArgument as error:
             raise InvalidArgument(f"points[{number}]: {error.message}", hint=error.hint) from None
         except (TypeError, ValueError, KeyError, OverflowError) as error:
-            raise InvalidArgument(f"points[{number}]: {_reason(error)}") from None
+            reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else error
+            raise InvalidArgument(f"points[{number}]: {reason}") from None
     return message
 
 
@@ -59,7 +60,8 @@ def _add_point(message: Batch, known: dict[tuple[Any, ...], int], run_id: str, p
     if not isinstance(point, dict):
         raise TypeError("a point is an object")
     tags = point.get("tags")
-    tags_json = "" if not tags else _tags(tags)
+    if tags and not isinstance(tags, str):
+        tags = json.dumps(tags, separators=(",", ":"), sort_keys=True)
     device = point.get("device")
     identity = (
         str(point["metric"]),
@@ -67,13 +69,13 @@ def _add_point(message: Batch, known: dict[tuple[Any, ...], int], run_id: str, p
         _whole("rank", point.get("rank") or 0),
         NO_DEVICE if device is None else _whole("device", device),
         str(point.get("unit") or ""),
-        tags_json,
+        tags or "",
     )
     index = known.get(identity)
     if index is None:
         index = known[identity] = len(known)
         key = check_series(SeriesKey(run_id, *identity[:4]))
-        message.series.add(index=index, unit=identity[4], tags_json=tags_json, **key._asdict())
+        message.series.add(index=index, unit=identity[4], tags_json=identity[5], **key._asdict())
     step = _whole("step", point.get("step", 0))
     when = point.get("event_time")
     message.points.series.append(index)
@@ -95,13 +97,3 @@ def _number(value: Any) -> float:
     if isinstance(value, bool):
         raise TypeError("value is a boolean, it must be a number")
     return float(value)
-
-
-def _tags(tags: Any) -> str:
-    if isinstance(tags, str):
-        return tags
-    return json.dumps(tags, separators=(",", ":"), sort_keys=True)
-
-
-def _reason(error: Exception) -> str:
-    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)

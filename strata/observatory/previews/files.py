@@ -104,7 +104,8 @@ class FileReaders:
         finally:
             self._num_asked -= 1
         if "error" in answer:
-            raise _rebuilt(answer["error"])
+            code, text, hint = (answer["error"][name] for name in ("code", "message", "hint"))
+            raise rebuild_error(code, text, hint=hint) or DataError(text, hint=hint)
         return answer
 
     def _asked(self, request: Answer) -> Answer:
@@ -204,11 +205,6 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return "unknown"
-
-
-def _rebuilt(error: dict[str, str]) -> StrataError:
-    rebuilt = rebuild_error(error["code"], error["message"], hint=error["hint"])
-    return rebuilt or DataError(error["message"], hint=error["hint"])
 
 
 # --- the child

@@ -44,30 +44,23 @@ def read_wandb_run(path: Path) -> ImportedRun:
     return run
 
 
-def _count_odd(run: ImportedRun, record: Record) -> None:
-    odd = sum(not any(True for _ in flattened({item.key or "x": _value(item)})) for item in record.history.item)
-    if odd:
-        run.unread["values that are no numbers"] += odd
-
-
 def _note(run: ImportedRun, axes: dict[str, str], record: Record) -> None:
     kind = record.WhichOneof("kind")
     if kind == "history":
-        _count_odd(run, record)
+        odd = sum(not any(True for _ in flattened({item.key or "x": _value(item)})) for item in record.history.item)
+        if odd:
+            run.unread["values that are no numbers"] += odd
     elif kind == "run":
         said = record.run
         run.run_id, run.project, run.name = said.run_id or run.run_id, said.project, said.display_name
         run.group, run.job_type, run.notes, run.tags = said.run_group, said.job_type, said.notes, tuple(said.tags)
         run.started_ms = said.start_time.seconds * 1000 + said.start_time.nanos // 1_000_000
         _set(run, run.config, said.config.update)
-    elif kind == "config":
-        _set(run, run.config, record.config.update)
-        for item in record.config.remove:
-            run.config.pop(item.key, None)
-    elif kind == "summary":
-        _set(run, run.summary, record.summary.update)
-        for item in record.summary.remove:
-            run.summary.pop(item.key, None)
+    elif kind in ("config", "summary"):
+        values, change = getattr(run, kind), getattr(record, kind)
+        _set(run, values, change.update)
+        for item in change.remove:
+            values.pop(item.key, None)
     elif kind == "metric" and record.metric.step_metric:
         axes[record.metric.glob_name or record.metric.name] = record.metric.step_metric
     elif kind == "exit":
