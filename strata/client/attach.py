@@ -54,15 +54,12 @@ class Attachment:
         given up; sooner where it is one of several."""
         while not self._stream.ended.done():
             await asyncio.wait([self._stream.ended], timeout=_LOOK_S)
-            limit_s = (_SILENCE_OF_SEVERAL_S if self._heard else _FIRST_SIGN_S) if several else _SILENCE_S
+            heard = self._stream.heard_at > self._opened_at
+            limit_s = (_SILENCE_OF_SEVERAL_S if heard else _FIRST_SIGN_S) if several else _SILENCE_S
             if time.monotonic() - self._stream.heard_at > limit_s:
                 self._stream.abort()
         self._stream.abort()
         return from_rpc_error(self._stream.ended.result(), address=self._address)
-
-    @property
-    def _heard(self) -> bool:
-        return self._stream.heard_at > self._opened_at
 
     async def leave(self, timeout_s: float) -> None:
         """After the coordinator has taken everything that was said."""

@@ -151,14 +151,11 @@ async def _fetch(address: str) -> str:
             hint="Is it the coordinator's port (50051)? Its host should run without STRATA_INSECURE=1.",
         ) from None
     except (OSError, ValueError) as error:
-        raise CoordinatorUnavailable(f"nobody answers at {address} ({_why(error)})") from None
+        why = "no answer in time" if isinstance(error, TimeoutError) else error
+        raise CoordinatorUnavailable(f"nobody answers at {address} ({why})") from None
     if not answers:
         raise from_rpc_error(end, address=address)
     return tr.Authority.FromString(answers[0]).certificate
-
-
-def _why(error: Exception) -> str:
-    return "no answer in time" if isinstance(error, TimeoutError) else str(error)
 
 
 def _join(address: str, access: Access, request: tr.JoinRequest) -> tr.JoinReply:

@@ -88,8 +88,8 @@ def write_stories(folder: Path, seed: int = 2026) -> str:
             continue
         text = rows(_BLOCKS * _BLOCK_ROWS, seed + number)
         if number == DAMAGED[0]:
-            start = DAMAGED[1] * _BLOCK_ROWS
-            text[start : start + _BLOCK_ROWS] = _damaged(random.Random(seed))  # noqa: S311  # no secret
+            start, chance = DAMAGED[1] * _BLOCK_ROWS, random.Random(seed)  # noqa: S311  # no secret
+            text[start : start + _BLOCK_ROWS] = ["".join(chance.choices(ALPHABET, k=ROW)) for _ in range(_BLOCK_ROWS)]
         staged = target.with_suffix(".part")
         arrow("parquet").write_table(arrow().table({"text": text}), staged, row_group_size=_BLOCK_ROWS)
         staged.replace(target)
@@ -100,7 +100,3 @@ def read_stories(dataset: str, batch_size: int, workers: int, **options: Unpack[
     """One lane per worker, and no mixing of blocks: one rank meets the damaged block, for as long as it lasts."""
     options = {"num_lanes": workers, "window": 1, "tail": "drop", **options}
     return Loader(dataset, batch_size, **options)
-
-
-def _damaged(chance: random.Random) -> list[str]:
-    return ["".join(chance.choices(ALPHABET, k=ROW)) for _ in range(_BLOCK_ROWS)]

@@ -9,7 +9,7 @@ import math
 import pickle  # only the restricted reader below
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 
 from strata.errors import CorruptCheckpoint, MissingExtra, UnsupportedState
 
@@ -129,7 +129,8 @@ class _Stored:
     def load(self, name: str) -> Any:
         try:
             with self.path.open("rb") as file:
-                data = _cut(file, self.start, self.length)
+                file.seek(self.start)
+                data = file.read(self.length)
             return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
         except FileNotFoundError:
             raise CorruptCheckpoint(f"{name}: there is no {self.path}") from None
@@ -139,11 +140,6 @@ class _Stored:
                 f"{name} in {self.path.name} is more than weights, or damaged: {reason[:300]}",
                 hint="Load it with torch.distributed.checkpoint where you trust it, and save the weights alone.",
             ) from None
-
-
-def _cut(file: BinaryIO, start: int, length: int) -> bytes:
-    file.seek(start)
-    return file.read(length)
 
 
 def _value(name: str, stored: list[_Stored]) -> Any:

@@ -55,7 +55,7 @@ class FolderStore:
             shutil.rmtree(self._home, ignore_errors=True)
             _write(whole, found.state if rank == 0 else self._manager.load(step, rank=0))
         meet()
-        _link(whole, own)
+        shutil.copytree(whole, own, copy_function=os.link)
         if 0 < rank < found.world_size:  # one that was not there then has no files of its own
             _write(own, found.state)
         self._saved = step
@@ -83,7 +83,3 @@ def _write(folder: Path, files: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # it may be a link to the shared copy
         path.write_bytes(memoryview(data))
-
-
-def _link(source: Path, target: Path) -> None:
-    shutil.copytree(source, target, copy_function=os.link)

@@ -59,7 +59,10 @@ class Rule:
         _check_between("for_s", self.for_s, 0.0, _MAX_FOR_S)
         _check_between("tolerance_percent", self.tolerance_percent, 0.0, 1e6)
         with _about("targets"):
-            _check_names("targets", self.targets)
+            if len(self.targets) > _MAX_LIST:
+                raise InvalidArgument(f"{len(self.targets)} targets are given, at most {_MAX_LIST} are allowed")
+            for name in self.targets:
+                check_name("target", name)
         self._check_kind()
 
     def _check_kind(self) -> None:
@@ -101,7 +104,9 @@ class Target:
             check_name("target", self.name)
         _check_one_of("kind", self.kind, get_args(TargetKind))
         for field in ("url", "host", "user", "password", "sender"):
-            _check_line(field, getattr(self, field))
+            given = getattr(self, field)
+            if len(given) > 2_000 or not given.isprintable():
+                raise InvalidArgument(f"{field} must be one printable line of at most 2,000 characters", field=field)
         if self.kind == "email":
             self._check_email()
         else:
@@ -173,15 +178,3 @@ def _check_one_of(field: str, value: object, allowed: tuple[str, ...]) -> None:
 def _check_between(field: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise InvalidArgument(f"{field} is {value:g}, it must be between {low:g} and {high:g}", field=field)
-
-
-def _check_names(field: str, names: tuple[str, ...]) -> None:
-    if len(names) > _MAX_LIST:
-        raise InvalidArgument(f"{len(names)} {field} are given, at most {_MAX_LIST} are allowed")
-    for name in names:
-        check_name("target", name)
-
-
-def _check_line(field: str, value: str) -> None:
-    if len(value) > 2_000 or not value.isprintable():
-        raise InvalidArgument(f"{field} must be one printable line of at most 2,000 characters", field=field)

@@ -36,7 +36,8 @@ def send(target: Target, alert: Alert, deadline_s: float) -> None:
     except smtplib.SMTPResponseException as error:
         raise Unavailable(f"target {target.name} answered {error.smtp_code}") from None
     except (smtplib.SMTPException, http.client.HTTPException, OSError, ValueError) as error:
-        raise Unavailable(f"target {target.name} cannot be reached: {_kind(error)}") from None
+        why = getattr(error, "strerror", None) or type(error).__name__
+        raise Unavailable(f"target {target.name} cannot be reached: {why}") from None
 
 
 @contextmanager
@@ -118,7 +119,3 @@ def _mail(target: Target, alert: Alert, deadline_s: float) -> None:
         if target.user:
             server.login(target.user, target.password)
         server.send_message(message)
-
-
-def _kind(error: Exception) -> str:
-    return error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__

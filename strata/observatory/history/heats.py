@@ -48,14 +48,12 @@ class HeatBook:
         """`metric` empty: one that tells who is slow, if there is one. `seen`: the picture and version that the asker
         has."""
         self._live.tick()  # who has just sent points finds them
-        metrics = self._metrics(run_id)
+        counts = self._live.series.num_ranks(run_id)
+        metrics = [HeatMetric(metric=name, num_ranks=number) for name, number in sorted(counts.items()) if number > 1]
         names = [one.metric for one in metrics]
         chosen = metric if metric in names else next((one for one in names if one.startswith(_PREFERRED)), None)
         chosen = chosen or (names[0] if names else None)
-        if chosen is None:
-            picture = HeatPicture(0)
-        else:
-            picture = await self._picture(run_id, chosen)
+        picture = HeatPicture(0) if chosen is None else await self._picture(run_id, chosen)
         cut = picture.rows(rows, *ranks)
         return Heat(
             run_id=run_id,
@@ -69,10 +67,6 @@ class HeatBook:
             steps=picture.steps(),
             columns=picture.columns(cut, seen[1] if seen[0] == picture.id else -1),
         )
-
-    def _metrics(self, run_id: str) -> list[HeatMetric]:
-        counts = self._live.series.num_ranks(run_id)
-        return [HeatMetric(metric=name, num_ranks=number) for name, number in sorted(counts.items()) if number > 1]
 
     async def _picture(self, run_id: str, metric: str) -> HeatPicture:
         now, key = self._clock.monotonic(), (run_id, metric)

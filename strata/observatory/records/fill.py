@@ -56,17 +56,9 @@ def _origin(name: str, hints: dict[str, Any], told: dict[str, Any]) -> tuple[str
     """The name under which the value is known, and what must be done with it."""
     seconds, milliseconds = name.removesuffix("_ms"), f"{name}_ms"
     if milliseconds in told:
-        return milliseconds, _whole_seconds
+        return milliseconds, lambda given: None if given is None else given // 1000
     if milliseconds in hints:
         return name, to_s
     if name != seconds and name not in told:
         return seconds, to_ms
-    return name, _or_null if hints[name] == str | None else None
-
-
-def _whole_seconds(milliseconds: int | None) -> int | None:
-    return None if milliseconds is None else milliseconds // 1000
-
-
-def _or_null(text: str | None) -> str | None:
-    return text or None
+    return name, (lambda text: text or None) if hints[name] == str | None else None
