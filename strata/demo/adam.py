@@ -20,17 +20,16 @@ def scheduled(rate: float, step: int, *, warmup: int, total: int) -> float:
 
 
 class Adam:
-    """Changes the parameters in place. A gradient that is longer than `bound` is made as short."""
+    """Changes the parameters in place. A gradient that is longer than 1 is made as short."""
 
-    def __init__(self, params: NDArray[np.float32], bound: float = 1.0) -> None:
+    def __init__(self, params: NDArray[np.float32]) -> None:
         self.state: dict[str, Any] = {"mean": np.zeros_like(params), "square": np.zeros_like(params)}
         self._params = params
-        self._bound = bound
 
     def apply(self, gradient: NDArray[np.float64], step: int, rate: float) -> float:
         """One step down; returns how long the gradient was."""
         length = math.sqrt(float(np.square(gradient).sum()))
-        gradient = (gradient * min(1.0, self._bound / max(length, 1e-12))).astype(np.float32)
+        gradient = (gradient * min(1.0, 1.0 / max(length, 1e-12))).astype(np.float32)
         mean, square = self.state["mean"], self.state["square"]
         mean += (1 - _MEAN) * (gradient - mean)
         square += (1 - _SQUARE) * (np.square(gradient) - square)

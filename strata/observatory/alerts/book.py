@@ -41,9 +41,7 @@ class AlertBook(Part):
     """The same kind about the same subject is one alert, for as long as it is found again within five minutes; `log`
     remembers it over a restart."""
 
-    def __init__(
-        self, stream: Broadcaster, clock: Clock, accept: Accept, log: DeliveryLog, notify: Notify | None = None
-    ) -> None:
+    def __init__(self, stream: Broadcaster, clock: Clock, accept: Accept, log: DeliveryLog, notify: Notify) -> None:
         self._stream = stream
         self._clock = clock
         self._accept = accept
@@ -72,8 +70,7 @@ class AlertBook(Part):
         self._stream.publish("alert", AlertNews(alerts=fresh))
         for alert in fresh:
             _log.warning("alert: %s", alert.message)
-            if self._notify is not None:
-                self._notify(alert)
+            self._notify(alert)
             with contextlib.suppress(asyncio.QueueFull):  # already shown; a flood need not be kept whole
                 self._waiting.put_nowait(alert)
         return fresh

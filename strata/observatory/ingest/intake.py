@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Set
 from dataclasses import dataclass, field
 
 from strata.clock import Clock
-from strata.errors import InvalidArgument, StrataError, Unavailable
+from strata.errors import StrataError, Unavailable
 from strata.observatory.background.part import Part
 from strata.observatory.batch.columns import Columns, normalise, to_columns
 from strata.observatory.batch.door import check_extras
@@ -69,9 +69,9 @@ class Intake(Part):
         spool: Spool,
         sink: Sink,
         clock: Clock,
-        deleted: Set[str] = frozenset(),
-        fence: Fence | None = None,
-        keep_files: Callable[[Batch], Awaitable[None]] | None = None,
+        deleted: Set[str],
+        fence: Fence,
+        keep_files: Callable[[Batch], Awaitable[None]],
     ) -> None:
         self._spool = spool
         self._sink = sink
@@ -114,13 +114,11 @@ class Intake(Part):
             self.counts.repeated += 1
             await asyncio.shield(under_way)
             return accepted
-        refused = self._fence.sift(message, columns) if self._fence is not None else None
+        refused = self._fence.sift(message, columns)
         if refused is not None:
             columns, raw = to_columns(message), None
             accepted = Accepted(columns.num_points, len(columns.logs), refused)
         if any(text.files for text in message.texts):
-            if self._keep_files is None:
-                raise InvalidArgument("files are not taken here")
             await self._keep_files(message)
             raw = None
         payload = raw if raw is not None and complete else message.SerializeToString()
