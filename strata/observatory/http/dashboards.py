@@ -52,15 +52,7 @@ def dashboards_router(parts: Parts) -> APIRouter:
         dashboard_id: str, body: SaveDashboard, request: Request, if_match: IfMatch = None
     ) -> Answer[SavedDashboard]:
         who = asker(request)
-        wanted = SavedDashboard(
-            id=dashboard_id,
-            project=body.project,
-            name=body.name,
-            layout=body.layout,
-            author=who,
-            version=0,
-            updated_at_ms=0,
-        )
+        wanted = SavedDashboard(id=dashboard_id, **dict(body), author=who, version=0, updated_at_ms=0)
         saved = await book.put(wanted, _version(if_match))
         _log.info("%s saved dashboard %s, version %d", who, dashboard_id, saved.version)
         return _tagged(saved)
