@@ -78,15 +78,8 @@ class WorkersClient:
 
     def announce(self, member: Member, dataset_id: str, layout: LaneLayout, lanes: Sequence[int]) -> None:
         """Says which lanes of a dataset this worker reads. How it is cut is sent only where nobody has said so yet."""
-        request = pb.ReadingInfo(
-            worker_id=member.worker_id,
-            incarnation=member.incarnation,
-            dataset_id=dataset_id,
-            manifest=layout.spec.manifest,
-            num_lanes=layout.spec.num_lanes,
-            shuffle=layout.spec.shuffle,
-            lanes=lanes,
-        )
+        who = {"worker_id": member.worker_id, "incarnation": member.incarnation}
+        request = to_message(pb.ReadingInfo, layout.spec, **who, dataset_id=dataset_id, lanes=lanes)
         reply: pb.ReadingAck = self._channel.call(self._stub.AnnounceReading, request)
         if not reply.known:
             request.sizes = zlib.compress(layout.sizes.astype("<i8").tobytes(), 6)

@@ -73,6 +73,7 @@ from strata.observatory.media.keeper import MediaKeeper
 from strata.observatory.media.reader import MediaReader
 from strata.observatory.previews.files import FileReaders
 from strata.observatory.previews.samples import SampleBook
+from strata.observatory.records.fill import fill
 from strata.observatory.spool.spool import Spool
 from strata.observatory.store.base import Store
 from strata.observatory.store.config import StoreConfig
@@ -289,8 +290,10 @@ class Observatory:
 
     def _own_status(self) -> Status:
         """What /api/status says without the coordinator's part."""
-        settings, damage = self._settings, self._spool.damage
-        return Status(
+        settings = self._settings
+        return fill(
+            Status,
+            self._intake.counts,
             connected=False,
             address=self._leaders.current if self._published.connected else settings.coordinator_addr,
             version=__version__,
@@ -299,12 +302,9 @@ class Observatory:
             metric_store_ready=self._store.ready and self._live.is_whole,
             metric_store_problem=self._store.problem or self._store.limits or self._writer.problem,
             spool_backlog_bytes=self._spool.backlog_bytes,
-            spool_damage=SpoolDamage(places=damage.places, num_bytes=damage.num_bytes),
+            spool_damage=fill(SpoolDamage, self._spool.damage),
             set_aside=self._aside.view(),
             refused_batches=self._intake.counts.unsafe,
-            dropped_points=self._intake.counts.dropped_points,
-            fenced_points=self._intake.counts.fenced_points,
-            fenced_logs=self._intake.counts.fenced_logs,
             observatory_started_at_ms=round(self._started_at * 1000),
             **dict.fromkeys(_OF_THE_COORDINATOR),
         )

@@ -38,7 +38,7 @@ MAX_LOGS = 20_000
 _MAX_MESSAGE = 64 * 1024
 _MAX_CONFIG = 256 * 1024
 _MAX_SAMPLE = 1 << 20
-
+_ROWS = ("logs", "runs", "samples", "events", "checkpoints", "attempts", "summaries", "texts")
 
 _heads = HeadMemory()
 
@@ -119,14 +119,7 @@ def to_columns(message: Batch, raw: bytes | None = None) -> Columns:
         steps=_steps(np.array(points.step, np.uint64)),
         times=np.array(points.event_time_ms, np.int64),
         values=np.array(points.value, np.float64),
-        logs=list(message.logs),
-        runs=list(message.runs),
-        samples=list(message.samples),
-        events=list(message.events),
-        checkpoints=list(message.checkpoints),
-        attempts=list(message.attempts),
-        summaries=list(message.summaries),
-        texts=list(message.texts),
+        **{name: list(getattr(message, name)) for name in _ROWS},
         dropped_points=max(0, message.dropped_points),
         dropped_logs=max(0, message.dropped_logs),
         alive=tuple(message.alive),

@@ -14,6 +14,7 @@ from strata.observatory.answers.heat import Heat, HeatMetric
 from strata.observatory.live.attempts import Begun
 from strata.observatory.live.heat import HeatPicture
 from strata.observatory.live.view import LiveView, NewPoints
+from strata.observatory.records.fill import fill
 from strata.observatory.store.base import Store
 from strata.observatory.store.sql import newest_steps
 from strata.observatory.store.superseded import Which
@@ -55,18 +56,9 @@ class HeatBook:
         chosen = chosen or (names[0] if names else None)
         picture = HeatPicture(0) if chosen is None else await self._picture(run_id, chosen)
         cut = picture.rows(rows, *ranks)
-        return Heat(
-            run_id=run_id,
-            metric=chosen,
-            metrics=metrics,
-            picture=picture.id,
-            version=picture.version,
-            num_ranks=picture.num_ranks,
-            first_ranks=cut.first_ranks,
-            last_ranks=cut.last_ranks,
-            steps=picture.steps(),
-            columns=picture.columns(cut, seen[1] if seen[0] == picture.id else -1),
-        )
+        told = {"run_id": run_id, "metric": chosen, "metrics": metrics, "picture": picture.id, "steps": picture.steps()}
+        columns = picture.columns(cut, seen[1] if seen[0] == picture.id else -1)
+        return fill(Heat, picture, cut, **told, columns=columns)
 
     async def _picture(self, run_id: str, metric: str) -> HeatPicture:
         now, key = self._clock.monotonic(), (run_id, metric)

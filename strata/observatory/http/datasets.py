@@ -16,6 +16,7 @@ from strata.observatory.previews.files import FileReaders
 from strata.observatory.previews.samples import shape_preview
 from strata.observatory.records.fill import fill
 from strata.types.datasets import DataFile, DatasetSpec
+from strata.types.plain import shared
 from strata.types.workers import check_metadata
 
 __all__ = ["datasets_router"]
@@ -94,17 +95,8 @@ async def _spec(body: RegisterDataset, readers: FileReaders) -> DatasetSpec:
         files = tuple(DataFile(path=path, num_samples=count) for path, count in counted.files)
     size = body.shard_size or max(1, min(_MAX_SHARD_SIZE, -(-total // _DEFAULT_SHARDS)))
     metadata = {**body.metadata, **({"name": body.name} if body.name else {})}
-    return DatasetSpec(
-        dataset_id=body.id,
-        path=body.path,
-        format=format_name,
-        total_samples=total,
-        shard_size=size,
-        shuffle=body.shuffle,
-        seed=body.seed,
-        metadata=check_metadata(metadata),
-        files=files,
-    )
+    known = {"dataset_id": body.id, "format": format_name, "total_samples": total, "shard_size": size, "files": files}
+    return DatasetSpec(**{**shared(DatasetSpec, body), **known, "metadata": check_metadata(metadata)})
 
 
 def _known(parts: Parts, dataset_id: str) -> DatasetSpec:
