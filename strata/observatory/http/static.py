@@ -12,7 +12,7 @@ from strata.observatory.http.origins import api_origin, content_policy
 
 __all__ = ["WEB_DIR", "static_router"]
 
-WEB_DIR = (Path(__file__).parent.parent / "web").resolve()
+WEB_DIR = Path(__file__).resolve().parent.parent / "web"
 # Vite puts a hash into these names, so a browser may keep them for ever.
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _MISSING = """<!doctype html><meta charset="utf-8"><title>Strata</title>
@@ -22,17 +22,18 @@ _MISSING = """<!doctype html><meta charset="utf-8"><title>Strata</title>
 The API works meanwhile: <a href="/docs">/docs</a>, <a href="/api/status">/api/status</a>.</p>"""
 
 
-def static_router() -> APIRouter:
+def static_router(web_dir: Path = WEB_DIR) -> APIRouter:
     """Mounted last: whatever no endpoint took is a file, or a page that the dashboard's own router shows."""
     router = APIRouter()
-    index = WEB_DIR / "index.html"
+    root = web_dir.resolve()
+    index = root / "index.html"
 
     @router.get("/{path:path}", include_in_schema=False)
     async def static(path: str) -> Response:
         if path.startswith("api/"):
             return error_response(NotFound(f"there is nothing at /{path}", hint="The API is described at /docs."))
-        file = (WEB_DIR / path).resolve()
-        if path and file.is_relative_to(WEB_DIR) and file.is_file():
+        file = (root / path).resolve()
+        if path and file.is_relative_to(root) and file.is_file():
             immutable = path.startswith("assets/")
             return _whole(file, {"cache-control": _IMMUTABLE if immutable else "no-cache"})
         if path.startswith("assets/"):
