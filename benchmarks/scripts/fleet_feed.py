@@ -15,6 +15,7 @@ import uvloop
 
 from benchmarks.scripts.fleet_host import RANKS, Host
 from benchmarks.scripts.grpc_wire import header_block
+from strata.agent.beats import HeldBeats
 from strata.client.channel import Channel
 from strata.client.tasks import TasksClient
 from strata.protocol.generated import agents_pb2 as ag
@@ -41,17 +42,16 @@ class FedHost(Host):
     def beat(self, sequence: int = 1) -> None:
         self._steps += 1
         self.say(ag.AgentMessage(beat=ag.AgentBeat(sequence=sequence)))
-        frames = []
+        beats = HeldBeats()  # as the relay puts them together
         for tie, process in self.ranks.items():
             status = pb.WorkerStatus(
                 state=pb.WorkerStatus.TRAINING,
                 current_step=self._steps,
                 step_time_s=step_time(process.rank, self._steps),
             )
-            words = rk.RankWords(beat=pb.HeartbeatRequest(status=status), sequence=1).SerializeToString()
-            frames.append(ag.TieFrame(tie=tie, payload=words))
-        if frames:
-            self.say(ag.AgentMessage(ties=ag.TieFrames(frames=frames)))
+            beats.add(tie, rk.RankWords(beat=pb.HeartbeatRequest(status=status), sequence=1))
+        if self.ranks:
+            self.say(ag.AgentMessage(ties=ag.TieFrames(frames=beats.take())))
 
 
 class Fleet:
