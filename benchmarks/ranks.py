@@ -24,6 +24,7 @@ from strata.coordinator.rpc.carried import CarriedTies
 from strata.coordinator.rpc.ties import Ties
 from strata.coordinator.rpc.together import Gathering
 from strata.coordinator.scheduling.scheduler import Scheduler
+from strata.coordinator.scheduling.sights import SLICE
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import Vote
 from strata.coordinator.state.cluster import ClusterState, StateConfig
@@ -213,9 +214,11 @@ class _Costs:
             tick(self._coordinator)
         with self._cost("step", self._num_ranks):
             await self._scheduler.step()
-        self._scheduler._watched_at = -math.inf
+        await asyncio.sleep(0.5)  # a look begins
         with self._cost("watch", self._num_ranks):
-            await self._scheduler.step()
+            for _ in range(self._num_ranks // SLICE):
+                await self._scheduler.step()
+                await asyncio.sleep(0.11)  # it goes on
         with self._cost("snapshot", self._num_ranks):
             Snapshots(self._state).begin(self._coordinator.seq).go_on(math.inf)
 

@@ -108,10 +108,11 @@ class Hangs:
         pause = self._progress.pause_of(worker, world, now) or Pause(rank=worker.rank, step=0)
         since = self._stopped.get(worker.agent_id, {}).get(worker.worker_id)
         if since is not None:
-            return replace(pause, stopped=True, excused=False, waiting=False, silent_s=max(pause.silent_s, now - since))
+            silent_s = max(pause.silent_s, now - since)
+            return pause._replace(stopped=True, excused=False, waiting=False, silent_s=silent_s)
         # The others wait in place for one that took a dead rank's place and has made no step yet.
         new = course.life(pause.rank) > 0 and not (pause.counted or pause.waiting or pause.limit_s)
-        return replace(pause, excused=True) if new else pause
+        return pause._replace(excused=True) if new else pause
 
     def _deadline_s(self, task: Task, pause: Pause, *, whole: bool) -> float:
         """How long this rank may make no step. Where nothing is set, one that has never told how long a step takes has
@@ -151,17 +152,19 @@ class Hangs:
         waited_for = {
             name for one in barriers.open.values() if one.key.task_id == task.task_id for name in barriers.missing(one)
         }
-        silent_s = max(pause.silent_s for pause in late)
+        silent_s, late_ranks = max(pause.silent_s for pause in late), {pause.rank for pause in late}
 
         def key(pause: Pause) -> tuple[bool, bool, int, bool, int, float, int]:
             answer = look.answers.get(pause.rank)
             waits = 1 if answer is None or not answer.where else 2 * answer.waiting
             absent = worker_id_of(task.task_id, pause.rank) in waited_for
-            sure = pause.stopped or (pause.limit_s > 0 and pause in late)
+            sure = pause.stopped or (pause.limit_s > 0 and pause.rank in late_ranks)
             return (not sure, not absent, waits, not pause.counted, pause.step, -pause.silent_s, pause.rank)
 
         # All ranks of a gang stand still for about as long; one that never told a step may be the cause, too.
-        suspects = [pause for pause in pauses if pause in late or not pause.counted or pause.silent_s > silent_s / 2]
+        suspects = [
+            pause for pause in pauses if pause.rank in late_ranks or not pause.counted or pause.silent_s > silent_s / 2
+        ]
         blamed = min((pause for pause in suspects if not (pause.excused or pause.waiting)), key=key)
         told = f"rank {blamed.rank} hangs: no step for {silent_s:.0f} s at step {blamed.step}; it is being ended"
         return told, replace(task.course, stuck_rank=blamed.rank, stuck_step=blamed.step, hung_s=round(silent_s, 1))

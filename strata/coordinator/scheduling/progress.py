@@ -1,6 +1,7 @@
 """Progress apart from liveness: who beats but makes no step. Looks at heartbeats only; decides nothing about tasks."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -14,8 +15,7 @@ KNOWN_STATES = frozenset(pb.WorkerStatus.State.values())
 _EXCUSED = frozenset({pb.WorkerStatus.CHECKPOINTING, pb.WorkerStatus.RECOVERING})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class Pause(NamedTuple):
     """How long a rank has made no step. `excused`: it is in a named section, at a save or at recovery, which may take
     as long as they like. `waiting`: it is at a barrier. `counted`: it trains and has told steps. `stopped`: by a
     signal. `limit_s`: the section's own limit. `step_time_s`: the longest step that it told. `longest_s`: its longest

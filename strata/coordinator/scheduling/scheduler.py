@@ -22,7 +22,7 @@ from strata.coordinator.scheduling.homes import Homes
 from strata.coordinator.scheduling.launch import Launch, pick_ports
 from strata.coordinator.scheduling.parting import plan_parting
 from strata.coordinator.scheduling.processes import Held, Place, Processes, end_of, is_current
-from strata.coordinator.scheduling.sights import Sight, look_at
+from strata.coordinator.scheduling.sights import Sight, Sights
 from strata.coordinator.scheduling.stragglers import StragglerRule, Stragglers
 from strata.coordinator.state import commands as c
 from strata.coordinator.state import endings as d
@@ -39,8 +39,6 @@ __all__ = ["Scheduler"]
 _log = logging.getLogger(__name__)
 
 _TICK_S = 0.25
-_WATCH_S = 0.5  # at most so often, and less so when it takes long: it has a twentieth of the loop
-_WATCH_SHARE = 20.0
 _LEAVE_TOGETHER = 1_000  # members of a task that is over: with what follows from it that takes 20 ms of the loop
 _WAKING = (e.TaskSubmitted, e.TaskChanged, e.AgentJoined, e.AgentDraining, e.AgentLost, e.MembersLost)
 
@@ -62,13 +60,13 @@ class Scheduler:
         self._state = coordinator.state
         self._entrypoints = entrypoints
         self._proofs, self._ports = proofs, ports
-        self._watched_at, self._watch_s = 0.0, _WATCH_S
         self._processes = Processes()
         self._gone: dict[bool, dict[str, str]] = {}  # of this turn of the loop: was it asked to go, who, why
         self._leaving: dict[str, str] = {}  # members whose task is over or starts anew, and why they leave
         self._growth = Growth(coordinator.now().monotonic)
         self.hangs = Hangs(coordinator.state, hang_timeout_s)
         self._stragglers = Stragglers(coordinator.state.membership.pulses, straggler)
+        self._sights = Sights(coordinator, self.hangs, self._stragglers)
         self._homes = Homes(coordinator.state)
         self._desired = DesiredStates(self._launch, self.hangs.look_of)
         self._wake = asyncio.Event()
@@ -180,22 +178,19 @@ class Scheduler:
                 self._wake.clear()
 
     async def step(self) -> None:
-        """Runs one round: decides, waits for the journal, tells the agents. It looks at what has changed: only a watch
-        now and then goes over all ranks."""
-        now = self._coordinator.now().monotonic
-        look, spent_s = now - self._watched_at >= self._watch_s, 0.0
+        """Runs one round: decides, waits for the journal, tells the agents. It looks at what has changed: what all
+        ranks have said is looked at in slices, by several steps."""
+        look = self._sights.begin()
         for task_id in [task.task_id for task in self._state.tasks.unfinished()]:
             self._lose_gone()  # a loss is told before the world that is made of it, or ranks would leave that one too
             if (change := self._decide(self._state.tasks.task(task_id))) is not None:
                 self._carry_out(change)
             self._part(self._state.tasks.task(task_id))
             if look:
-                self._watched_at = now
-                spent_s += await self._watch(task_id)
                 self._grow(self._state.tasks.task(task_id))
             self._keep_finished(self._state.tasks.task(task_id), look=look)
-        if look:
-            self._watch_s = max(_WATCH_S, _WATCH_SHARE * spent_s)
+        for sight in self._sights.go_on():
+            self._judge(sight)
         self._place_queued()
         await self._let_leave()
         await self._coordinator.settled()
@@ -238,19 +233,9 @@ class Scheduler:
         if course is not None:
             self._say(task, task.reason, course)
 
-    async def _watch(self, task_id: str) -> float:
-        """A task that stands still says so, and one that a slow rank holds up. Returns the seconds of the loop that it
-        took to look at all of its ranks. A task that changes meanwhile is looked at the next time."""
-        task = self._state.tasks.task(task_id)
-        if task.status is not TaskStatus.RUNNING:
-            return 0.0
-        sight = await look_at(task, self._coordinator, self.hangs, self._stragglers)
-        began = time.perf_counter()
-        if sight.steady:
-            self._judge(task, sight)
-        return sight.spent_s + time.perf_counter() - began
-
-    def _judge(self, task: Task, sight: Sight) -> None:
+    def _judge(self, sight: Sight) -> None:
+        """A task that stands still says so, and one that a slow rank holds up."""
+        task = sight.task
         if (part := r.plan_part(task, sight.takes_part)) is not None:
             task = self._carry_out(part)
         if len(sight.pauses) != task.size:

@@ -27,8 +27,8 @@ class Stream:
         self.told.append(desired)
 
 
-async def opened() -> Coordinator:
-    coordinator = Coordinator(ClusterState(StateConfig()), MemoryJournal(), ManualClock())
+async def opened(clock: ManualClock | None = None) -> Coordinator:
+    coordinator = Coordinator(ClusterState(StateConfig()), MemoryJournal(), clock or ManualClock())
     await coordinator.open()
     return coordinator
 
@@ -74,7 +74,8 @@ async def test_an_agent_that_comes_back_is_told_again() -> None:
 
 async def _with_two_ranks(in_place: "pb.WorkerStatus.InPlace.ValueType") -> tuple[Coordinator, Scheduler, Stream]:
     """A running task of two ranks that have beaten."""
-    coordinator, stream = await opened(), Stream()
+    clock, stream = ManualClock(), Stream()
+    coordinator = await opened(clock)
     made = Scheduler(coordinator, {}, Proofs("token"))
     coordinator.apply(
         c.AttachAgent(spec=AgentSpec(agent_id="host", incarnation="i", hostname="h", address="h", slots=4))
@@ -88,7 +89,7 @@ async def _with_two_ranks(in_place: "pb.WorkerStatus.InPlace.ValueType") -> tupl
             worker_id=f"t-{rank}", incarnation=f"t.1.{rank}", status=pb.WorkerStatus(in_place=in_place)
         )
         take_beat(coordinator.state, beat, coordinator.now())
-    made._watched_at = -1.0
+    clock.advance(0.5)
     await made.step()
     return coordinator, made, stream
 

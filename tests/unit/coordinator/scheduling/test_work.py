@@ -1,6 +1,5 @@
 """What is done for one host or one rank does not grow with the others: it is counted which records are read."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -10,7 +9,7 @@ from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.rpc.beats import take_beat, take_beats
 from strata.coordinator.scheduling.progress import status_of
 from strata.coordinator.scheduling.scheduler import Scheduler
-from strata.coordinator.scheduling.sights import look_at
+from strata.coordinator.scheduling.sights import SLICE, Sights
 from strata.coordinator.scheduling.stragglers import StragglerRule, Stragglers
 from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
@@ -34,7 +33,7 @@ class _Fleet:
         self.state = self.coordinator.state
         self.scheduler = Scheduler(self.coordinator, {}, Proofs("token"))
         for number in range(num_hosts):
-            self._add_host(f"h{number:04}", slots)
+            self.add_host(f"h{number:04}", slots)
             self.coordinator.apply(c.SubmitTask(task_id=f"old{number}", spec=TaskSpec(name="o", entrypoint=("x",))))
             self.coordinator.apply(c.StopTask(task_id=f"old{number}", reason="of no use"))
         spec = TaskSpec(name="job", worker_count=num_hosts * slots, entrypoint=("true",))
@@ -49,7 +48,7 @@ class _Fleet:
         await self.scheduler.step()
         self._count()
 
-    def _add_host(self, name: str, slots: int) -> None:
+    def add_host(self, name: str, slots: int) -> None:
         host = AgentSpec(agent_id=name, incarnation="i", hostname=name, address="h", slots=slots)
         self.coordinator.apply(c.AttachAgent(spec=host))
         self.attach(name)
@@ -169,17 +168,48 @@ async def test_a_word_of_a_process_before_is_not_the_rank_s() -> None:
     assert (fleet.state.membership.asked_in("t"), fleet.state.membership.any_leaves("t")) == ([], False)
 
 
-async def test_many_ranks_are_looked_at_in_slices_and_in_vain_when_somebody_goes_meanwhile() -> None:
+async def _sights(num_ranks: int) -> tuple[_Fleet, Sights]:
     fleet = _Fleet()
-    await fleet.open(4, slots=300)
-    task, stragglers = fleet.state.tasks.task("t"), Stragglers(fleet.state.membership.pulses, StragglerRule())
-    looking = asyncio.create_task(look_at(task, fleet.coordinator, fleet.scheduler.hangs, stragglers))
-    for _ in range(2):
-        await asyncio.sleep(0)
-        assert not looking.done()
-    sight = await looking
-    assert (sight.steady, len(sight.pauses), len(sight.times)) == (True, 1_200, 1_200)
-    looking = asyncio.create_task(look_at(task, fleet.coordinator, fleet.scheduler.hangs, stragglers))
-    await asyncio.sleep(0)
-    fleet.coordinator.apply(c.LoseWorkers(gone={"t-7": "killed"}))
-    assert not (await looking).steady
+    await fleet.open(4, slots=num_ranks // 4)
+    stragglers = Stragglers(fleet.state.membership.pulses, StragglerRule())
+    return fleet, Sights(fleet.coordinator, fleet.scheduler.hangs, stragglers)
+
+
+async def test_many_ranks_are_looked_at_in_slices_with_pauses() -> None:
+    fleet, sights = await _sights(2_400)
+    assert sights.begin()
+    for num_whole in (0, 0, 1):
+        assert not sights.begin()
+        before = fleet.num_read
+        seen = sights.go_on()
+        assert [(len(sight.pauses), len(sight.times)) for sight in seen] == [(2_400, 2_400)] * num_whole
+        assert 0 < fleet.num_read - before < 10 * SLICE
+        before = fleet.num_read
+        assert (sights.go_on(), fleet.num_read) == ([], before)
+        fleet.clock.advance(0.2)
+    assert sights.begin()
+
+
+async def test_a_look_is_in_vain_when_somebody_goes_meanwhile() -> None:
+    fleet, sights = await _sights(1_200)
+    for gone, num_whole in ((True, 0), (False, 1)):
+        assert sights.begin()
+        assert sights.go_on() == []
+        fleet.clock.advance(1.0)
+        if gone:
+            fleet.coordinator.apply(c.LoseWorkers(gone={"t-7": "killed"}))
+        assert len(sights.go_on()) == num_whole
+        fleet.clock.advance(1.0)
+
+
+async def test_small_tasks_are_seen_beside_a_large_one() -> None:
+    fleet, sights = await _sights(1_200)
+    spec = TaskSpec(name="small", worker_count=1, entrypoint=("true",))
+    fleet.add_host("small", 1)
+    fleet.coordinator.apply(c.SubmitTask(task_id="s", spec=spec))
+    await fleet.scheduler.step()
+    assert sights.begin()
+    seen = [sight.task.task_id for sight in sights.go_on()]
+    fleet.clock.advance(1.0)
+    seen += [sight.task.task_id for sight in sights.go_on()]
+    assert seen == ["t", "s"]
