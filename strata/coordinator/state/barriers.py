@@ -93,7 +93,7 @@ class Barriers:
         if not barrier.has_place_for(requests.keys()):
             return None
         self._membership.pulses.renew(requests, now)
-        return self._insert(barrier, requests, now)
+        return self._fill(barrier, requests, now)
 
     def _round_of(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
         barrier = self.open.get(key) or self._create(key, arrival, now)
@@ -103,23 +103,25 @@ class Barriers:
     def _insert(
         self, barrier: OpenBarrier, requests: Mapping[str, str], now: Now
     ) -> tuple[BarrierReply, Outcome | None]:
-        self.open[barrier.key] = barrier
         if barrier.members is not None:
             barrier.members.update(requests)
         for worker_id in barrier.arrivals.keys() & requests.keys():
             before = barrier.arrivals[worker_id]
             if before and before != requests[worker_id]:
                 barrier.superseded.append(request_of(worker_id, before))
+        return self._fill(barrier, requests, now)
+
+    def _fill(self, barrier: OpenBarrier, requests: Mapping[str, str], now: Now) -> tuple[BarrierReply, Outcome | None]:
+        self.open[barrier.key] = barrier
         barrier.arrivals.update(requests)
         outcome = self._release(barrier, now) if barrier.complete else None
         return BarrierReply(barrier.key, barrier.round, outcome), outcome
 
     def _create(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
-        alive = self._membership.alive_in(key.task_id)
-        members = {worker.worker_id for worker in alive}
+        members = set(self._membership.names_in(key.task_id))
         expected = arrival.expected or self._membership.world_size(key.task_id)
-        if self._membership.groups[key.task_id].size == expected:
-            held = {worker.rank for worker in alive}
+        if self._membership.groups[key.task_id].size == expected and not self._membership.is_full(key.task_id):
+            held = {worker.rank for worker in self._membership.alive_in(key.task_id)}
             members.update(_vacant(rank) for rank in range(expected) if rank not in held)
         return OpenBarrier(
             key=key,
@@ -226,7 +228,7 @@ class Barriers:
         """Members, or else live workers of the group, that have not arrived."""
         wanted = barrier.members
         if wanted is None:
-            wanted = {worker.worker_id for worker in self._membership.alive_in(barrier.key.task_id)}
+            wanted = set(self._membership.names_in(barrier.key.task_id))
         return sorted(wanted - barrier.arrivals.keys())
 
     def _expire(self, barrier: OpenBarrier, now: Now) -> BarrierBroke:

@@ -15,10 +15,11 @@ _KEEP_S = 600.0
 _KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when steps are short and groups large
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Kept:
     """An outcome and who has not fetched it: a plain client that has it and comes again means a new round.
-    `answers` are the requests that are answered by it, however late they are repeated."""
+    `answers` are the requests that are answered by it, however late they are repeated, as far as they are indexed; at
+    first those that members had come with before."""
 
     event: Outcome
     uncollected: set[str]
@@ -33,8 +34,10 @@ class KeptOutcomes:
         self._kept: OrderedDict[tuple[BarrierKey, int], _Kept] = OrderedDict()  # by key and round, oldest first
         self._newest: dict[BarrierKey, _Kept] = {}
         # Request → what it was told, by key: one table of 200,000 that come and go would make all wait for 10 ms
-        # whenever it makes room.
+        # whenever it makes room. Nobody asks again about most barriers, so what is in none of these yet is put there
+        # when somebody does.
         self._answered: dict[BarrierKey, dict[str, _Kept]] = {}
+        self._unindexed: dict[BarrierKey, dict[_Kept, None]] = {}
         self._entries = 0
 
     def __len__(self) -> int:
@@ -50,7 +53,7 @@ class KeptOutcomes:
         newest = self._newest.get(key)
         if newest is None:
             return False
-        answered = self._answered[key]
+        answered = self._answers_at(key)
         return not newest.uncollected.isdisjoint(requests) or any(
             request_of(*pair) in answered for pair in requests.items()
         )
@@ -60,7 +63,7 @@ class KeptOutcomes:
         newest = self._newest.get(key)
         if newest is None:
             return None
-        request, answered = request_of(arrival.worker_id, arrival.request_id), self._answered[key]
+        request, answered = request_of(arrival.worker_id, arrival.request_id), self._answers_at(key)
         if arrival.request_id and request in answered:
             return answered[request].event
         if arrival.worker_id not in newest.uncollected:
@@ -68,7 +71,8 @@ class KeptOutcomes:
         if arrival.request_id:
             if not _came_too_late(newest.event, arrival.worker_id):
                 return None
-            self._remember_answers(key, newest, [request])
+            newest.answers.append(request)
+            answered[request] = newest
         newest.uncollected.discard(arrival.worker_id)
         return newest.event
 
@@ -83,11 +87,9 @@ class KeptOutcomes:
         key, waiting = key_of(event), set(event.worker_ids)
         if isinstance(event, BarrierBroke) and event.expired:
             waiting.update(event.missing)  # they may still come, and must hear that it is over
-        kept = _Kept(event=event, uncollected=waiting, answers=[], at=now.monotonic)
-        pairs = zip(event.worker_ids, event.request_ids, strict=True)
-        requests = [request_of(worker_id, request_id) for worker_id, request_id in pairs if request_id]
-        self._remember_answers(key, kept, requests + superseded)
+        kept = _Kept(event=event, uncollected=waiting, answers=superseded, at=now.monotonic)
         self._kept[key, event.round] = self._newest[key] = kept
+        self._unindexed.setdefault(key, {})[kept] = None
         self._entries += _size(event)
         while self._entries > _KEEP_ENTRIES:
             self._drop_oldest()
@@ -96,15 +98,25 @@ class KeptOutcomes:
         while self._kept and now.monotonic - next(iter(self._kept.values())).at >= _KEEP_S:
             self._drop_oldest()
 
-    def _remember_answers(self, key: BarrierKey, kept: _Kept, requests: list[str]) -> None:
-        kept.answers += requests
-        self._answered.setdefault(key, {}).update(dict.fromkeys(requests, kept))
+    def _answers_at(self, key: BarrierKey) -> dict[str, _Kept]:
+        answered = self._answered.setdefault(key, {})
+        for kept in self._unindexed.pop(key, ()):
+            pairs = zip(kept.event.worker_ids, kept.event.request_ids, strict=True)
+            kept.answers += [request_of(worker_id, request_id) for worker_id, request_id in pairs if request_id]
+            answered.update(dict.fromkeys(kept.answers, kept))
+        return answered
 
     def _drop_oldest(self) -> None:
         (key, _), kept = self._kept.popitem(last=False)
         self._entries -= _size(kept.event)
         if self._newest.get(key) is kept:  # no round of this key is left
-            del self._newest[key], self._answered[key]
+            del self._newest[key]
+            self._answered.pop(key, None)
+            self._unindexed.pop(key, None)
+            return
+        unindexed = self._unindexed.get(key, {})
+        if kept in unindexed:
+            del unindexed[kept]
             return
         answered = self._answered[key]
         for request in kept.answers:

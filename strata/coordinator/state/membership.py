@@ -40,6 +40,7 @@ class _Seats:
     num_alive: int = 0
     full_below: int = 0  # live workers hold all ranks below this one; the search for a free rank begins here
     alive: list[Worker] = field(default_factory=list)  # by rank, as long as `group` is the group's record
+    names: frozenset[str] = frozenset()  # of them
     group: Group | None = None
 
 
@@ -67,12 +68,26 @@ class Membership:
 
     def alive_in(self, task_id: str) -> list[Worker]:
         """The group's live workers by rank."""
+        return list(self._present(task_id).alive)
+
+    def names_in(self, task_id: str) -> frozenset[str]:
+        """The group's live workers by name."""
+        return self._present(task_id).names
+
+    def is_full(self, task_id: str) -> bool:
+        """Whether live workers hold the ranks of a declared task, all of them and no others."""
+        size, alive = self.groups[task_id].size, self._present(task_id).alive
+        return size == len(alive) and (not alive or alive[-1].rank == size - 1)
+
+    def _present(self, task_id: str) -> _Seats:
+        """The group's seats, with its live workers: looked for once per record of the group."""
         group, seats = self.groups.get(task_id), self._seats_of(task_id)
         if group is None or seats.group is not group:
             found = (self.workers.get(worker_id) for worker_id in seats.holders.values())
             alive = (worker for worker in found if worker is not None and worker.alive)
             seats.alive, seats.group = sorted(alive, key=attrgetter("rank")), group
-        return list(seats.alive)
+            seats.names = frozenset(worker.worker_id for worker in seats.alive)
+        return seats
 
     def asked_in(self, task_id: str) -> list[int]:
         """The ranks of a group to which somebody has sent SIGTERM."""
