@@ -21,6 +21,7 @@ __all__ = [
     "RESET",
     "SETTINGS",
     "TURN_S",
+    "WAITING_BYTES",
     "WRITE_BUFFER_BYTES",
     "Allowance",
     "Complaints",
@@ -37,6 +38,8 @@ TURN_S = 0.002
 READING_S = 0.010
 # Who says no more than that is read all the same: a ping, a window, an agent's beat.
 LITTLE_BYTES = 100
+# Who has sent more than that is not read again before it had its turn.
+WAITING_BYTES = 16 * 1024
 # Calls at once. An agent has one stream, whatever its ranks; a client that sees this number in our settings waits.
 MAX_CALLS = 1_000
 # Messages that came and that no handler has taken yet, unfinished ones included: sixteen of the largest size.

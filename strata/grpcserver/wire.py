@@ -19,7 +19,14 @@ from strata.grpcserver.frames import (
     Kind,
     build_frame,
 )
-from strata.grpcserver.limits import LINGER_S, LITTLE_BYTES, READING_S, TURN_S, WRITE_BUFFER_BYTES
+from strata.grpcserver.limits import (
+    LINGER_S,
+    LITTLE_BYTES,
+    READING_S,
+    TURN_S,
+    WAITING_BYTES,
+    WRITE_BUFFER_BYTES,
+)
 
 __all__ = ["Turns", "Wire"]
 
@@ -90,6 +97,7 @@ class Wire(asyncio.Protocol):
         "_ended",
         "_outgoing",
         "_preface_due",
+        "_reads",
         "_transport",
         "_turns",
         "heard",
@@ -101,7 +109,8 @@ class Wire(asyncio.Protocol):
         self._turns = turns
         self._transport: asyncio.Transport
         self._buffer = b""
-        self._behind = False  # what came waits in the buffer, and nothing more is read
+        self._behind = False  # what came waits in the buffer
+        self._reads = True
         self._ended = False
         self._preface_due = True
         self._outgoing: list[bytes] = []
@@ -144,16 +153,18 @@ class Wire(asyncio.Protocol):
         self.heard = True
         if self._buffer:
             data = self._buffer + data
-        if self._behind or self.paused or self._ended:
-            self._buffer = b"" if self._ended else data
-            if not self._behind and not self._ended:
-                self._fall_behind()
-            return
-        if len(data) > LITTLE_BYTES and self._turns.is_over():
+        if self._ended:
+            self._buffer = b""
+        elif self._behind or self.paused or (len(data) > LITTLE_BYTES and self._turns.is_over()):
             self._buffer = data
-            self._fall_behind()
-            return
-        self._take(data)
+            self._fall_behind(len(data))
+        else:
+            self._take(data)
+
+    def eof_received(self) -> None:
+        """The peer says no more. What it said last is heard before its connection ends."""
+        while self._behind and not self.paused and not self._ended:
+            self.turn()
 
     # --- frames
 
@@ -163,7 +174,8 @@ class Wire(asyncio.Protocol):
             return
         self._behind = False
         self._take(self._buffer)
-        if not self._behind and not self._ended:
+        if not self._reads and not self._behind and not self._ended:
+            self._reads = True
             self._transport.resume_reading()
 
     def _take(self, data: bytes) -> None:
@@ -209,15 +221,20 @@ class Wire(asyncio.Protocol):
                 if not turn_ends:
                     turn_ends = now + TURN_S
                 elif now > turn_ends:
-                    self._fall_behind()
+                    self._fall_behind(size - at)
                     break
         return at
 
-    def _fall_behind(self) -> None:
-        self._behind = True
-        self._transport.pause_reading()
-        if not self.paused:
-            self._turns.resume_soon(self)
+    def _fall_behind(self, size: int) -> None:
+        """So much waits for a later turn. Nothing more is read meanwhile from a peer that has sent much or does not
+        read; for one that has said a few words, to stop and start again would cost more than to read them."""
+        if not self._behind:
+            self._behind = True
+            if not self.paused:
+                self._turns.resume_soon(self)
+        if self._reads and (self.paused or size > WAITING_BYTES):
+            self._reads = False
+            self._transport.pause_reading()
 
     # --- writes
 

@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from strata.grpcserver.frames import PREFACE, ConnectionFault, Kind, build_frame
 from strata.grpcserver.limits import LITTLE_BYTES, READING_S
@@ -20,6 +22,7 @@ class _Desk:
         self.turn = 0
         self.heard: list[tuple[int, bytes]] = []
         self.greeted = 0
+        self.most_waiting = 0  # bytes of one peer
 
     def count(self) -> None:
         self.turn += 1
@@ -38,6 +41,7 @@ class _Listener(Wire):
         while time.monotonic() < until:
             pass
         self._desk.heard.append((self._desk.turn, data[start : start + 6]))
+        self._desk.most_waiting = max(self._desk.most_waiting, len(self._buffer))
 
     def on_frame(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
         if kind == Kind.PING:
@@ -51,30 +55,61 @@ class _Listener(Wire):
     def on_writable(self) -> None: ...
 
 
-async def test_one_turn_of_the_loop_does_not_read_all_that_came() -> None:
-    desk, loop = _Desk(), asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Listener(desk), "127.0.0.1", 0)
+@asynccontextmanager
+async def _greeted(desk: _Desk, number: int) -> AsyncIterator[list[asyncio.StreamWriter]]:
+    """Peers whose settings were read."""
+    server = await asyncio.get_running_loop().create_server(lambda: _Listener(desk), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    peers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(_PEERS + 1)]
+    peers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(number)]
     for peer in peers:
         peer.write(PREFACE + build_frame(Kind.SETTINGS, 0, 0))
     async with asyncio.timeout(60):
-        while desk.greeted < len(peers):  # noqa: ASYNC110  # nobody has an event for it
+        while desk.greeted < number:  # noqa: ASYNC110  # nobody has an event for it
             await asyncio.sleep(0)
+        yield peers
+    for peer in peers:
+        peer.close()
+    server.close()
+
+
+def _words(number: int) -> bytes:
+    return build_frame(Kind.DATA, 0, 1, b"%05d-" % number + b"x" * LITTLE_BYTES)
+
+
+async def test_one_turn_of_the_loop_does_not_read_all_that_came() -> None:
+    desk = _Desk()
+    async with _greeted(desk, _PEERS + 1) as (*talkers, modest):
         desk.count()
-        said = [b"%05d-" % number for number in range(2 * _PEERS)]
-        *talkers, modest = peers
         for number, peer in enumerate(talkers):
-            for words in said[2 * number : 2 * number + 2]:
-                peer.write(build_frame(Kind.DATA, 0, 1, words + b"x" * LITTLE_BYTES))
+            peer.write(_words(2 * number))
+            peer.write(_words(2 * number + 1))
         modest.write(build_frame(Kind.PING, 0, 0, b"modest\0\0"))
-        while len(desk.heard) < len(said) + 1:  # noqa: ASYNC110
+        while len(desk.heard) < 2 * _PEERS + 1:  # noqa: ASYNC110
             await asyncio.sleep(0)
-    heard = [each for _, each in desk.heard]
+    heard, said = [each for _, each in desk.heard], [b"%05d-" % number for number in range(2 * _PEERS)]
     assert sorted(heard) == sorted([*said, b"modest"])
     assert all(heard.index(said[number]) < heard.index(said[number + 1]) for number in range(0, len(said), 2))
     assert max(Counter(turn for turn, _ in desk.heard).values()) < 10
     assert heard.index(b"modest") < 20
-    for peer in peers:
-        peer.close()
-    server.close()
+
+
+async def test_what_peers_say_before_they_leave_is_heard_although_others_speak() -> None:
+    desk = _Desk()
+    async with _greeted(desk, _PEERS) as peers:
+        for number, peer in enumerate(peers):
+            peer.write(_words(2 * number))
+            peer.write(_words(2 * number + 1))
+            peer.close()
+        while len(desk.heard) < 2 * _PEERS:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert sorted(each for _, each in desk.heard) == [b"%05d-" % number for number in range(2 * _PEERS)]
+
+
+async def test_a_peer_that_sends_much_is_not_read_meanwhile() -> None:
+    desk = _Desk()
+    async with _greeted(desk, 1) as (peer,):
+        for number in range(100):
+            peer.write(build_frame(Kind.DATA, 0, 1, b"%05d-" % number + bytes(16_000)))
+        while len(desk.heard) < 100:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert desk.most_waiting < 800_000
