@@ -20,6 +20,7 @@ __all__ = ["RANKS", "Host"]
 
 RANKS = 8
 RETRY_S = (0.05, 0.15)  # between two tries to reach a coordinator that is away
+AGAIN_S = (0.02, 0.3)  # before a hello that was refused is said again, at first and at most
 _TOO_EARLY = (UnknownWorker.code, Fenced.code)  # a rank's hello has overtaken its agent's word that it runs
 
 
@@ -61,6 +62,8 @@ class Host:
         self._fleet = fleet
         self.name = f"host-{number}"
         self.ranks: dict[int, ag.DesiredProcess] = {}  # by the number of its tie
+        self._welcome: set[int] = set()  # ties whose ranks were greeted
+        self._again_s = AGAIN_S[0]
         self._waiting: set[int] = set()  # ties whose ranks have arrived
         self._step = 0  # at which
         self._ended: list[ag.ProcessReport] = []
@@ -92,6 +95,7 @@ class Host:
 
     def _on_lost(self) -> None:
         self.wire = None
+        self._welcome.clear()
         self._fleet.went("welcome", self.name)
         for tie in self.ranks:
             self._fleet.went("greeted", f"{self.name}/{tie}")
@@ -148,6 +152,7 @@ class Host:
             return
         gone = [self.ranks.pop(tie) for tie in ties]
         self._waiting.difference_update(ties)
+        self._welcome.difference_update(ties)
         self.say(ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(tie=tie, ended=True) for tie in ties])))
         self._ended = [self._report(process, **how) for process in gone]
         for report in self._ended:
@@ -184,8 +189,9 @@ class Host:
             self.say(ag.AgentMessage(ties=ag.TieFrames(frames=frames)))
 
     def beat(self, sequence: int = 1) -> None:
+        """Its ranks beat when they were welcomed, as those of a relay do."""
         self.say(ag.AgentMessage(beat=ag.AgentBeat(sequence=sequence)))
-        if self.ranks and self._fleet.beating:
+        if self.ranks and self._fleet.beating and self._welcome >= self.ranks.keys():
             self.send(self._beat)
 
     def arrive(self, step: int) -> bytes:
@@ -210,18 +216,22 @@ class Host:
             elif frame.HasField("news"):
                 self._on_news(frame.news.ties, rk.RankNews.FromString(frame.news.alike))
             elif frame.ended:
+                self._welcome.discard(frame.tie)
                 if frame.error_code in _TOO_EARLY:
                     again.append(frame.tie)
                 self._fleet.heard(f"end of a tie: {frame.error_code}", 1)
             elif frame.payload:
                 self._on_news((frame.tie,), rk.RankNews.FromString(frame.payload))
         if again:
-            asyncio.get_running_loop().call_later(0.02, self._greet, again)
+            asyncio.get_running_loop().call_later(self._again_s * random.uniform(0.5, 1.5), self._greet, again)
+            self._again_s = min(2 * self._again_s, AGAIN_S[1])
 
     def _on_news(self, ties: Sequence[int], news: rk.RankNews) -> None:
         if news.HasField("result"):
             self._on_answers("broken" if news.result.error_code else "released", ties)
         elif len(ties) == 1 and not news.heard and not news.lost:  # what several are told is no welcome
+            self._welcome.update(ties)
+            self._again_s = AGAIN_S[0]
             self._fleet.came("greeted", f"{self.name}/{ties[0]}")
 
     def _on_answers(self, what: str, ties: Iterable[int]) -> None:

@@ -32,6 +32,7 @@ from strata.protocol.words import read_terms
 __all__ = ["CarriedTies"]
 
 _COMPANIES = 64  # that are kept: those who arrive in one turn are most often the same
+_ENDED = 1_000  # ties that are remembered as ended: far more than a host has ranks
 
 
 class CarriedTies:
@@ -53,6 +54,7 @@ class CarriedTies:
         self._send = send
         self._takes_news = takes_news
         self._carried: dict[int, RankTie] = {}
+        self._ended: dict[int, None] = {}  # here, which the agent was told and may not have heard yet; oldest first
         self._companies: dict[bytes, Company] = {}  # as the agent names them; none of a tie that has ended
         self._beating: dict[tuple[int, ...], Company] = {}  # by their ties, likewise
         self._outgoing: list[bytes] = []
@@ -81,35 +83,49 @@ class CarriedTies:
     def _on_frame(self, frame: ag.TieFrame) -> None:
         self._gathering.settle()  # nothing that a rank says overtakes its arrival
         number = frame.tie
-        tie = self._carried.get(number)
-        if tie is None and frame.payload:
-            send, end = partial(self._send_frame, number), partial(self._end_tie, number)
-            tie = self._carried[number] = self._ties.carried(number, self._agent_id, send, end)
-            tie.host = self if self._takes_news else None
-        if tie is None:
-            return
         try:
-            if frame.payload:
-                tie.hear(rk.RankWords.FromString(frame.payload))
+            words = rk.RankWords.FromString(frame.payload) if frame.payload else None
+            tie = self._carried.get(number) or self._open(number, words)
+            if tie is not None and words is not None:
+                tie.hear(words)
         except StrataError as error:
-            tie.close()
-            self._end_tie(number, error)
+            self._refuse(number, error)
         except DecodeError:
-            tie.close()
-            self._end_tie(number, InvalidArgument("a rank's words cannot be parsed"))
-        if frame.ended and self._forget(number):
+            self._refuse(number, InvalidArgument("a rank's words cannot be parsed"))
+        if frame.ended and (tie := self._carried.get(number)) is not None:
+            self._forget(number)
             tie.close()
 
-    def _forget(self, number: int) -> bool:
+    def _open(self, number: int, words: rk.RankWords | None) -> RankTie | None:
+        """None if there is nothing to hear. What a rank said before it heard that its tie has ended is passed over: to
+        refuse each such word again would be a storm when thousands of ties end."""
+        if words is None or (number in self._ended and not words.HasField("hello")):
+            return None
+        send, end = partial(self._send_frame, number), partial(self._end_tie, number)
+        tie = self._carried[number] = self._ties.carried(number, self._agent_id, send, end)
+        tie.host = self if self._takes_news else None
+        self._ended.pop(number, None)
+        return tie
+
+    def _refuse(self, number: int, error: StrataError) -> None:
+        tie = self._carried.get(number)
+        if tie is not None:
+            tie.close()
+        self._end_tie(number, error)
+
+    def _forget(self, number: int) -> None:
         self._beating.clear()
         self._companies.clear()
-        return self._carried.pop(number, None) is not None
+        self._carried.pop(number, None)
 
     def _send_frame(self, number: int, payload: bytes) -> None:
         self._say(news_frame(number, payload))
 
     def _end_tie(self, number: int, error: StrataError) -> None:
         self._forget(number)
+        self._ended[number] = None
+        if len(self._ended) > _ENDED:
+            del self._ended[next(iter(self._ended))]
         frame = ag.TieFrame(tie=number, ended=True, error_code=error.code)
         frame.error_message, frame.error_hint = error.message, error.hint
         self._say(written_frame(frame))

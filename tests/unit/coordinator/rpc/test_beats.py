@@ -9,7 +9,7 @@ import pytest
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
-from tests.unit.coordinator.rpc.conftest import Cluster, heard, host_of, next_frame, together
+from tests.unit.coordinator.rpc.conftest import Cluster, heard, host_of, next_frame, together, words
 
 
 def beats(*ranks: tuple[int, int, bytes], alike: bytes = b"") -> ag.AgentMessage:
@@ -78,6 +78,29 @@ async def test_of_those_who_beat_together_each_is_judged_on_its_own(cluster: Clu
     assert rk.RankNews.FromString(frames[1].payload).heard == 5
     assert [(frames[tie].ended, frames[tie].error_code) for tie in (9, 2)] == [(True, "invalid_argument")] * 2
     assert cluster.report("w0").status.current_step == 7
+
+
+async def test_what_was_said_before_the_end_of_a_tie_was_heard_is_not_refused_again(cluster: Cluster) -> None:
+    """An agent may pass on beats and arrivals of a rank that is out already: of thousands, each refusal would be one
+    too many. A hello opens a tie, whatever was before."""
+    for worker_id in ("w0", "w1"):
+        await cluster.register(worker_id, "a")
+    stream = await host_of(cluster, "a", "w0", "w1", takes_news=True)
+    await cluster.workers.DeregisterWorker(pb.WorkerInfo(worker_id="w1", incarnation="i"))
+    for _ in range(3):
+        await stream.write(beats((1, 5, at(7)), (2, 6, at(8)), alike=TRAINING))
+        await stream.write(together((1, "w0", "p"), (2, "w1", "q")))
+    await stream.write(ag.AgentMessage(beat=ag.AgentBeat(sequence=7)))
+    ends: list[tuple[int, str]] = []
+    while (message := await asyncio.wait_for(stream.read(), 5)).WhichOneof("message") != "beat":
+        ends += [(frame.tie, frame.error_code) for frame in message.ties.frames if frame.ended]
+    assert ends == [(2, "fenced")]
+    await cluster.register("w1", "a")
+    await stream.write(words(2, hello="w1"))
+    frames: list[Any] = []
+    while not any(frame.tie == 2 and frame.payload for frame in frames):
+        frames = list((await asyncio.wait_for(stream.read(), 5)).ties.frames)
+    assert not any(frame.ended for frame in frames)
 
 
 async def test_a_state_that_nobody_knows_ends_the_ties_of_those_who_say_it(cluster: Cluster) -> None:
