@@ -31,8 +31,10 @@ __all__ = ["Coordinator"]
 
 _log = logging.getLogger(__name__)
 
-_SNAPSHOT_EVERY = 5_000
-_SNAPSHOT_SLICE_S, _SNAPSHOT_PAUSE_S = 0.002, 0.004
+# A start reads what came after the last snapshot: so many records at most, or so many bytes of them, which barriers of
+# 10,000 ranks fill in two minutes.
+_SNAPSHOT_EVERY, _SNAPSHOT_BYTES = 5_000, 64 << 20
+_SNAPSHOT_SLICE_S, _SNAPSHOT_PAUSE_S = 0.001, 0.004  # a fifth of the loop
 _STUCK_S = 2.0  # without progress although something waits for the disk
 
 
@@ -51,6 +53,7 @@ class Coordinator:
         self._seq = 0
         self._durable = 0
         self._snapshot_seq = 0
+        self._unsaved_bytes = 0  # of records behind the last snapshot
         self._draft: Draft | None = None
         self._progress_at = 0.0
         self._unpublished: deque[tuple[Record, e.Event]] = deque()
@@ -79,6 +82,7 @@ class Coordinator:
         self.vault.restore(stored.private)
         self._seq = self._durable = stored.last_seq
         self._snapshot_seq = stored.snapshot_seq
+        self._unsaved_bytes = sum(len(record.body) for record in stored.records)
         self.feed.start_after(stored.snapshot_seq, stored.records)
         self.state.renew_leases(now)
         await self.ask(c.Start(cluster_id=uuid.uuid4().hex))
@@ -161,6 +165,7 @@ class Coordinator:
             self._seq += 1
             record = Record(self._seq, now.wall, type(event).__name__, e.encode_event(event))
             records.append(record)
+            self._unsaved_bytes += len(record.body)
             self._unpublished.append((record, event))
             self._snapshots.note(record)
             if isinstance(event, e.BarrierReleased):
@@ -206,9 +211,10 @@ class Coordinator:
         while self._waiting and self._waiting[0][0] <= seq:
             self._waiting.popleft()[1](None)
         self.meter.commits(self._journal.take_commit_times())
-        if seq - self._snapshot_seq >= _SNAPSHOT_EVERY and self._draft is None:
+        due = seq - self._snapshot_seq >= _SNAPSHOT_EVERY or self._unsaved_bytes >= _SNAPSHOT_BYTES
+        if due and self._draft is None:
             self._draft = self._snapshots.begin(self._seq)
-            self._snapshot_seq = self._seq
+            self._snapshot_seq, self._unsaved_bytes = self._seq, 0
             self._go_on(self._draft)
 
     def _on_failure(self, error: BaseException) -> None:

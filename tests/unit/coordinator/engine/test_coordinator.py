@@ -1,6 +1,7 @@
 """The one writer: nobody hears anything before it is durable, and everybody who waits is told in the end."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -218,6 +219,20 @@ async def test_a_snapshot_is_taken_under_constant_load(coordinator: Coordinator,
     stored = journal.begin(lambda seq: None)
     assert stored.snapshot is not None
     assert len(stored.records) < 6_000
+
+
+async def test_a_snapshot_is_taken_when_records_are_few_and_large(
+    coordinator: Coordinator, journal: MemoryJournal
+) -> None:
+    large = {"words": "x" * 60_000}
+    for number in range(1_200):
+        await coordinator.ask(c.RegisterWorker(spec=replace(spec(f"w{number}"), metadata=large)))
+    while coordinator._draft is not None:  # noqa: ASYNC110  # as above
+        await asyncio.sleep(0)
+    journal.crash()
+    stored = journal.begin(lambda seq: None)
+    assert stored.snapshot is not None
+    assert len(stored.records) < 120
 
 
 async def test_close_saves_a_snapshot_that_the_next_start_uses(

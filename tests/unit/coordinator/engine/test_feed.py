@@ -31,6 +31,24 @@ def test_since_says_when_it_cannot() -> None:
     assert feed.since(20_000) is not None
 
 
+def test_large_records_are_kept_as_far_as_they_fit() -> None:
+    feed = Feed()
+    body = bytes(1 << 20)
+    for seq in range(1, 101):
+        feed.publish([Record(seq, 0.0, "Kind", body)])
+    assert feed.since(10) is None
+    assert [item.seq for item in feed.since(90) or ()] == list(range(91, 101))
+
+
+def test_a_follower_that_leaves_large_records_lying_is_cut_off() -> None:
+    feed = Feed()
+    slow = feed.follow()
+    body = bytes(1 << 20)
+    for seq in range(1, 101):
+        feed.publish([Record(seq, 0.0, "Kind", body)])
+    assert slow.cut
+
+
 async def test_a_follower_that_falls_behind_is_cut_off() -> None:
     feed = Feed()
     slow, quick = feed.follow(), feed.follow()
