@@ -12,6 +12,7 @@ from strata.cluster.tasks import Task
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.beats import take_beat
+from strata.coordinator.rpc.release_queue import ReleaseQueue
 from strata.coordinator.rpc.releases import ReleaseWriter, to_result
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.outcomes import Outcome
@@ -49,6 +50,7 @@ class Ties:
         self.coordinator = coordinator
         self.state = coordinator.state
         self.releases = ReleaseWriter()
+        self.releasing = ReleaseQueue()
         self._proofs = proofs
         self._ties: dict[str, dict[str, RankTie]] = {}  # group → worker → tie
         self._held: dict[str, list[tuple[str, str]]] = {}  # by group: losses, with reasons, to be told a little later
@@ -95,8 +97,10 @@ class Ties:
 
     def _on_event(self, event: e.Event) -> None:
         if isinstance(event, e.MembersLost):
+            self.releasing.finish()
             self._on_lost(event)
         elif isinstance(event, e.TaskChanged) and event.task_id in self._ties:
+            self.releasing.finish()
             news = rk.RankNews()
             self.add_stop(news, event.task_id)
             if news.HasField("stop_at"):

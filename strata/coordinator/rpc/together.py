@@ -3,7 +3,7 @@ released together, whichever way they came. What is alike is checked, inserted a
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -158,12 +158,17 @@ class Gathering:
         self._state.barriers.collected(waiter.key, worker_ids)
         for tie, request_id in zip(crowd.ties(), crowd.request_ids, strict=True):
             tie.waiters.pop(request_id, None)
-        start = 0
-        for road, neighbours in groupby(crowd.companies, _road):
-            companies = list(neighbours)
-            end = start + sum([len(company.ties) for company in companies])
-            road.release(outcome, companies, crowd.request_ids[start:end])
-            start = end
+        self._ties.releasing.add(_releases(crowd, outcome))
+
+
+def _releases(crowd: _Crowd, outcome: Outcome) -> Iterator[Callable[[], None]]:
+    """One for each road, in the order they came."""
+    start = 0
+    for road, neighbours in groupby(crowd.companies, _road):
+        companies = list(neighbours)
+        end = start + sum([len(company.ties) for company in companies])
+        yield partial(road.release, outcome, companies, crowd.request_ids[start:end])
+        start = end
 
 
 def _those_of(crowd: _Crowd, worker_ids: Sequence[str], requests: Mapping[str, str]) -> _Crowd:
