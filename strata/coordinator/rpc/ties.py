@@ -3,7 +3,7 @@ go down as soon as they are durable. A tie is the same whether the rank opened i
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from strata.cluster import events as e
@@ -56,6 +56,7 @@ class Ties:
         self._held: dict[str, list[tuple[str, str]]] = {}  # by group: losses, with reasons, to be told a little later
         self._worlds: dict[str, tuple[Task, rk.World | None]] = {}  # by task, as of this record
         self._acks: dict[str, tuple[Task | None, Group, dict[int, bytes]]] = {}  # by task, as of these records
+        self._together: dict[Waiter, Callable[[], Iterable[tuple[RankTie, str]]]] = {}  # waits that no tie knows of yet
         coordinator.listen(self._on_event)
 
     def carried(self, number: int, agent_id: str, send: Send, end: End) -> "RankTie":
@@ -92,6 +93,24 @@ class Ties:
             self._worlds.pop(task_id, None)
             self._acks.pop(task_id, None)
         return True
+
+    # --- ranks that wait together
+
+    def wait_together(self, waiter: Waiter, members: "Callable[[], Iterable[tuple[RankTie, str]]]") -> None:
+        """These wait, each with its request. Most often nobody asks before all of them are told, so it is noted with
+        each of thousands when somebody does."""
+        self._together[waiter] = members
+
+    def told_together(self, waiter: Waiter) -> bool:
+        """All of them were told. False if it was noted with each."""
+        return self._together.pop(waiter, None) is not None
+
+    def note_waits(self) -> None:
+        """From now on each tie knows what it waits at."""
+        together, self._together = self._together, {}
+        for waiter, members in together.items():
+            for tie, request_id in members():
+                tie.waiters[request_id] = waiter
 
     # --- what groups are told
 
@@ -194,8 +213,8 @@ class Ties:
 class RankTie:
     """One rank's stream. `admit` refuses a hello, `send` takes a serialised RankNews, `end` ends the stream. `group` is
     the rank's as it was when the rank was last let in: as long as that is how it is, nobody came or went. `waiters` are
-    what it waits at, by request. `number` is the agent's for a tie that it carries; `host` tells several of those at
-    once, where the agent can."""
+    what it waits at, by request, after `Ties.note_waits`. `number` is the agent's for a tie that it carries; `host`
+    tells several of those at once, where the agent can."""
 
     __slots__ = (
         "_admit",
@@ -239,6 +258,8 @@ class RankTie:
         for request in words.arrivals:
             self.check_own(request)
             self.arrive(request)
+        if words.withdrawn:
+            self._ties.note_waits()
         for request_id in words.withdrawn:
             waiter = self.waiters.pop(request_id, None)
             if waiter is not None:
@@ -246,6 +267,7 @@ class RankTie:
 
     def close(self, *, broken: bool = False) -> None:
         """The rank says no more here. If it did not say so, it is suspect until it is heard of again."""
+        self._ties.note_waits()
         waiters, self.waiters = self.waiters, {}
         for waiter in waiters.values():
             self._coordinator.give_up(waiter, self.worker_id)
@@ -299,6 +321,7 @@ class RankTie:
 
     def arrive(self, request: pb.BarrierRequest) -> None:
         """Arrives by itself; a refusal is sent as the answer."""
+        self._ties.note_waits()
         if request.request_id in self.waiters:
             return
         try:

@@ -19,14 +19,14 @@ from strata.protocol.generated import coordinator_pb2 as pb
 
 __all__ = ["Gathering"]
 
-_road, _waiters = attrgetter("road"), attrgetter("waiters")
+_road = attrgetter("road")
 
 
 class _Crowd:
     """Companies in the order they came, on the same terms, and the requests of one rank after the other. `alike` is the
     arrival of one of them."""
 
-    __slots__ = ("_requests", "_ties", "alike", "companies", "request_ids", "task_id", "terms")
+    __slots__ = ("_requests", "alike", "companies", "request_ids", "task_id", "terms")
 
     def __init__(self, task_id: str, terms: object, alike: pb.BarrierRequest) -> None:
         self.task_id = task_id
@@ -34,17 +34,14 @@ class _Crowd:
         self.alike = alike
         self.companies: list[Company] = []
         self.request_ids: list[str] = []
-        self._ties: list[RankTie] = []
         self._requests: dict[str, str] = {}
 
-    def ties(self) -> list[RankTie]:
-        """Asked for when all have come; so is what follows."""
-        if not self._ties:
-            self._ties = [tie for company in self.companies for tie in company.ties]
-        return self._ties
+    def members(self) -> Iterator[tuple[RankTie, str]]:
+        """One rank after the other, each with its request."""
+        return zip((tie for company in self.companies for tie in company.ties), self.request_ids, strict=True)
 
     def requests(self) -> dict[str, str]:
-        """By worker, in the order they came."""
+        """By worker, in the order they came. Asked for when all have come."""
         if not self._requests:
             names = (name for company in self.companies for name in company.names)
             self._requests = dict(zip(names, self.request_ids, strict=True))
@@ -76,9 +73,6 @@ class _Crowd:
         if any(company.group is not group and not company.may_act(group) for company in self.companies):
             return False
         if not min(map(len, request_ids)) or max(map(len, request_ids)) > convert.MAX_REQUEST_ID:
-            return False
-        waiting = any(map(_waiters, self.ties()))
-        if waiting and any(request in tie.waiters for tie, request in zip(self.ties(), request_ids, strict=True)):
             return False
         return len(self.requests()) == len(request_ids)
 
@@ -115,7 +109,7 @@ class Gathering:
             self._hear_each(self._meet(crowd))
 
     def _hear_each(self, crowd: _Crowd) -> None:
-        for tie, request_id in zip(crowd.ties(), crowd.request_ids, strict=True):
+        for tie, request_id in crowd.members():
             request = pb.BarrierRequest()
             request.CopyFrom(crowd.alike)
             request.worker_id, request.incarnation, _ = tie.caller
@@ -144,20 +138,22 @@ class Gathering:
             return crowd
         if waiter is None:
             return crowd
-        for tie, request_id in zip(usual.ties(), usual.request_ids, strict=True):
-            tie.waiters[request_id] = waiter
+        self._ties.wait_together(waiter, usual.members)
         return others
 
     def _tell(self, crowd: _Crowd, waiter: Waiter, worker_ids: Sequence[str], outcome: Outcome | BaseException) -> None:
         if len(worker_ids) < len(crowd.request_ids):  # others of them are told by themselves, or have left
+            self._ties.note_waits()
             crowd = _those_of(crowd, worker_ids, waiter.requests)
         if not isinstance(outcome, Outcome):
-            for tie in crowd.ties():
+            self._ties.note_waits()
+            for tie, _ in crowd.members():
                 tie.on_outcome(waiter, (tie.worker_id,), outcome)
             return
         self._state.barriers.collected(waiter.key, worker_ids)
-        for tie, request_id in zip(crowd.ties(), crowd.request_ids, strict=True):
-            tie.waiters.pop(request_id, None)
+        if not self._ties.told_together(waiter):
+            for tie, request_id in crowd.members():
+                tie.waiters.pop(request_id, None)
         self._ties.releasing.add(_releases(crowd, outcome))
 
 

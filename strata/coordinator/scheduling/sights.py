@@ -65,7 +65,7 @@ class Sights:
             sight = self._sight = self._sight or self._begin_task(self._unseen[0])
             if sight is not None and self._is_good(sight):
                 left -= self._look(sight, left, now)
-                if sight.members:
+                if sight.members or not left:  # to judge thousands is the work of a step of its own
                     break
                 whole.append(sight)
             self._sight = None
