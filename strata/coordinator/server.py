@@ -67,9 +67,9 @@ _log = logging.getLogger(__name__)
 
 # A thousand streams are many objects that live long, and Python's defaults walk them often. CPU of a barrier arrival at
 # 300 streams, two runs each on a busy machine: 168 and 188 µs with the defaults, 147 and 143 µs with 50,000 for the
-# first. A barrier leaves next to nothing behind, so that 50,000 seldom come together. With 10,000, every third barrier
-# of 10,000 ranks had a pass of 5 to 11 ms: its tables of all ranks were among the young.
-_GC_THRESHOLDS = (50_000, 20, 100)
+# first. A barrier leaves next to nothing behind, so 10,000 come together as seldom, and to walk them takes 1 to 2 ms
+# of the loop, not 12 to 15. After a large barrier they are walked at once: rpc/release_queue.py.
+_GC_THRESHOLDS = (10_000, 20, 100)
 # The journal's thread asks for the interpreter a few times in a commit, and gets it after so long from a loop that is
 # busy. A commit while it is, median of two runs each: 20 and 12 ms with Python's 5 ms, 9 and 8 ms with 1 ms.
 _SWITCH_S = 0.001
