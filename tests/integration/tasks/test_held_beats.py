@@ -71,7 +71,7 @@ def _was_read(tie: Tie) -> bool:
     """Whether the agent has taken what this rank last said."""
     assert tie.fileno is not None
     answer = fcntl.ioctl(tie.fileno, termios.TIOCOUTQ, b"\0" * 4)
-    return struct.unpack("i", answer)[0] == 0
+    return struct.unpack("i", answer) == (0,)
 
 
 async def _until(nodes: Nodes, step: int) -> None:
