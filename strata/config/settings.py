@@ -19,13 +19,11 @@ _ADDRESS = re.compile(r"(?:https?://)?(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{
 _ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:]+\]|[a-z0-9._-]+)(?::\d{1,5})?\Z")
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Secret:
     """Text that is never printed."""
 
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
+    _text: str
 
     def get_secret_value(self) -> str:
         return self._text
@@ -35,12 +33,6 @@ class Secret:
 
     def __repr__(self) -> str:
         return f"Secret('{self}')"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
 
 
 def _check_addresses(value: str) -> str:
