@@ -109,6 +109,7 @@ class CheckpointManager(Generic[Saved]):
         forking, opened = self._owner.forking if self._owner else None, not isinstance(path, str | os.PathLike)
         store = open_store(path, settings.storage) if isinstance(path, str | os.PathLike) else path
         self._store = own_store(store, forking, opened=opened, storage=settings.storage)
+        self.path = self._store.uri
         if coordinator is None and self._owner is not None and not given:
             coordinator = self._owner.decider(self._store, settings.deadline_s)
         if settings.world_size > 1 and coordinator is None:
@@ -125,10 +126,6 @@ class CheckpointManager(Generic[Saved]):
         self._restorer = Restorer(self._store, self._catalog, self._base)
         self._pipeline = SavePipeline(self._store, self._catalog, decider, settings, self._policy)
         self._writers = Writers(self._pipeline.stage)
-
-    @property
-    def path(self) -> str:
-        return self._store.uri
 
     @property
     def conditional_writes(self) -> bool | None:

@@ -63,20 +63,11 @@ class EpochOrder:
         self.global_batch = global_batch
         self.tail: Tail = tail
         self.per_lane = global_batch // layout.spec.num_lanes
+        self.num_steps = self.steps_from(0)
+        self.num_dropped = layout.num_samples % global_batch if tail == "drop" else 0
+        self.num_padded = -layout.num_samples % global_batch if tail == "pad" else 0
         self._epoch = 0
         self._lanes: dict[int, Lane] = {}
-
-    @property
-    def num_steps(self) -> int:
-        return self.steps_from(0)
-
-    @property
-    def num_dropped(self) -> int:
-        return self.layout.num_samples % self.global_batch if self.tail == "drop" else 0
-
-    @property
-    def num_padded(self) -> int:
-        return -self.layout.num_samples % self.global_batch if self.tail == "pad" else 0
 
     def offset_of(self, position: int) -> int:
         """Committed samples → how far every lane is. Positions lie on lane boundaries, or at the end."""

@@ -28,10 +28,6 @@ class Scheme:
     mean: Vector
     scale: Vector
 
-    @property
-    def num_inputs(self) -> int:
-        return len(self.mean)
-
     def inputs(self, batch: Columns) -> Vector:
         return (_matrix(batch, self.features) - self.mean) / self.scale
 
@@ -90,7 +86,7 @@ class Model:
         if not 1 <= hidden <= 65_536:
             raise InvalidArgument(f"hidden_size is {hidden}, it must be between 1 and 65536")
         random = np.random.default_rng(seed)
-        inputs, outputs = scheme.num_inputs, scheme.num_classes or 1
+        inputs, outputs = len(scheme.mean), scheme.num_classes or 1
         self._scheme = scheme
         self.params: dict[str, Vector] = {
             "hidden/weight": random.normal(0, 1 / np.sqrt(inputs), (inputs, hidden)),

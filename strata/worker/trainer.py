@@ -92,7 +92,7 @@ class Trainer:
             _log.info(
                 "%d samples, %d features, target %r (%s); %d epochs of %d steps on %d ranks",
                 self._loader.manifest.num_samples,
-                scheme.num_inputs,
+                len(scheme.mean),
                 scheme.target,
                 goal,
                 config.epochs,
