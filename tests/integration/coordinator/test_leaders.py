@@ -258,6 +258,9 @@ async def test_the_feed_goes_on_where_it_was(postgres: Postgres, tmp_path: Path)
         with ensemble.writers(2) as writers:
             leader = await asyncio.to_thread(_wait_for_leader, ensemble, "")
             await asyncio.to_thread(_wait_for_writes, writers)
+            async with asyncio.timeout(60):
+                while not seen:  # noqa: ASYNC110  # on a busy machine it may come after all that was written until now
+                    await asyncio.sleep(0.01)
             await asyncio.to_thread(ensemble.kill, leader)
             await asyncio.to_thread(_wait_for_writes, writers)
         records = await asyncio.to_thread(ensemble.records)
