@@ -19,11 +19,8 @@ class Api:
 
     def __init__(self, *, data_dir: str | Path | None = None, rest: Rest | None = None) -> None:
         self._rest = rest or Rest(joined(load_settings({"data_dir": data_dir})), client="strata.Api")
-
-    @property
-    def url(self) -> str:
+        self.url = self._rest.url
         """Of the dashboard."""
-        return self._rest.url
 
     def runs(
         self,

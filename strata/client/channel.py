@@ -9,8 +9,8 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
@@ -73,7 +73,7 @@ def _open(address: str, access: Access, options: Sequence[tuple[str, Any]]) -> g
     return grpc.secure_channel(dial(address), _credentials(access), options)
 
 
-class Channel:
+class Channel(AbstractContextManager["Channel"]):
     """A lazily connected channel. `patience_s` is how long a call goes on trying while nobody answers."""
 
     def __init__(self, address: str, *, access: Access = OPEN, patience_s: float = 10.0) -> None:
@@ -144,10 +144,7 @@ class Channel:
         for channel in self._channels.values():
             channel.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

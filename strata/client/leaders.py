@@ -16,11 +16,8 @@ class Leaders:
 
     def __init__(self, addresses: str) -> None:
         self.addresses = split_addresses(addresses)
+        self.several = len(self.addresses) > 1
         self.current = self.addresses[0]
-
-    @property
-    def several(self) -> bool:
-        return len(self.addresses) > 1
 
     def leave(self, address: str) -> None:
         """It does not answer, or does not lead: the next one is asked, unless another thread has moved on already."""

@@ -66,7 +66,8 @@ class Outbox:
         self._spill = Spill(config.folder, config.disk_bytes)
         self._dropped_points = 0
         self._dropped_logs = 0
-        self._total_dropped = 0
+        self.dropped = 0
+        """Points, media and lines lost so far: for want of room, or refused by the observatory."""
         self._num_put = 0
         self._sending: tm.Batch | Path | None = None
         self._copied: Path | None = None  # the file of the batch from memory that is being sent, once it is secured
@@ -74,11 +75,6 @@ class Outbox:
         self._sender: _Sender | None = None  # held here: a forked child must not close what its parent uses
         self._thread = threading.Thread(target=self._run, name="strata-telemetry", daemon=True)
         self._thread.start()
-
-    @property
-    def dropped(self) -> int:
-        """Points, media and lines lost so far: for want of room, or refused by the observatory."""
-        return self._total_dropped
 
     @property
     def at_rest(self) -> bool:
@@ -157,7 +153,7 @@ class Outbox:
     def _drop(self, batch: tm.Batch) -> None:
         self._dropped_points += num_logged(batch) + batch.dropped_points
         self._dropped_logs += num_lines(batch) + batch.dropped_logs
-        self._total_dropped += num_logged(batch) + num_lines(batch)
+        self.dropped += num_logged(batch) + num_lines(batch)
 
     # --- the sending thread
 

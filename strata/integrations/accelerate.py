@@ -3,10 +3,11 @@
 import logging
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from strata.errors import InvalidConfig, MissingExtra, StrataError
 from strata.integrations.folders import FolderStore
@@ -53,7 +54,7 @@ class StrataTracker(GeneralTracker):  # type: ignore[misc]  # accelerate is not 
         self._run.finish()
 
 
-class StrataState:
+class StrataState(AbstractContextManager["StrataState"]):
     """Saves and loads what the accelerator has prepared and registered, in `path` (default: the run's own folder or
     bucket). All calls are for all ranks. Use it as a context manager, or call `close`."""
 
@@ -114,9 +115,6 @@ class StrataState:
     def close(self) -> None:
         """Returns when all saves are durable, or raises what went wrong."""
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         """Also where the script leaves by sys.exit, as one does that was asked to stop: a last save that failed must

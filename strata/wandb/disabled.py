@@ -1,11 +1,12 @@
 """`mode="disabled"`: a run that takes everything and keeps nothing, as people ask for in tests of their own code."""
 
-from typing import Any, Self
+from contextlib import AbstractContextManager
+from typing import Any
 
 __all__ = ["DisabledRun"]
 
 
-class DisabledRun:
+class DisabledRun(AbstractContextManager["DisabledRun"]):
     """Config and summary are plain memory; every method of a run is there and does nothing."""
 
     disabled = True
@@ -32,9 +33,6 @@ class DisabledRun:
         if name.startswith("_"):
             raise AttributeError(name)
         return lambda *_, **__: None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.finish()

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from strata.wandb.artifact import Artifact, as_artifact
 from strata.wandb.files import RunFiles
@@ -22,7 +23,7 @@ __all__ = ["Run"]
 _LEVELS = {"INFO": "info", "WARN": "warn", "ERROR": "error"}
 
 
-class Run:
+class Run(AbstractContextManager["Run"]):
     """One run. `log` never raises, as Strata's does; steps begin at 0 and go on by one with each committed call."""
 
     sweep_id = None
@@ -244,9 +245,6 @@ class Run:
 
     def status(self) -> dict[str, Any]:
         return {"dropped": self._run.dropped, "offline": self.offline}
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *raised: Any) -> None:
         self._close()
