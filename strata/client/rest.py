@@ -47,7 +47,8 @@ class Rest:
         """`client` stands in the journal beside what was changed; `at` says where it is, if that is known."""
         self._timeout_s = timeout_s
         found = at or find_endpoints(settings)
-        self.url = found.http or _guess(settings)
+        # Of a cluster whose coordinator is known, and whose observatory has not said where it is, it is a guess.
+        self.url = found.http or f"http://{join_address(settings.host, settings.http_port)}"
         self._token = found.access.token
         self._client = client
         self._tls = client_context(found.access.roots) if self.url.startswith("https://") else None
@@ -89,11 +90,6 @@ class Rest:
     def _call(self, path: str, body: bytes | None, method: str | None = None) -> Any:
         with self.open(path, body, method) as response:
             return json.load(response)
-
-
-def _guess(settings: Settings) -> str:
-    """Of a cluster whose coordinator is known, and whose observatory has not said where it is."""
-    return f"http://{join_address(settings.host, settings.http_port)}"
 
 
 def _from_answer(error: HTTPError) -> StrataError:

@@ -38,16 +38,13 @@ class CurveReader:
     async def bring(self, numbers: Sequence[int]) -> list[int]:
         """Those of these series that the cache has, once what was not in it has been read from the store. While there
         is no store that is less than was asked for."""
-        known = [number for number in numbers if self._is_known(number)]
+        series, deleted = self._live.series, self._live.runs.deleted
+        known = [one for one in numbers if one < len(series) and series.key(one).run_id not in deleted]
         missing = [number for number in known if not self._live.cache.has(number)]
         if missing:
             with contextlib.suppress(StoreUnavailable):
                 await self._history.fetch(self._live, missing, keep=known)
         return [number for number in known if self._live.cache.has(number)]
-
-    def _is_known(self, number: int) -> bool:
-        series = self._live.series
-        return number < len(series) and series.key(number).run_id not in self._live.runs.deleted
 
     async def read(
         self, run_id: str, where: Mapping[str, Any], points: int, which: Which = "newest"

@@ -4,6 +4,7 @@ What a store holds was written by any client, and a database takes any value in 
 no text is counted, and takes nothing with it.
 """
 
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -112,15 +113,12 @@ def _rows(path: Path, run_id: object, unread: Counter[str]) -> Iterator[Imported
             for metric, step, time_ms, value, is_nan in found:
                 number = float("nan") if is_nan else value
                 if all(isinstance(whole, int | None) for whole in (step, time_ms)) and isinstance(number, int | float):
-                    yield ImportedPoint(_word(metric), step or 0, time_ms or 0, _finite(number))
+                    number = math.copysign(math.inf, number) if abs(number) >= _LARGEST else float(number)
+                    yield ImportedPoint(_word(metric), step or 0, time_ms or 0, number)
                 else:
                     unread[f"rows of {_word(metric)[:80] or 'no metric'} that hold no point"] += 1
         except sqlite3.Error as error:
             raise DataError(f"{path} cannot be read any further: {error}", file=str(path)) from None
-
-
-def _finite(value: float) -> float:
-    return float("inf") if value >= _LARGEST else float("-inf") if value <= -_LARGEST else float(value)
 
 
 def _pairs(database: sqlite3.Connection, table: str, run_id: object, unread: Counter[str]) -> dict[str, str]:
