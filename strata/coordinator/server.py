@@ -45,6 +45,7 @@ from strata.errors import InvalidConfig, NotLeader
 from strata.gate import Gate
 from strata.grpcserver.server import Server
 from strata.network import check_free, join_address, reachable_host, write_endpoint
+from strata.precedence import go_first
 from strata.protocol.generated import (
     agents_pb2,
     agents_pb2_grpc,
@@ -205,6 +206,8 @@ def run(settings: Settings) -> None:
     """Serves until SIGTERM or SIGINT, then stops in order."""
     gc.set_threshold(*_GC_THRESHOLDS)
     sys.setswitchinterval(_SWITCH_S)
+    if not go_first():
+        _log.info("no right to go before other processes (CAP_SYS_NICE): on a host that is busy, barriers are slower")
     uvloop.run(_serve(settings))
 
 

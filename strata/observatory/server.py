@@ -80,6 +80,7 @@ from strata.observatory.store.config import StoreConfig
 from strata.observatory.store.supervised import SupervisedStore
 from strata.observatory.store.writer import StoreWriter
 from strata.observatory.stream.broadcaster import Broadcaster
+from strata.precedence import go_after_others
 from strata.trust.access import find_access
 from strata.trust.identity import Identity, ensure_identity
 
@@ -353,6 +354,8 @@ def run(settings: Settings) -> None:
     keep_pandas_out()
     if settings.observatory_priority == "background":
         run_in_background()
+    else:
+        go_after_others()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(settings))

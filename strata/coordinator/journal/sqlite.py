@@ -20,6 +20,7 @@ from strata.coordinator.journal.base import KEPT_RECORDS, OUTCOMES, Record, Snap
 from strata.datadir import network_file_system
 from strata.errors import InvalidConfig
 from strata.lockfile import FolderLock
+from strata.precedence import go_first
 from strata.types.tasks import mask_env
 
 __all__ = ["SqliteJournal", "read_journal"]
@@ -137,6 +138,7 @@ class SqliteJournal:
 
     def _write(self) -> None:
         assert self._loop is not None
+        go_first()
         try:
             connection = _connect(self._folder)
             connection.execute("PRAGMA wal_autocheckpoint=0")
