@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-__all__ = ["KEPT_RECORDS", "OUTCOMES", "Journal", "Record", "Snapshot", "Stored"]
+__all__ = ["OUTCOMES", "Journal", "Record", "Snapshot", "Stored"]
 
 OUTCOMES = ("BarrierBroke", "BarrierReleased")  # kinds of records that a snapshot leaves out, see `Snapshot`
-KEPT_RECORDS = 20_000  # before the snapshot: what a follower that was away may still ask for
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from strata.coordinator.journal.base import KEPT_RECORDS, OUTCOMES, Record, Snapshot, Stored
+from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
 from strata.coordinator.journal.lease import LEASE_S, POLL_S, RENEW_S, Lease, Vigil
 from strata.coordinator.journal.postgres_link import Connection, PostgresLink, shown_database
 from strata.errors import InvalidConfig, NotLeader, StorageError
@@ -67,7 +67,7 @@ _REPLACE_SNAPSHOT = """
     ), older AS (
         DELETE FROM strata_snapshots USING held WHERE strata_snapshots.seq < $3
     ), trimmed AS (
-        DELETE FROM strata_records r USING held WHERE r.seq <= $6 AND (r.seq < $5 OR NOT r.kind = ANY($7::text[]))
+        DELETE FROM strata_records r USING held WHERE r.seq <= $3 AND (r.seq < $5 OR NOT r.kind = ANY($6::text[]))
     ), kept AS (
         INSERT INTO strata_snapshots SELECT $3, $4, $5 FROM held ON CONFLICT DO NOTHING
     )
@@ -228,9 +228,8 @@ class PostgresJournal:
             self._on_durable(last)
 
     async def _replace_snapshot(self, snapshot: Snapshot) -> None:
-        values = (self._term, self._seq, snapshot.seq, snapshot.body, snapshot.outcomes_from)
-        kept = (snapshot.seq - KEPT_RECORDS, list(OUTCOMES))
-        if not await self._link.ask(lambda connection: connection.fetchval(_REPLACE_SNAPSHOT, *values, *kept)):
+        values = (self._term, self._seq, snapshot.seq, snapshot.body, snapshot.outcomes_from, list(OUTCOMES))
+        if not await self._link.ask(lambda connection: connection.fetchval(_REPLACE_SNAPSHOT, *values)):
             raise await self._explain()
 
     async def _explain(self) -> Exception:

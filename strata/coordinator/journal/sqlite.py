@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from strata.coordinator.journal.base import KEPT_RECORDS, OUTCOMES, Record, Snapshot, Stored
+from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
 from strata.datadir import network_file_system
 from strata.errors import InvalidConfig
 from strata.lockfile import FolderLock
@@ -242,7 +242,7 @@ def _replace_snapshot(connection: sqlite3.Connection, snapshot: Snapshot) -> Non
     connection.execute("INSERT INTO snapshots (seq, body, outcomes_from) VALUES (?, ?, ?)", row)
     connection.execute(
         "DELETE FROM records WHERE seq <= ? AND (seq < ? OR kind NOT IN (?, ?))",
-        (snapshot.seq - KEPT_RECORDS, snapshot.outcomes_from, *OUTCOMES),
+        (snapshot.seq, snapshot.outcomes_from, *OUTCOMES),
     )
 
 

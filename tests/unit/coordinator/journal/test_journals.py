@@ -108,15 +108,13 @@ async def test_a_journal_of_a_newer_release_is_refused(tmp_path: Path) -> None:
 async def test_old_records_go_with_the_snapshot(tmp_path: Path) -> None:
     owner = await Owner.open(SqliteJournal(tmp_path))
     forgotten, remembered = (Record(seq, 1.5, "BarrierReleased", b"{}") for seq in (3, 5))
-    owner.journal.append([*records(1, 2), forgotten, *records(4, 4), remembered, *records(6, 20_010)])
-    owner.journal.save_snapshot(Snapshot(20_010, b"s", 5))
+    owner.journal.append([*records(1, 2), forgotten, *records(4, 4), remembered, *records(6, 8)])
+    owner.journal.save_snapshot(Snapshot(7, b"s", 5))
     await owner.journal.close()
     with sqlite3.connect(tmp_path / "journal.db") as other:
-        kept = other.execute("SELECT count(*), max(seq) FROM records WHERE seq > 10").fetchone()
-        older = other.execute("SELECT seq FROM records WHERE seq <= 10").fetchall()
+        kept = [seq for (seq,) in other.execute("SELECT seq FROM records ORDER BY seq")]
     other.close()
-    assert kept == (20_000, 20_010)
-    assert older == [(5,)], "an outcome lives as long as the state remembers it"
+    assert kept == [5, 8], "an outcome lives as long as the state remembers it"
 
 
 async def test_a_journal_of_the_first_version_is_lifted(tmp_path: Path) -> None:
