@@ -62,7 +62,5 @@ class AttemptHistory(Part):
                 self._wake.set()
                 await asyncio.sleep(_RETRY_S)
                 continue
-            runs = {self._live.series.key(number).run_id for number in numbers}
-            self._live.recount(runs)
             self._live.publish_runs()
             self._live.stream.resync("steps of a run were done again")

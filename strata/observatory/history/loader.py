@@ -68,6 +68,7 @@ class History:
             newest = (await self._store.query(*newest_series(fenced))).to_rows() if fenced else []
             # No await from here on: nothing can come between the counts and the live view.
             live.tick()  # what was taken but not ticked may be in the store already; shown now, it is replaced too
+            self._series.forget_hidden(range(len(self._series)))
             tallies = self._counted(rows, newest, set(fenced))
             later = self._later(live, stored_end, None)
 
@@ -108,6 +109,7 @@ class History:
             left = {curve.key: curve.stats.total_points for curve in found}
             # No await from here on, as above.
             live.tick()
+            self._series.forget_hidden(numbers)
             for row in counted:
                 number = keys.get(_key_of(row))
                 if number is not None:
@@ -124,6 +126,7 @@ class History:
                         self._cache.tally.set(number, curve.stats)
 
             live.replace(numbers, load, later)
+            live.recount(filter(live.attempts.is_fenced, runs))
 
     def _counted(
         self, rows: list[dict[str, Any]], newest: list[dict[str, Any]], fenced: Collection[str]

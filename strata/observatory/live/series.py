@@ -4,6 +4,7 @@ Numbers are never reused, so a browser may keep them for as long as its stream l
 """
 
 from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -211,6 +212,10 @@ class SeriesTable:
 
     def set_hidden(self, number: int, count: int) -> None:
         self._rows["hidden"][number] = count
+
+    def forget_hidden(self, numbers: Sequence[int]) -> None:
+        """Whoever counts these anew begins with none: what the store does not have yet is added to it."""
+        self._rows["hidden"][numbers] = 0
 
     def add_hidden(self, numbers: npt.NDArray[np.int64]) -> None:
         """One more superseded point for each of these, which may repeat."""

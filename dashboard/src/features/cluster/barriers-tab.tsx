@@ -10,11 +10,11 @@ import { formatAge, formatCount, formatDuration } from "@/lib/format";
 import { missingNames, missingText } from "@/lib/workers";
 import { useCluster } from "@/stores/cluster";
 
-/** Whose barrier it is; workers that registered by themselves have no task. */
-function TaskName({ id }: { id: string | null | undefined }) {
+/** Whose barrier it is; workers that registered by themselves have no task. A colour alone tells no link in a sentence. */
+function TaskName({ id, inSentence = false }: { id: string | null | undefined; inSentence?: boolean }) {
   if (!id) return <span className="text-muted">plain workers</span>;
   return (
-    <PageLink page="tasks" id={id} className="text-accent hover:underline">
+    <PageLink page="tasks" id={id} className={`text-accent ${inSentence ? "underline" : "hover:underline"}`}>
       {id}
     </PageLink>
   );
@@ -66,8 +66,9 @@ export function BarriersTab() {
               <li key={barrier.id} data-barrier={barrier.id}>
                 <p className="flex flex-wrap justify-between gap-x-4 text-xs">
                   <span>
-                    <span className="font-mono font-medium">{barrier.name}</span> of <TaskName id={barrier.task_id} />{" "}
-                    waits for {missingText(barrier, workers, now) || "members to arrive"}
+                    <span className="font-mono font-medium">{barrier.name}</span> of{" "}
+                    <TaskName id={barrier.task_id} inSentence /> waits for{" "}
+                    {missingText(barrier, workers, now) || "members to arrive"}
                   </span>
                   <span className="text-muted">
                     {formatCount(barrier.arrived)} of {formatCount(barrier.total)} · for{" "}

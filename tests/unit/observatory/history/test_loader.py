@@ -22,10 +22,12 @@ from strata.observatory.store.superseded import Which
 from strata.observatory.store.table import Table
 from strata.observatory.store.writer import StoreWriter
 from strata.observatory.stream.broadcaster import Broadcaster
+from strata.protocol.generated.telemetry_pb2 import AttemptStart
+from strata.types.metrics import attempt_tags
 
 
 class MemoryStore:
-    """Answers the questions of a load from a list of (metric, step); one bucket per row."""
+    """Answers the questions of a load from a list of (metric, step), none of them superseded; one bucket per row."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[str, int]] = []
@@ -34,17 +36,15 @@ class MemoryStore:
     async def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Table:
         metrics = sorted({metric for metric, _ in self.rows})
         key: dict[str, Any] = {"run_id": "r1", "host": "", "rank": 0, "device": 65535, "unit": ""}
-        if "series_rollup" in sql:
-            counts = {metric: sum(name == metric for name, _ in self.rows) for metric in metrics}
-            rest = {"bad": 0, "newest": 1.0, "last_ms": 1_000, "lowest": 1.0, "highest": 1.0}
-            tops = {metric: max(step for name, step in self.rows if name == metric) for metric in metrics}
-            return Table.from_rows(
-                [
-                    {**key, **rest, "metric": metric, "points": counts[metric], "top_step": tops[metric]}
-                    for metric in metrics
-                ]
-            )
-        raise NotImplementedError
+        counts = {metric: sum(name == metric for name, _ in self.rows) for metric in metrics}
+        rest = {"bad": 0, "newest": 1.0, "last_ms": 1_000, "lowest": 1.0, "highest": 1.0}
+        tops = {metric: max(step for name, step in self.rows if name == metric) for metric in metrics}
+        return Table.from_rows(
+            [
+                {**key, **rest, "metric": metric, "points": counts[metric], "top_step": tops[metric]}
+                for metric in metrics
+            ]
+        )
 
     async def curves(self, where: Mapping[str, Any], buckets: int, which: Which) -> Table:
         key: dict[str, Any] = {"run_id": "r1", "host": "", "rank": 0, "device": 65535, "unit": ""}
@@ -87,9 +87,10 @@ class World:
         self.history = History(self.store, writer, self.spool, self.series, self.cache)
         self.step = 0
 
-    def accept(self, metric: str = "loss") -> None:
+    def accept(self, metric: str = "loss", tags: str = "") -> None:
         self.step += 1
-        message = from_json("r1", {"points": [{"metric": metric, "step": self.step, "value": 1.0}]}, 1_000 + self.step)
+        point = {"metric": metric, "step": self.step, "value": 1.0, "tags": tags}
+        message = from_json("r1", {"points": [point]}, 1_000 + self.step)
         end = self.spool.append([(self.spool.digest(""), message.SerializeToString())])[0]
         self.live.take(to_columns(message), end)
 
@@ -133,6 +134,25 @@ async def test_a_load_neither_loses_nor_doubles(tmp_path: Path, ticked: bool, wr
     world.accept()
     assert world.totals() == {"loss": 3, "lr": 1}
     world.spool.close()
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_what_was_superseded_when_it_came_is_counted_once(tmp_path: Path, written: bool) -> None:
+    """It waited on its rank's disk. The store has its series, or starts just now."""
+    world = World(tmp_path)
+    world.accept(tags=attempt_tags(1))
+    if written:
+        world.write()
+    world.live.attempts.begin([AttemptStart(run_id="r1", attempt=2, step=2, event_time_ms=2_000)])
+    world.accept(tags=attempt_tags(1))
+    world.accept(tags=attempt_tags(1))
+    world.live.tick()
+    for _ in range(2):
+        await world.history.outline(world.live)
+        await world.history.fetch(world.live, world.series.of_run("r1"))
+    assert world.totals() == {"loss": 1}
+    (run,) = world.live.runs.all()
+    assert (run.num_points, run.superseded_points) == (1, 2)
 
 
 async def test_series_that_are_asked_for_together_do_not_push_each_other_out(tmp_path: Path) -> None:
