@@ -2,6 +2,7 @@
 import { liveSource } from "@/api/live";
 import type { DataSource, Link } from "@/api/source";
 import type { ClusterState, RunsMeta, Snapshot, StreamEvent } from "@/api/wire";
+import { after } from "@/lib/after";
 import { oldestFirst } from "@/lib/logs";
 import { addAlerts, useAlerts } from "@/stores/alerts";
 import { checkBuild } from "@/stores/build";
@@ -118,6 +119,7 @@ export class Feed {
   async #rest(more: boolean): Promise<void> {
     this.#round += 1;
     const round = this.#round;
+    this.#news = null; // who collected it for the snapshot before is over, and nobody else would empty it
     await Promise.race([opening.rested(), after(SNAPSHOT_LATE_MS)]);
     if (this.#isOver(round)) return;
     void this.#refresh(false);
@@ -205,10 +207,6 @@ export class Feed {
     const live = useLink.getState().state === "live";
     systemHistory.sample(Date.now(), live ? useCluster.getState().metrics : null);
   };
-}
-
-function after(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 function forget(): void {

@@ -3,6 +3,7 @@
  * and is drawn: a browser opens six connections to a server, and on a busy machine every answer delays the next.
  */
 import { numAwaited } from "@/api/client";
+import { after } from "@/lib/after";
 import { nextFrame } from "@/lib/next-frame";
 import { frameLoop } from "./frame";
 import { pointLoader } from "./loader";
@@ -24,7 +25,7 @@ export class Opening {
 
   /** When nothing that the page asked for is awaited or still to be drawn. */
   async rested(): Promise<void> {
-    await Promise.race([this.#shown, new Promise((resolve) => setTimeout(resolve, CODE_MS))]);
+    await Promise.race([this.#shown, after(CODE_MS)]);
     const until = performance.now() + BUSY_MS;
     for (let quiet = 0; quiet < QUIET_FRAMES && performance.now() < until; quiet = this.isBusy() ? 0 : quiet + 1) {
       await nextFrame();

@@ -1,4 +1,5 @@
 /** Fetches who the series of a run are when the snapshot had no room for it and somebody looks at the run. */
+import { after } from "@/lib/after";
 import { useCatalog } from "@/stores/catalog";
 import { opening } from "./opening";
 import { seriesStore } from "./series-store";
@@ -47,7 +48,7 @@ class OutlineLoader {
       for (const run of batch) this.#wanted.delete(run);
     } catch {
       // The server is away, as the pill says, or has begun anew: a little later, what is still wanted is asked for.
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      await after(RETRY_MS);
     }
   }
 }
