@@ -57,19 +57,21 @@ class Tail:
 
     def read(self, *, final: bool = False) -> Iterator[Line]:
         """The lines that are complete by now, or with `final` also an unfinished last one; at most READ_BYTES of them
-        per call, so that a chatty rank does not starve the others."""
+        per call, so that a chatty rank does not starve the others. Of a backlog that is too large its start is read,
+        where the reason of a flood stands, and its end."""
         try:
             with self.path.open("rb") as file:
                 size = file.seek(0, 2)
                 if size < self.offset:  # it was cut, by us or by somebody else: it begins anew
                     self.offset = self._shed = self._overlong = 0
-                if size - self.offset > MAX_BACKLOG_BYTES:
-                    yield self._skip(size)
                 file.seek(self.offset)
                 data = file.read(READ_BYTES)
         except OSError:
             return
+        too_large = size - self.offset > MAX_BACKLOG_BYTES
         yield from self._lines(data, final=final and self.offset + len(data) >= size)
+        if too_large:
+            yield self._skip(size)
 
     @property
     def behind(self) -> bool:
