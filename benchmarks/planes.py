@@ -27,10 +27,9 @@ _RATE = 100_000
 _CLIENTS = 500
 _BESIDE = "barrier of 100 beside a loaded observatory, p99"
 _BURSTS = (
-    "threads of a slow round waited 6 of 12 ms in sum behind observatory and store, for their slices to end. Since the "
-    "coordinator goes first and the observatory after others p99 beside it is 6.1 ms, and was 10.3; what is left is "
-    "much the same where the observatory takes only time that nobody wants: the disk, and virtual processors that have "
-    "to be woken (ADR 8)."
+    "in the slowest rounds the ranks wait for a third of the time behind the coordinator's own loop, both on one "
+    "processor and the other one now and then idle; the disk is 3 % of such a round, and the observatory takes little "
+    "more than when it takes only time that nobody wants (ADR 8)."
 )
 
 

@@ -83,11 +83,8 @@ class _Host:
         names = [worker_id_of(_TASK, rank) for rank in self.ranks]
         incarnations = [incarnation_of(_TASK, 1, rank) for rank in self.ranks]
         company = ag.Company(ties=range(1, _RANKS + 1), worker_ids=names, incarnations=incarnations)
-        arrivals = ag.Arrivals(
-            alike=pb.BarrierRequest(barrier_id="b", step=step).SerializeToString(),
-            company=company.SerializeToString(),
-            request_ids=[f"{rank}-{step}" for rank in self.ranks],
-        )
+        alike = pb.BarrierRequest(barrier_id="b", step=step, request_id="r")  # as all have it who met before
+        arrivals = ag.Arrivals(alike=alike.SerializeToString(), company=company.SerializeToString())
         return ag.TieFrames(frames=[ag.TieFrame(arrivals=arrivals)])
 
 

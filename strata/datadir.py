@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -13,7 +14,10 @@ _log = logging.getLogger(__name__)
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "lustre"})
-_OURS = frozenset({"agent", "checkpoints", "coordinator", "endpoints.json", "observatory", "offline", "token"})
+_FOLDERS = "agent|checkpoints|coordinator|demo|files|fleets|logs|metrics|observatory|offline|restored|spool|tls"
+_FILES = r"token|store\.lock|strata\.lock|(agent|alert-deliveries|alert-rules|coordinator|endpoints|observatory)\.json"
+_LOGS = r"(strata|agent|coordinator|observatory)\.log"  # where people send what it says
+_OURS = re.compile(f"{_FOLDERS}|{_FILES}|{_LOGS}")
 
 
 def open_data_dir(folder: Path) -> None:
@@ -34,8 +38,7 @@ def open_data_dir(folder: Path) -> None:
 
 def _close(folder: Path) -> None:
     found = folder.stat()
-    names = {entry.name for entry in folder.iterdir()}
-    if found.st_uid == os.geteuid() and (not names or names & _OURS):
+    if found.st_uid == os.geteuid() and all(_OURS.fullmatch(entry.name) for entry in folder.iterdir()):
         folder.chmod(0o700)
         return
     text = "other users may enter the data folder %s (mode %o): its files may hold keys; use one of your own, mode 0700"

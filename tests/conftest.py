@@ -8,11 +8,12 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 
+from strata.ambient import ambient
 from tests.support.schedule import ByCluster
 
 _PLACE = tempfile.TemporaryDirectory(prefix="strata-tests-")
@@ -60,3 +61,12 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def one_job() -> Iterator[None]:
+    """A process belongs to one job, and strata.init tells its checkpoints and loaders so for good. Here each test is a
+    job of its own."""
+    before = dict(vars(ambient))
+    yield
+    vars(ambient).update(before)

@@ -46,12 +46,12 @@ TIES = 0x2A  # the first byte of a CoordinatorMessage that carries some
 RESULT = 0x32  # the first byte of RankNews of a barrier
 
 
-def arrival(number: int, step: int, request_id: str) -> pb.BarrierRequest:
+def arrival(number: int, step: int, request_id: str = "") -> pb.BarrierRequest:
     return pb.BarrierRequest(worker_id=name(number), barrier_id="b", step=step, request_id=request_id, incarnation=RUN)
 
 
-def words_of(rank: int, step: int) -> bytes:
-    return rk.RankWords(arrivals=[arrival(rank, step, f"{rank}-{step}")]).SerializeToString()
+def words_of(rank: int, step: int, request_id: str) -> bytes:
+    return rk.RankWords(arrivals=[arrival(rank, step, request_id)]).SerializeToString()
 
 
 def frames_of(agent: int, words: Callable[[int], rk.RankWords]) -> bytes:
@@ -63,17 +63,14 @@ def frames_of(agent: int, words: Callable[[int], rk.RankWords]) -> bytes:
     return ag.AgentMessage(ties=ag.TieFrames(frames=frames)).SerializeToString()
 
 
-def arrivals_of(agent: int, step: int) -> bytes:
+def arrivals_of(agent: int, step: int, request_id: str) -> bytes:
     """Byte for byte what a relay makes of them."""
     first = agent * RANKS_PER_AGENT
     numbers = range(first, first + RANKS_PER_AGENT)
     ties = range(1, RANKS_PER_AGENT + 1)
     company = ag.Company(ties=ties, worker_ids=map(name, numbers), incarnations=[RUN] * RANKS_PER_AGENT)
-    arrivals = ag.Arrivals(
-        alike=pb.BarrierRequest(barrier_id="b", step=step).SerializeToString(),
-        company=company.SerializeToString(),
-        request_ids=[f"{number}-{step}" for number in numbers],
-    )
+    alike = pb.BarrierRequest(barrier_id="b", step=step, request_id=request_id)
+    arrivals = ag.Arrivals(alike=alike.SerializeToString(), company=company.SerializeToString())
     return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(arrivals=arrivals)])).SerializeToString()
 
 
@@ -115,7 +112,7 @@ class Host:
     async def start(self, address: str, token: str, turns: Turns) -> None:
         hello = ag.AgentHello(agent_id=self._agent_id, incarnation=RUN, hostname="h", slots=RANKS_PER_AGENT)
         self._stream = await Attachment.open(address, Access(token=token), hello, self._on_message, turns)
-        self._relay.attach(self._stream.send)
+        self._relay.attach(self._stream.send, takes_crowds=True)
         await self._relay.start(self.path)
         self._beating = asyncio.create_task(self._beat())
 
@@ -130,14 +127,14 @@ class Host:
 
 
 class Ready:
-    """Peers as messages that are made before they are needed: what number n says at a step, its beats (one in a second,
-    in turn), and the places that an answer tells."""
+    """Peers as messages that are made before they are needed: what number n says at a step and with which request, its
+    beats (one in a second, in turn), and the places that an answer tells."""
 
     def __init__(
         self,
         connections: Sequence[Connection],
         *,
-        say: Callable[[int, int], bytes],
+        say: Callable[[int, int, str], bytes],
         beat: Callable[[int], bytes],
         places: Callable[[bytes], Sequence[int]],
     ) -> None:
@@ -147,8 +144,9 @@ class Ready:
         self._beats = [beat(number) for number in range(len(connections))]
         self._began, self._beaten = time.monotonic(), 0
 
-    def prepare(self, step: int) -> Callable[[], None]:
-        messages = [self._say(number, step) for number in range(len(self.connections))]
+    def prepare(self, step: int, meeting: str) -> Callable[[], None]:
+        """Ranks that met where that was go on from there, as an SDK's tie counts."""
+        messages = [self._say(number, step, f"{meeting}.1") for number in range(len(self.connections))]
 
         def send() -> None:
             due = int((time.monotonic() - self._began) * len(self.connections))
@@ -163,7 +161,8 @@ class Ready:
 
 def _places_of_host(payload: bytes) -> list[int]:
     frames = ag.CoordinatorMessage.FromString(payload).ties.frames
-    return [place for frame in frames for place in frame.releases.arrival_orders]
+    released = [frame.releases for frame in frames if frame.HasField("releases")]
+    return [place for item in released for place in range(item.first_order, item.first_order + len(item.ties))]
 
 
 class Agent:
@@ -218,7 +217,7 @@ class BarrierLoad(Load):
             connection.send(rk.RankWords(hello=hello).SerializeToString())
         ready = Ready(
             connections,
-            say=lambda number, step: words_of(real + number, step),
+            say=lambda number, step, request_id: words_of(real + number, step, request_id),
             beat=lambda number: rk.RankWords(
                 beat=pb.HeartbeatRequest.FromString(beat(real + number)), sequence=1
             ).SerializeToString(),
@@ -251,7 +250,7 @@ class BarrierLoad(Load):
             await self.all_here()
         ready = Ready(
             connections,
-            say=lambda number, step: arrivals_of(real + number, step),
+            say=lambda number, step, request_id: arrivals_of(real + number, step, request_id),
             beat=lambda number: ag.AgentMessage(beat=ag.AgentBeat(sequence=1)).SerializeToString(),
             places=_places_of_host,
         )
@@ -276,16 +275,19 @@ class BarrierLoad(Load):
             running += [asyncio.create_task(tie.run()) for tie in batch]
             await asyncio.gather(*(tie.beat() for tie in batch))  # each has a stream, and was heard
         places: list[int] = []
+        meeting = RUN
 
         def on_result(result: pb.BarrierResponse | StrataError) -> None:
+            nonlocal meeting
             assert isinstance(result, pb.BarrierResponse), result
             places.append(result.arrival_order)
+            meeting = result.meeting
             self.on_message(None, b"")
 
         def prepare(step: int) -> Callable[[], None]:
             places.clear()
-            requests = [arrival(rank, step, f"{rank}-{step}") for rank in range(len(ties))]
-            send_ready = ready.prepare(step)
+            requests = [arrival(rank, step) for rank in range(len(ties))]
+            send_ready = ready.prepare(step, meeting)
 
             def send() -> None:
                 send_ready()
@@ -325,7 +327,7 @@ class BarrierLoad(Load):
 
     async def _kill_and_meet(self, agent: "Agent", ties: list[Tie], step: int) -> float:
         await asyncio.to_thread(agent.has_ranks, len(ties) - 1)
-        last, *others = (arrival(rank, step, f"{rank}-{step}") for rank in range(len(ties)))
+        last, *others = (arrival(rank, step) for rank in range(len(ties)))
         self.expect(len(ties))
         for tie, request in zip(ties[1:], others, strict=True):
             tie.arrive(request, lambda result: self.on_message(None, b""))

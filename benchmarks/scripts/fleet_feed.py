@@ -59,6 +59,7 @@ class Fleet:
 
     over = False
     beating = True
+    meeting = "none"
 
     def __init__(self, address: str, token: str, http: str, num_hosts: int) -> None:
         self.address = address

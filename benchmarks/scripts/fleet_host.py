@@ -31,6 +31,7 @@ class Listening(Protocol):
     attach_block: bytes
     over: bool
     beating: bool
+    meeting: str
 
     def heard(self, what: str, number: int) -> None: ...
 
@@ -65,7 +66,7 @@ class Host:
         self._welcome: set[int] = set()  # ties whose ranks were greeted
         self._again_s = AGAIN_S[0]
         self._waiting: set[int] = set()  # ties whose ranks have arrived
-        self._step = 0  # at which
+        self._step, self._request = 0, ""  # at which, and with which request
         self._ended: list[ag.ProcessReport] = []
         self._company = b""
         self._beat = b""
@@ -197,14 +198,14 @@ class Host:
     def arrive(self, step: int) -> bytes:
         """All of its ranks come to a barrier: what is to be sent."""
         self._step, self._waiting = step, set(self.ranks)
+        self._request = f"{self._fleet.meeting}.1"  # as all have it who met before
         return self._arrivals()
 
     def _arrivals(self) -> bytes:
         ties = sorted(self._waiting)
         arrivals = ag.Arrivals(
-            alike=pb.BarrierRequest(barrier_id="b", step=self._step).SerializeToString(),
+            alike=pb.BarrierRequest(barrier_id="b", step=self._step, request_id=self._request).SerializeToString(),
             company=self._company if len(ties) == len(self.ranks) else self._named_company(ties),
-            request_ids=[f"{self.ranks[tie].rank}-{self._step}" for tie in ties],
         )
         return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(arrivals=arrivals)])).SerializeToString()
 
@@ -212,6 +213,7 @@ class Host:
         again = []
         for frame in frames.frames:
             if frame.HasField("releases"):
+                self._fleet.meeting = frame.releases.alike.meeting
                 self._on_answers("released", frame.releases.ties)
             elif frame.HasField("news"):
                 self._on_news(frame.news.ties, rk.RankNews.FromString(frame.news.alike))

@@ -75,7 +75,7 @@ class Fleet:
         self._besides: Counter[str] = Counter()
         self._waiting: asyncio.Event | None = None
         self._jobs: set[asyncio.Task[None]] = set()
-        self.over, self.beating = False, False
+        self.over, self.beating, self.meeting = False, False, "none"
         self.found: dict[str, float] = {}
 
     def spawn(self, job: Coroutine[Any, Any, None]) -> None:

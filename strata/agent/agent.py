@@ -186,13 +186,17 @@ class Agent:
         pause, told = 0.1, False
 
         def on_message(message: ag.CoordinatorMessage) -> None:
-            nonlocal pause
+            nonlocal pause, told
             match message.WhichOneof("message"):
                 case "welcome":
-                    pause = 0.1
+                    pause, told = 0.1, False
+                    config, where = self._config, self._leaders.current
+                    _log.info("agent %s serves the coordinator at %s, %d slots", config.agent_id, where, config.slots)
                     self._welcome = True
                     self._beat_s = message.welcome.heartbeat_interval_ms / 1e3
-                    self._relay.attach(self._say, takes_beats=message.welcome.takes_beats)
+                    welcome = message.welcome
+                    takes = {"takes_beats": welcome.takes_beats, "takes_crowds": welcome.takes_crowds}
+                    self._relay.attach(self._say, **takes)
                     on_attached()
                 case "desired":
                     self._on_desired(message.desired)
@@ -203,7 +207,7 @@ class Agent:
             error = await self._attach(on_message)
             if isinstance(error, Unauthenticated | PermissionDenied | InvalidArgument):
                 raise error
-            if not told:
+            if not told and not self._said_goodbye:
                 _log.warning("no stream to the coordinator: %s; trying again", error)
                 told = True
             await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311  # jitter

@@ -9,9 +9,7 @@ import itertools
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
-from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 import grpc
 
@@ -25,7 +23,8 @@ from strata.grpcserver.server import Server
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.status import to_status, to_text, to_trailers
-from strata.protocol.words import lone_arrival, lone_beat
+from strata.protocol.tie_frames import order_part
+from strata.protocol.words import OwnWords, lone_arrival, lone_beat
 from strata.trust.proofs import Proofs
 
 __all__ = ["Relay"]
@@ -33,13 +32,27 @@ __all__ = ["Relay"]
 Send = Callable[[ag.AgentMessage], None]
 
 
-class _Arriving(NamedTuple):
-    """What is a rank's own of its arrival."""
+class _Rank:
+    """One rank's stream. Who it is, is known from its first arrival."""
 
-    tie: int
-    worker_id: str
-    incarnation: str
-    request_id: str
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.worker_id = self.incarnation = ""
+        self._own: OwnWords | None = None
+
+    def terms(self, payload: bytes) -> bytes | None:
+        """What it says of a lone arrival without its own name. None if it says anything else."""
+        known = self._own.taken_from(payload) if self._own is not None else None
+        if known is not None:
+            return known[0]
+        arrival = lone_arrival(payload)
+        if arrival is None:
+            return None
+        self.worker_id, self.incarnation = arrival.worker_id, arrival.incarnation
+        self._own = OwnWords(self.worker_id, self.incarnation)
+        arrival.ClearField("worker_id")
+        arrival.ClearField("incarnation")
+        return arrival.SerializeToString()
 
 
 class Relay:
@@ -49,11 +62,11 @@ class Relay:
         self._send: Send | None = None
         self._attached = asyncio.Event()
         self._numbers = itertools.count(1)
-        self._ranks: dict[int, Call] = {}
+        self._ranks: dict[int, _Rank] = {}  # by the numbers of their ties
         self._outgoing = ag.AgentMessage()
-        self._arriving: list[_Arriving] = []  # whom the last frame of it is about
+        self._arriving: dict[int, _Rank] = {}  # whom the last frame of it is about
         self._beats = HeldBeats()
-        self._takes_beats = False
+        self._takes_beats = self._takes_crowds = False
         self._beats_due: asyncio.Handle | None = None
         self._server = Server(Gate(Proofs(None)))  # by the kernel's word alone: nobody shows a token here
         handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(self._tie)
@@ -68,10 +81,11 @@ class Relay:
 
     # --- the agent's stream
 
-    def attach(self, send: Send, *, takes_beats: bool = False) -> None:
-        """From now on there is a coordinator to speak to. One of an older release takes beats only rank by rank."""
+    def attach(self, send: Send, *, takes_beats: bool = False, takes_crowds: bool = False) -> None:
+        """From now on there is a coordinator to speak to. One of an older release is told beats or arrivals rank by
+        rank."""
         self._send = send
-        self._takes_beats = takes_beats
+        self._takes_beats, self._takes_crowds = takes_beats, takes_crowds
         self._attached.set()
 
     def detach(self) -> None:
@@ -79,11 +93,11 @@ class Relay:
         self._attached.clear()
         self._send = None
         self._outgoing = ag.AgentMessage()
-        self._arriving = []
+        self._arriving = {}
         self._beats.clear()
         ranks, self._ranks = self._ranks, {}
-        for call in ranks.values():
-            _end(call, CoordinatorUnavailable("the agent has lost its coordinator"))
+        for rank in ranks.values():
+            _end(rank.call, CoordinatorUnavailable("the agent has lost its coordinator"))
 
     def on_frames(self, frames: ag.TieFrames) -> None:
         """From the coordinator."""
@@ -92,38 +106,38 @@ class Relay:
                 self._release(frame.releases)
             if frame.HasField("news"):
                 self._tell(frame.news)
-            call = self._ranks.get(frame.tie)
-            if call is None:
+            rank = self._ranks.get(frame.tie)
+            if rank is None:
                 continue
             if frame.payload:
-                call.send_bytes(frame.payload)
+                rank.call.send_bytes(frame.payload)
             if frame.ended:
                 del self._ranks[frame.tie]
                 self._beats.forget(frame.tie)
                 error = rebuild_error(frame.error_code, frame.error_message, hint=frame.error_hint)
-                _end(call, error or Internal(frame.error_message))
+                _end(rank.call, error or Internal(frame.error_message))
 
     def _release(self, releases: ag.Releases) -> None:
-        news = rk.RankNews(result=rk.BarrierResult(response=releases.alike))
-        for tie, request_id, place in zip(releases.ties, releases.request_ids, releases.arrival_orders, strict=True):
-            if (call := self._ranks.get(tie)) is not None:
-                news.result.request_id, news.result.response.arrival_order = request_id, place
-                call.send_bytes(news.SerializeToString())
+        result = rk.BarrierResult(request_id=releases.request_id, response=releases.alike)
+        alike = rk.RankNews(result=result).SerializeToString()
+        for place, tie in enumerate(releases.ties, start=releases.first_order):
+            if (rank := self._ranks.get(tie)) is not None:
+                rank.call.send_bytes(alike + order_part(place))
 
     def _tell(self, news: ag.News) -> None:
         own = news.own or [b""] * len(news.ties)
         for tie, rest in zip(news.ties, own, strict=True):
-            if (call := self._ranks.get(tie)) is not None:
-                call.send_bytes(news.alike + rest)
+            if (rank := self._ranks.get(tie)) is not None:
+                rank.call.send_bytes(news.alike + rest)
 
     # --- ranks
 
     async def _tie(self, request_iterator: AsyncIterator[bytes], context: Call) -> None:
         await self._attached.wait()
         number = next(self._numbers)
-        self._ranks[number] = context
+        rank = self._ranks[number] = _Rank(context)
         try:
-            await context.listen(lambda payload: self._hear(number, payload))
+            await context.listen(lambda payload: self._hear(number, rank, payload))
         finally:
             if self._ranks.pop(number, None) is not None:
                 if number in self._beats:  # its last words
@@ -131,22 +145,18 @@ class Relay:
                 self._say(ag.TieFrame(tie=number, ended=True))
             self._beats.forget(number)
 
-    def _hear(self, number: int, payload: bytes) -> None:
+    def _hear(self, number: int, rank: _Rank, payload: bytes) -> None:
         if self._takes_beats and (beat := lone_beat(payload)) is not None:
             self._hold(number, beat)
             return
-        arrival = lone_arrival(payload)
-        if arrival is None:
+        alike = rank.terms(payload) if self._takes_crowds else None
+        if alike is None:
             self._say(ag.TieFrame(tie=number, payload=payload))
             return
-        rank = _Arriving(number, arrival.worker_id, arrival.incarnation, arrival.request_id)
-        for name in ("worker_id", "incarnation", "request_id"):
-            arrival.ClearField(name)
-        alike = arrival.SerializeToString()
-        frames = self._outgoing.ties.frames
-        if not self._arriving or frames[-1].arrivals.alike != alike:  # only with the one before: nothing may overtake
+        same = bool(self._arriving) and self._outgoing.ties.frames[-1].arrivals.alike == alike
+        if not same or number in self._arriving:  # only with the one before: nothing may overtake
             self._say(ag.TieFrame(arrivals=ag.Arrivals(alike=alike)))
-        self._arriving.append(rank)
+        self._arriving[number] = rank
 
     def _hold(self, number: int, beat: rk.RankWords) -> None:
         """Until the end of this turn of the loop, or a moment longer if it says nothing new."""
@@ -175,13 +185,15 @@ class Relay:
     def _close_company(self) -> None:
         """Those who have arrived are who the last frame is about. Who of them came first in this turn says nothing, so
         they stand by their ties: the same company is the same bytes."""
-        arriving, self._arriving = sorted(self._arriving, key=attrgetter("tie")), []
+        arriving, self._arriving = sorted(self._arriving.items()), {}
         if arriving:
-            ties, worker_ids, incarnations, request_ids = zip(*arriving, strict=True)
-            company = ag.Company(ties=ties, worker_ids=worker_ids, incarnations=incarnations)
-            arrivals = self._outgoing.ties.frames[-1].arrivals
-            arrivals.company = company.SerializeToString()
-            arrivals.request_ids.extend(request_ids)
+            ranks = [rank for _, rank in arriving]
+            company = ag.Company(
+                ties=[tie for tie, _ in arriving],
+                worker_ids=[rank.worker_id for rank in ranks],
+                incarnations=[rank.incarnation for rank in ranks],
+            )
+            self._outgoing.ties.frames[-1].arrivals.company = company.SerializeToString()
 
     def _flush(self) -> None:
         self._close_company()

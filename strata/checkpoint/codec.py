@@ -8,6 +8,7 @@ from typing import Any
 
 from strata.checkpoint.arrays import ArraySource, array_source
 from strata.errors import UnsupportedState
+from strata.types.shown import check_text
 
 __all__ = ["array_nodes", "check_json", "decode", "encode", "kinds"]
 
@@ -25,8 +26,10 @@ def encode(state: Any) -> tuple[Any, dict[str, ArraySource]]:
 def _encode(value: Any, path: str, arrays: dict[str, ArraySource], depth: int) -> Any:
     if depth > _MAX_DEPTH:
         raise UnsupportedState(f"{_shown(path)} lies more than {_MAX_DEPTH} levels deep, or holds itself")
-    if value is None or isinstance(value, bool | str) or type(value) is int:
+    if value is None or isinstance(value, bool) or type(value) is int:
         return value
+    if isinstance(value, str):
+        return check_text(_shown(path), value)
     if type(value) is float:
         return value if math.isfinite(value) else {"$float": str(value)}
     if type(value) is complex:
@@ -49,6 +52,9 @@ def _encode(value: Any, path: str, arrays: dict[str, ArraySource], depth: int) -
 
 
 def _encode_mapping(value: Mapping[Any, Any], path: str, arrays: dict[str, ArraySource], depth: int) -> Any:
+    for key in value:
+        if isinstance(key, str) and not key.isascii():
+            check_text(f"the key {key!r} of {_shown(path)}", key)
     plain = all(type(key) is str for key in value) and not any(mark in value for mark in _MARKS)
     if plain:
         return {key: _encode(item, _below(path, key), arrays, depth + 1) for key, item in value.items()}

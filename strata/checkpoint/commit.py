@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 from strata.errors import CheckpointAborted, InvalidArgument
 from strata.types.checkpoints import CheckpointInfo
 from strata.types.names import check_name
+from strata.types.ranks import ranks_text
 
 __all__ = [
     "CommitCoordinator",
@@ -72,7 +73,7 @@ class SaveOutcome:
 
 def raise_if_given_up(step: int, outcome: SaveOutcome) -> None:
     if not outcome.committed:
-        missing = f" (missing ranks {list(outcome.missing)})" if outcome.missing else ""
+        missing = f" (missing {ranks_text(outcome.missing)})" if outcome.missing else ""
         raise CheckpointAborted(f"step {step} was given up: {outcome.reason}{missing}", missing=outcome.missing)
 
 

@@ -7,7 +7,9 @@ step-000000001000/a-<attempt>/rank-00003.safetensors one object per rank and att
 step-000000001000/a-<attempt>/rank-00003.json        the rank's manifest: its vote
 """
 
+import operator
 import re
+from typing import Any
 
 from strata.errors import InvalidArgument
 from strata.types.names import check_name
@@ -16,6 +18,7 @@ __all__ = [
     "FORMAT_KEY",
     "PINS",
     "attempt_folder",
+    "check_whole",
     "commit_key",
     "data_key",
     "manifest_key",
@@ -33,11 +36,20 @@ _ATTEMPT = re.compile(r"a-([A-Za-z0-9][A-Za-z0-9._-]*)\Z")
 _MAX_STEP = 10**12 - 1
 
 
+def check_whole(what: str, value: Any) -> int:
+    """Returns a step or an epoch as Python's own int, whichever library counts: JSON knows no other."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{what} is {value!r}; it must be a whole number") from None
+    if not 0 <= number <= _MAX_STEP:
+        raise InvalidArgument(f"{what} is {number}; allowed are 0 to {_MAX_STEP}")
+    return number
+
+
 def step_folder(step: int) -> str:
     """Zero-padded, so that one listing of the store is in the order of the steps."""
-    if not 0 <= step <= _MAX_STEP:
-        raise InvalidArgument(f"step is {step}; allowed are 0 to {_MAX_STEP}")
-    return f"step-{step:012d}/"
+    return f"step-{check_whole('step', step):012d}/"
 
 
 def step_path(uri: str, step: int) -> str:

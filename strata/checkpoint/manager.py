@@ -18,7 +18,7 @@ from strata.checkpoint.export import Exported, export_folder
 from strata.checkpoint.fork import open_base, own_store
 from strata.checkpoint.handle import SaveHandle
 from strata.checkpoint.image import plan_image
-from strata.checkpoint.layout import step_folder
+from strata.checkpoint.layout import check_whole
 from strata.checkpoint.manifest import CommitManifest
 from strata.checkpoint.objects import objects_in
 from strata.checkpoint.options import CheckpointOptions, CheckpointSettings
@@ -106,6 +106,8 @@ class CheckpointManager(Generic[Saved]):
         given = coordinator is not None or "rank" in options or "world_size" in options
         self._owner = find_owner(is_alone=given)
         self._settings = settings = CheckpointSettings(**owned(self._owner, options, given=given))
+        if not isinstance(path, str | os.PathLike) and not hasattr(path, "uri"):
+            raise InvalidArgument(f"the checkpoint path is {path!r:.80}", hint="Give a folder, or s3://bucket/run.")
         forking, opened = self._owner.forking if self._owner else None, not isinstance(path, str | os.PathLike)
         store = open_store(path, settings.storage) if isinstance(path, str | os.PathLike) else path
         self._store = own_store(store, forking, opened=opened, storage=settings.storage)
@@ -362,9 +364,7 @@ class CheckpointManager(Generic[Saved]):
         self._pipeline.raise_failure()
         if self._owner is not None and self._owner.forking is not None:
             self._owner.forking.check_found()
-        if epoch < 0:
-            raise InvalidArgument(f"epoch is {epoch}; it must be 0 or more")
-        step_folder(step)
+        step, epoch = check_whole("step", step), check_whole("epoch", epoch)
         tree, arrays = encode(state)
         exchange = self._exchange if share else None
         if exchange is not None:

@@ -89,6 +89,11 @@ class CheckpointReader:
         half = request.half and request.world_size == self.commit.world_size
         elsewhere = {name: rank for name, rank in owners.items() if rank != own.rank}
         names = [*own.tensors, *(() if half else elsewhere)]
+        if unknown := set(request.into or ()) - own.tensors.keys() - elsewhere.keys():
+            raise CheckpointNotFound(
+                f"step {self.commit.step} has no array named {sorted(unknown)}, which was to be filled",
+                hint="`strata checkpoints show` lists what it has.",
+            )
         arena = Arena()
         wanted = [
             self._plan(name, request, self.manifest(elsewhere.get(name, own.rank)), arena)

@@ -15,6 +15,7 @@ from strata.checkpoint.reader import CheckpointReader, LoadRequest
 from strata.errors import CheckpointError, CorruptCheckpoint
 from strata.storage.base import ObjectStore
 from strata.types.checkpoints import CheckpointInfo
+from strata.types.ranks import ranks_text
 
 __all__ = ["Agree", "Loaded", "Recovery", "Restorer"]
 
@@ -141,7 +142,8 @@ class Restorer:
             bound = min(steps)
             if bound == _NOTHING:
                 empty = [rank for rank, step in enumerate(steps) if step == _NOTHING]
-                raise CheckpointError(f"ranks {empty} can load no checkpoint, others can (steps {steps})")
+                others = sorted(set(steps) - {_NOTHING})
+                raise CheckpointError(f"{ranks_text(empty)} can load no checkpoint, others can (steps {others})")
 
 
 def _is_whole(commit: CommitManifest, request: LoadRequest) -> bool:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from strata.cli.lists import cluster_rows
 from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, ago, number, show_rows, size
 from strata.cli.verify import verify
@@ -113,7 +114,7 @@ def import_model(
 
 
 def _of_cluster(data_dir: DataDir, *, removed: bool) -> list[dict[str, Any]]:
-    known: list[dict[str, Any]] = Rest(reach(data_dir=data_dir)).get("/api/checkpoints")
+    known = cluster_rows(Rest(reach(data_dir=data_dir)), "/api/checkpoints")
     return known if removed else [one for one in known if one["status"] != "removed"]
 
 

@@ -36,7 +36,8 @@ _FEW_FILES = 4_096  # every rank holds a few, every browser one
 _CLOCK_S = 2.0
 _SILENCE_S = 3.0  # after which whoever holds the page's port is taken for somebody else
 _PATIENCE: dict[str, Any] = {"max_retries": 1, "retry_timeout_s": 5.0, "request_timeout_s": 10.0}
-_EXTRAS = {"data": ("pyarrow", "PIL"), "s3": ("obstore",), "torch": ("torch",), "jax": ("jax",), "ray": ("ray",)}
+_EXTRAS = {"data": ("pyarrow", "PIL"), "s3": ("obstore",), "postgres": ("asyncpg",), "mcp": ("mcp",)}
+_EXTRAS |= {name: (name,) for name in ("torch", "jax", "ray")}
 
 Status = Literal["ok", "warning", "failed"]
 

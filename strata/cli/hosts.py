@@ -6,6 +6,7 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
+from strata.cli.lists import cluster_rows
 from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, show_rows
 from strata.cli.spans import parse_span
@@ -30,7 +31,7 @@ def hosts(data_dir: DataDir = None, as_json: Json = False) -> None:
         ("tasks", lambda row: ", ".join(row["tasks"])),
         ("draining", lambda row: row["draining"]),
     ]
-    rows = Rest(reach(data_dir=data_dir)).get("/api/hosts")
+    rows = cluster_rows(Rest(reach(data_dir=data_dir)), "/api/hosts")
     show_rows(rows, columns, as_json=as_json, empty="No hosts yet. Start one with `strata agent`.")
 
 

@@ -11,8 +11,9 @@ from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, ago, number, resumed, show_rows
 from strata.client.api import Api
 from strata.client.rest import Rest
+from strata.errors import CoordinatorUnavailable
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "cluster_rows"]
 
 TaskId = Annotated[str, typer.Argument(help="The task's id, from `strata tasks`.")]
 
@@ -46,7 +47,7 @@ def workers(data_dir: DataDir = None, as_json: Json = False) -> None:
         ("host", lambda row: row.get("host")),
         ("pid", lambda row: row.get("pid")),
     ]
-    rows = _rest(data_dir).get("/api/workers")
+    rows = cluster_rows(_rest(data_dir), "/api/workers")
     show_rows(rows, columns, as_json=as_json, empty="No workers yet. Start some with `strata run`.")
 
 
@@ -61,7 +62,7 @@ def datasets(data_dir: DataDir = None, as_json: Json = False) -> None:
         ("progress", lambda row: number(row.get("progress"), " %")),
         ("path", lambda row: row.get("path")),
     ]
-    rows = _rest(data_dir).get("/api/datasets")
+    rows = cluster_rows(_rest(data_dir), "/api/datasets")
     show_rows(rows, columns, as_json=as_json, empty="No datasets yet. Register one with POST /api/datasets.")
 
 
@@ -79,7 +80,7 @@ def tasks(context: typer.Context, data_dir: DataDir = None, as_json: Json = Fals
         ("started", lambda row: ago(row.get("started_at"))),
         ("reason", lambda row: row.get("reason")),
     ]
-    rows = _rest(data_dir).get("/api/tasks")
+    rows = cluster_rows(_rest(data_dir), "/api/tasks")
     show_rows(rows, columns, as_json=as_json, empty="No tasks yet. Submit one with `strata run train.py`.")
 
 
@@ -134,6 +135,19 @@ def logs(
     while follow:
         time.sleep(_FOLLOW_S)
         print_lines(follower.more())
+
+
+def cluster_rows(rest: Rest, path: str) -> list[dict[str, Any]]:
+    """What the observatory knows of the cluster. Where it does not hear the coordinator that is said, and an empty list
+    of one that it has never heard is an error: nobody can tell what there is."""
+    rows: list[dict[str, Any]] = rest.get(path)
+    status = rest.get("/api/status")
+    if not status["connected"]:
+        problem = status["problem"] or f"the observatory does not hear the coordinator at {status['address']} yet"
+        if status["cluster_id"] is None:
+            raise CoordinatorUnavailable(problem)
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"{problem}: this was known last", markup=False)
+    return rows
 
 
 def _rest(data_dir: Any) -> Rest:

@@ -1,5 +1,6 @@
 """The `strata` command. Errors are one red line with what to do next; a traceback only with --debug."""
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -49,6 +50,8 @@ def _root(
 def run() -> None:
     """The console script: turns every StrataError into one line and an exit code."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # a handshake that fails is told by us, in a sentence
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal that is not UTF-8, as stderr is already
     try:
         build()()
     except StrataError as error:

@@ -20,6 +20,7 @@ from strata.client.endpoints import Endpoints, find_endpoints
 from strata.client.tasks import TasksClient, TaskView
 from strata.config import Settings
 from strata.errors import InvalidArgument, StrataError, UnknownTask
+from strata.types.names import name_of
 from strata.types.tasks import GROW_AFTER_S, LAUNCHERS, LOSS_WINDOW_S, MAX_LOSSES, MAX_STALLED, TaskSpec, TaskStatus
 
 __all__ = ["add_to", "workers_of"]
@@ -98,7 +99,7 @@ def run(
     size = parse_size(workers)
     program = find_program(script, arguments or [], sync)
     spec = TaskSpec(
-        name=name or Path(script).stem,
+        name=name or name_of(Path(script).stem, "script"),
         dataset_id=dataset,
         worker_count=size.most,
         min_workers=size.least,

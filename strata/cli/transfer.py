@@ -153,7 +153,12 @@ def export(
         raise InvalidArgument(f"{file} is neither .csv nor .parquet")
     api = Rest(reach(data_dir=data_dir))
     staged = file.with_name(f"{file.name}.part")
-    with api.open(f"/api/runs/{quote(run, safe='')}/export?format={kind}") as answer, staged.open("wb") as target:
-        shutil.copyfileobj(answer, target)
-    staged.replace(file)
+    try:
+        with api.open(f"/api/runs/{quote(run, safe='')}/export?format={kind}") as answer, staged.open("wb") as target:
+            shutil.copyfileobj(answer, target)
+        staged.replace(file)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            staged.unlink()
+        raise InvalidArgument(f"{file} cannot be written: {error.strerror}", hint="Give another place.") from None
     _console.print(f"{file}: {file.stat().st_size:,} bytes")

@@ -52,6 +52,8 @@ def verify(
     """
     settings = reach(data_dir=data_dir)
     results = [good for target in _targets(settings, what, step) for good in _check(settings, target, shallow=shallow)]
+    if what is not None and not results:
+        raise CheckpointNotFound(f"there is no complete checkpoint in {what}", hint="Give the folder that holds them.")
     damaged = results.count(False)
     _console.print(f"{len(results) - damaged} good, {damaged} damaged")
     if damaged:

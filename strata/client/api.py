@@ -9,6 +9,7 @@ from strata.client.endpoints import find_joined
 from strata.client.frame import Frame
 from strata.client.rest import Rest, path_part, query_of
 from strata.config import Settings, load_settings
+from strata.types.labels import tags_of
 
 __all__ = ["Api", "joined"]
 
@@ -52,8 +53,8 @@ class Api:
         """The same change for many runs, all or none; returns how many."""
         body: dict[str, Any] = {
             "run_ids": [run if isinstance(run, str) else run.id for run in runs],
-            "add_tags": list(add_tags),
-            "remove_tags": list(remove_tags),
+            "add_tags": tags_of(add_tags),
+            "remove_tags": tags_of(remove_tags),
         }
         body |= {name: value for name, value in (("group", group), ("archived", archived)) if value is not None}
         return int(self._rest.patch("/api/runs", body)["changed"])

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from strata.client.frame import Frame
 from strata.client.rest import Rest, path_part, query_of
+from strata.types.labels import tags_of
 from strata.types.metrics import MAX_STEP, NO_DEVICE
 
 __all__ = ["ApiRun"]
@@ -106,7 +107,7 @@ class ApiRun:
     ) -> None:
         """What people write wins over what the script says; what is left out stays as it is."""
         said: dict[str, Any] = {"name": name, "group": group, "notes": notes, "archived": archived}
-        said["tags"] = list(tags) if tags is not None else None
+        said["tags"] = tags_of(tags) if tags is not None else None
         self.info = self._rest.patch(self._path, {key: value for key, value in said.items() if value is not None})
 
     def delete(self) -> None:

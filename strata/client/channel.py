@@ -43,6 +43,8 @@ _OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.use_local_subchannel_pool", 1),
 )
+# http_proxy of the environment is for the web: one that does not lead to the cluster's hosts would be dialled instead.
+_DIRECT = ("grpc.enable_http_proxy", 0)
 # One that stands still must be left for the next before its work is missed. Pings are sent only while a call waits.
 _SEVERAL = (
     ("grpc.keepalive_time_ms", 1_500),
@@ -56,8 +58,9 @@ def dial(address: str) -> str:
     return address.removeprefix("http://").removeprefix("https://").rstrip("/")
 
 
-def open_channel(address: str, access: Access, options: Sequence[tuple[str, Any]] | None = None) -> grpc.aio.Channel:
+def open_channel(address: str, access: Access, options: Sequence[tuple[str, Any]] = ()) -> grpc.aio.Channel:
     """For a caller with an event loop of its own."""
+    options = (*options, _DIRECT)
     if access.is_plain(address):
         return grpc.aio.insecure_channel(dial(address), options=options)
     return grpc.aio.secure_channel(dial(address), _credentials(access), options=options)
@@ -68,6 +71,7 @@ def _credentials(access: Access) -> grpc.ChannelCredentials:
 
 
 def _open(address: str, access: Access, options: Sequence[tuple[str, Any]]) -> grpc.Channel:
+    options = (*options, _DIRECT)
     if access.is_plain(address):
         return grpc.insecure_channel(dial(address), options)
     return grpc.secure_channel(dial(address), _credentials(access), options)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ import psutil
 
 from strata.client.leaders import split_addresses
 from strata.config import Settings
+from strata.datadir import write_private
+from strata.errors import StorageError
 from strata.network import is_loopback, join_address, split_address, write_endpoint
 from strata.trust.access import OPEN, Access, find_access
 
@@ -29,6 +31,7 @@ __all__ = [
     "folder_endpoints",
     "login_record",
     "telemetry_address",
+    "user_record",
 ]
 
 
@@ -63,9 +66,10 @@ def find_observatory(settings: Settings) -> Endpoints | None:
     here = folder_endpoints(settings)
     if here is not None and here.telemetry:
         return here
-    if settings.given & {"coordinator_addr", "telemetry_port"}:
+    asked = settings.given & {"coordinator_addr", "telemetry_port"}
+    if asked and settings.telemetry_port:  # 0 is any port, which a file names when it is taken
         return _guessed(settings)
-    found = _of_user(settings)
+    found = None if "coordinator_addr" in asked else _of_user(settings)
     return found if found is not None and found.telemetry else None
 
 
@@ -133,28 +137,37 @@ def user_record() -> Path:
 
 @contextmanager
 def announced(endpoints: Mapping[str, str], data_dir: Path) -> Iterator[None]:
-    """While the block runs, the user's scripts find these endpoints. Of two at a time the later one is found."""
+    """While the block runs, the user's scripts find these endpoints. Of two at a time the later one is found, and the
+    earlier one again when that has ended."""
     file = user_record()
+    earlier = _read_own(file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_endpoint(file, {**endpoints, "data_dir": str(data_dir.resolve())})
-    except OSError:  # a home that cannot be written to: scripts in other folders must be told where to send
+    except (OSError, StorageError):  # a home without room or rights: scripts elsewhere must be told where to send
         yield
         return
     try:
         yield
     finally:
-        if _read(file).get("pid") == os.getpid():
-            file.unlink(missing_ok=True)
+        with suppress(OSError):
+            if _read(file).get("pid") == os.getpid():
+                file.unlink()
+                if _is_up(earlier):
+                    write_private(file, json.dumps(earlier))
 
 
 def _of_user(settings: Settings) -> Endpoints | None:
     """A `strata up` of the same user on this machine, or the cluster that the user joined."""
     found = _read_own(user_record())
-    if found.get("telemetry") and psutil.pid_exists(int(found.get("pid", 0))):
+    if _is_up(found):
         there = settings.but(data_dir=Path(str(found.get("data_dir", ""))))
         return _said(found, find_access(there))
     return _logged_in(settings, _read_own(login_record()))
+
+
+def _is_up(record: Mapping[str, Any]) -> bool:
+    return bool(record.get("telemetry")) and psutil.pid_exists(int(record.get("pid", 0)))
 
 
 def find_joined(settings: Settings) -> Endpoints | None:

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlencode
-from urllib.request import Request, urlopen
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
 from strata.client.endpoints import Endpoints, find_endpoints
 from strata.client.mismatch import untrusted
 from strata.config import Settings
 from strata.error_codes import rebuild_error
 from strata.errors import ObservatoryUnavailable, StrataError
-from strata.network import join_address
+from strata.network import is_loopback, join_address
 from strata.trust.access import client_context
 
 __all__ = ["Rest", "path_part", "query_of"]
@@ -51,7 +51,10 @@ class Rest:
         self.url = found.http or f"http://{join_address(settings.host, settings.http_port)}"
         self._token = found.access.token
         self._client = client
-        self._tls = client_context(found.access.roots) if self.url.startswith("https://") else None
+        tls = client_context(found.access.roots) if self.url.startswith("https://") else None
+        # No proxy leads to this machine's own loopback, and none is to see the token that is shown there.
+        direct = [ProxyHandler({})] if is_loopback(urlsplit(self.url).hostname or "") else []
+        self._opener = build_opener(HTTPSHandler(context=tls), *direct)
 
     def get(self, path: str) -> Any:
         return self._call(path, None)
@@ -77,11 +80,11 @@ class Rest:
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
-            with urlopen(request, timeout=self._timeout_s, context=self._tls) as response:  # noqa: S310  as above
+            with self._opener.open(request, timeout=self._timeout_s) as response:
                 yield response
         except HTTPError as error:
             raise _from_answer(error) from None
-        except (URLError, http.client.HTTPException, OSError) as error:
+        except (URLError, http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
             reason = getattr(error, "reason", error)
             if isinstance(reason, ssl.SSLError):
                 raise untrusted(self.url, reason) from None

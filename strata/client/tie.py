@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
@@ -82,6 +83,7 @@ class Tie:
         self._arrivals: dict[str, tuple[pb.BarrierRequest, OnResult]] = {}
         self._unheard: dict[int, asyncio.Future[bool]] = {}
         self._sequence = 0
+        self._meeting, self._since = uuid.uuid4().hex, 0  # where it was released last, and its arrivals after that
         self._due = asyncio.Event()
         self._error: StrataError = CoordinatorUnavailable("the coordinator was not reached yet")
         self._over: StrataError | None = None  # after which nothing more is said
@@ -89,10 +91,14 @@ class Tie:
     # --- what a rank says
 
     def arrive(self, request: pb.BarrierRequest, on_result: OnResult) -> None:
-        """Arrives at a barrier; `on_result` hears once how it ended."""
+        """Arrives at a barrier; `on_result` hears once how it ended. A request without an id gets one here: ranks that
+        were released together and go on alike have the same, and no rank has one twice."""
         if self._over is not None:
             on_result(self._over)
             return
+        if not request.request_id:
+            self._since += 1
+            request.request_id = f"{self._meeting}.{self._since}"
         self._arrivals[request.request_id] = (request, on_result)
         if self._stream is not None:
             self._stream.send(rk.RankWords(arrivals=(request,)).SerializeToString())
@@ -189,8 +195,9 @@ class Tie:
             await asyncio.wait([welcome, stream.ended], timeout=_WELCOME_S, return_when=asyncio.FIRST_COMPLETED)
         if welcome.done():
             later = [request for key, (request, _) in self._arrivals.items() if key not in said]
-            if later:
-                stream.send(rk.RankWords(arrivals=later).SerializeToString())
+            gone = said - self._arrivals.keys()  # given up meanwhile, or answered on the other stream
+            if later or gone:
+                stream.send(rk.RankWords(arrivals=later, withdrawn=gone).SerializeToString())
             self._road = road
             return stream
         stream.abort()
@@ -207,6 +214,7 @@ class Tie:
             away = home is not None and self._road != home
             await asyncio.wait([stream.ended], timeout=_BACK_S if away else None)
             if home is not None and not stream.ended.done() and (better := await self._open(home)) is not None:
+                self._stream = better  # what is said from now on is said there
                 await stream.leave(_LEAVE_S)
                 return better
         stream.abort()
@@ -274,9 +282,17 @@ class Tie:
         error = _refusal(result) if result.error_code else None
         if isinstance(error, Unavailable):  # it stops, or leads no more: said again to whoever is next
             return
-        _, on_result = self._arrivals.pop(result.request_id, (None, None))
-        if on_result is not None:  # else it was answered on an earlier stream, or given up
+        request, on_result = self._arrivals.pop(result.request_id, (None, None))
+        if request is not None and on_result is not None:  # else it was answered on an earlier stream, or given up
+            if result.response.meeting and not self._waits_also_at(request):
+                self._meeting, self._since = result.response.meeting, 0
             on_result(error or result.response)
+
+    def _waits_also_at(self, request: pb.BarrierRequest) -> bool:
+        """Whether another thread waits at the same barrier: it will be told the same meeting, after which the count
+        would begin once more."""
+        place = request.barrier_id, request.step
+        return any((other.barrier_id, other.step) == place for other, _ in self._arrivals.values())
 
 
 def _refusal(result: rk.BarrierResult) -> StrataError:

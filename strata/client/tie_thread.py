@@ -3,7 +3,6 @@
 import asyncio
 import os
 import threading
-import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
@@ -54,7 +53,6 @@ class TieThread:
             timeout_ms=int((timeout_s or 0) * 1e3),
             generation=member.generation,
             incarnation=member.incarnation,
-            request_id=uuid.uuid4().hex,
             policy=pb.BarrierRequest.Policy.Value(policy.name),
         )
         answer: Future[pb.BarrierResponse | StrataError] = Future()

@@ -2,6 +2,7 @@
 plain.py has read those that need no judging."""
 
 import difflib
+import os
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, get_args
@@ -16,7 +17,7 @@ from pydantic_settings import (
 )
 
 from strata.config.settings import SETTINGS, Secret, Settings, default_of
-from strata.config.sources import DOTENV, TOML, environment
+from strata.config.sources import DOTENV, TOML, dotenv_variables
 from strata.config.variables import variables
 from strata.errors import InvalidConfig
 
@@ -99,7 +100,7 @@ def _as_written(key: str) -> str:
     for field in SETTINGS:
         names = variables(field)
         if key in names:
-            return next((name for name in names if name in environment()), field)
+            return next((name for name in names if name in os.environ or name in dotenv_variables()), field)
     return key
 
 

@@ -246,7 +246,7 @@ async def _bind(server: Server, host: str, port: int, identity: Identity | None)
     except OSError as error:
         raise InvalidConfig(
             f"cannot listen on {join_address(host, port)}: {error.strerror or error}",
-            hint="Choose another with --grpc-port (0 = any free one).",
+            hint="Check --host and --grpc-port.",
         ) from error
 
 

@@ -1,15 +1,18 @@
 """The options of a Loader, with their defaults and their checks."""
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from strata.data.table.columns import Columns
 from strata.errors import InvalidArgument
 from strata.sharding.order import Tail
 
-__all__ = ["LoaderConfig", "LoaderOptions"]
+__all__ = ["LoaderConfig", "LoaderOptions", "check_batch_size"]
+
+_LARGEST = 1 << 40
 
 
 class LoaderOptions(TypedDict, total=False):
@@ -70,3 +73,16 @@ class LoaderConfig:
             raise InvalidArgument(f"on_error is {self.on_error!r}; allowed are 'raise' and 'skip'")
         if self.columns is not None and not self.columns:
             raise InvalidArgument("columns is empty: leave it out to read all of them")
+
+
+def check_batch_size(value: Any) -> int:
+    """Returns it as an int: a whole number of any library."""
+    try:
+        size = operator.index(value)
+    except TypeError:
+        raise InvalidArgument(
+            f"batch_size is {value!r}, it must be a whole number", hint="Divide by //, and int() reads a text."
+        ) from None
+    if not 1 <= size <= _LARGEST:
+        raise InvalidArgument(f"batch_size must be at least 1, and at most {_LARGEST:,}: {size}")
+    return size

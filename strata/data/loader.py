@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 from strata.ambient import ambient
 from strata.data.blocks import INDEX, BlockSource
-from strata.data.config import LoaderConfig, LoaderOptions
+from strata.data.config import LoaderConfig, LoaderOptions, check_batch_size
 from strata.data.manifest import Dataset, Manifest, open_manifest
 from strata.data.plan import PlanSource, StaticPlan, choose_lanes, choose_window, plan_source
 from strata.data.preview import Preview, preview_rows
@@ -48,8 +48,7 @@ class Loader:
         **options: Unpack[LoaderOptions],
     ) -> None:
         self.config = LoaderConfig(**options)
-        if batch_size < 1:
-            raise InvalidArgument(f"batch_size must be at least 1: {batch_size}")
+        self.batch_size = check_batch_size(batch_size)
         self._has_plan = plan is not None
         self._source = plan or self._chosen_source()
         self._skipped = SkipLog()
@@ -57,7 +56,6 @@ class Loader:
         self._registered = False
         self._announced: tuple[str, tuple[int, ...]] | None = None
         self.manifest = self._opened(dataset)
-        self.batch_size = batch_size
         on_bad = self._skipped if self.config.on_error == "skip" else None
         self._blocks = BlockSource(self.manifest, self.config.columns, on_bad)
         self._epoch, self._offset, self._skips, self._fork = 0, 0, Skips(), ""

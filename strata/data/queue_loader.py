@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strata.data.blocks import INDEX, BlockSource
+from strata.data.config import check_batch_size
 from strata.data.manifest import Dataset, open_manifest
 from strata.data.plan import plan_source
 from strata.data.preview import Preview, preview_rows
@@ -87,10 +88,8 @@ class QueueLoader:
     def __init__(
         self, dataset: Dataset, batch_size: int, config: QueueConfig | None = None, *, queue: QueueSource | None = None
     ) -> None:
-        if batch_size < 1:
-            raise InvalidArgument(f"batch_size must be at least 1: {batch_size}")
+        self.batch_size = check_batch_size(batch_size)
         self.config = config or QueueConfig()
-        self.batch_size = batch_size
         self.skipped = SkipLog()
         self._local: LocalQueue | None = None
         source = queue or queue_source()

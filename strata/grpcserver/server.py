@@ -49,6 +49,7 @@ class Server:
         )
         self._listener: asyncio.Server | None = None
         self._keepalive: asyncio.Task[None] | None = None
+        self._stopped = False
 
     # --- what generated code calls
 
@@ -95,6 +96,7 @@ class Server:
         for connection in list(self._connections):
             connection.abort()
         await self._wait_empty()
+        self._stopped = True
 
     async def _wait_empty(self) -> None:
         while self._connections:
@@ -109,6 +111,8 @@ class Server:
         if len(self._connections) >= self._max_connections:
             self._make_room()
         self._connections[connection] = None
+        if self._stopped:  # it was accepted before, and asyncio opens it some turns later
+            connection.abort()
 
     def _make_room(self) -> None:
         """Closes the oldest connection that never made a call, or the oldest of all when each made one."""

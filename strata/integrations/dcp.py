@@ -18,7 +18,7 @@ from strata.checkpoint.catalog import Catalog
 from strata.checkpoint.codec import check_json, encode
 from strata.checkpoint.commit import CommitCoordinator, KeepsCatalog, SaveAttempt, SoloCommit, Vote
 from strata.checkpoint.image import plan_image
-from strata.checkpoint.layout import FORMAT_KEY, step_folder
+from strata.checkpoint.layout import FORMAT_KEY, check_whole
 from strata.checkpoint.manifest import FORMAT
 from strata.checkpoint.options import CheckpointSettings
 from strata.checkpoint.owner import Owner, find_owner
@@ -118,7 +118,7 @@ class StrataWriter(StorageWriter, AsyncStager):  # type: ignore[misc]  # torch i
             raise InvalidArgument("use_collectives=False writes ranks that never agree on one checkpoint")
         if self._step is None:
             raise InvalidArgument("no step is known", hint="StrataWriter(path, step), or checkpoint_id='step-10'.")
-        step_folder(self._step)
+        self._step = check_whole("step", self._step)
         self._rank = kwargs.get("rank", 0)
         place = (self._store.uri, self._step)
         self._number = _saves[place]

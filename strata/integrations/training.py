@@ -2,6 +2,8 @@
 JAX need for it is loaded only where the script has imported them.
 """
 
+import logging
+import operator
 import re
 import sys
 from collections.abc import Mapping
@@ -9,10 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from strata.ambient import ambient
 from strata.checkpoint.manager import CheckpointManager
 from strata.checkpoint.objects import object_part
 from strata.data import Loader
 from strata.errors import InvalidArgument
+from strata.types.forks import ForkedData
 from strata.worker.elastic.keepers import Keeper, LiveKeeper, Placed, RandomKeeper, RandomState, Stateful
 from strata.worker.elastic.memory import Memory
 from strata.worker.elastic.saves import SavePlan, Saves
@@ -25,6 +29,8 @@ from strata.worker.training.steady import SteadyWorld
 from strata.worker.training.trees import part_of
 
 __all__ = ["training"]
+
+_log = logging.getLogger(__name__)
 
 
 def training(
@@ -55,7 +61,8 @@ def training(
     waits for what is left of that before the optimizer's step. Inside a function with `@strata.elastic` it goes on in
     place when another rank was replaced.
     """
-    _check(parts, loader, total=total, epochs=epochs, seed=seed)
+    total, epochs, seed = _whole("total", total), _whole("epochs", epochs), _whole("seed", seed)
+    _check(parts, loader, total=total, epochs=epochs)
     known: dict[str, Stateful] = {part: _part_of(part, given) for part, given in parts.items()}
     home = str(path or _home(name))
     plan = SavePlan(every=every, path=home, keep_count=keep_count, keep_best=keep_best, sliced=sliced)
@@ -69,6 +76,7 @@ def training(
         run.exchange = _exchange(run)
         memory = Memory(_live_keeper, _randoms())
         world = SteadyWorld(run, memory, Saves(run, memory, plan))
+    _warn_of_skip(world.run, loader, parts)
     if loader is not None:
         if isinstance(loader, Loader):
             loader.join()  # it may have been made before the run
@@ -76,16 +84,32 @@ def training(
     return Job(world, known, total=total, epochs=epochs, seed=seed, owns_run=before is None, leaves=elastic is None)
 
 
-def _check(parts: Mapping[str, Any], loader: Any, *, total: int | None, epochs: int | None, seed: int | None) -> None:
+def _whole(name: str, value: Any) -> int | None:
+    """As Python's own int, whichever library counts."""
+    try:
+        number = operator.index(value) if value is not None else None
+    except TypeError:
+        number = -1
+    if isinstance(value, bool) or (number is not None and number < 0):
+        raise InvalidArgument(f"{name} is {value!r}, it must be a whole number from 0 on")
+    return number
+
+
+def _check(parts: Mapping[str, Any], loader: Any, *, total: int | None, epochs: int | None) -> None:
     if not parts:
         raise InvalidArgument("training() needs the parts of the state", hint="strata.training(model=model, …)")
-    for name, value in (("total", total), ("epochs", epochs), ("seed", seed)):
-        if value is not None and (type(value) is not int or value < 0):
-            raise InvalidArgument(f"{name} is {value!r}, it must be a whole number from 0 on")
     if epochs is not None and loader is None:
         raise InvalidArgument("epochs are counted by a loader, and none is given", hint="Give loader=…, or total=….")
     if total is None and epochs is None and loader is None:
         raise InvalidArgument("nothing says when the training ends", hint="Give total=…, or loader=… and epochs=….")
+
+
+def _warn_of_skip(run: Run, loader: Any, parts: Mapping[str, Any]) -> None:
+    """A fork that is to leave out batches trains on them where nobody reads by a loader that could."""
+    forked: ForkedData | None = ambient.forked
+    read = loader is not None or any(isinstance(part, Loader) for part in parts.values())
+    if forked is not None and forked.skip and not read and run.rank == 0:
+        _log.warning("the loop has no loader, so that the batches which this fork is to leave out are not left out")
 
 
 def _home(name: str) -> str:

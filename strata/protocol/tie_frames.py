@@ -12,12 +12,12 @@ from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 
 __all__ = [
-    "alike_part",
     "beat_words",
     "heard_part",
     "news_frame",
     "news_to_all",
-    "releases_frame",
+    "order_part",
+    "releases_message",
     "request_part",
     "ties_message",
     "written_frame",
@@ -33,7 +33,9 @@ _FRAME = _tag(ag.TieFrames, "frames")
 _TIE = _tag(ag.TieFrame, "tie", 0)
 _PAYLOAD = _tag(ag.TieFrame, "payload")
 _RELEASES = _tag(ag.TieFrame, "releases")
-_ALIKE = _tag(ag.Releases, "alike")
+_FIRST_ORDER = _tag(ag.Releases, "first_order", 0)
+_RESPONSE = _tag(rk.BarrierResult, "response")
+_ORDER = _tag(pb.BarrierResponse, "arrival_order", 0)
 _RESULT = _tag(rk.RankNews, "result")
 _REQUEST = _tag(rk.BarrierResult, "request_id")
 _BEAT = _tag(rk.RankWords, "beat")
@@ -71,14 +73,29 @@ def beat_words(status: bytes, sequence: int) -> bytes:
     return _field(_BEAT, _field(_STATUS, status)) + rk.RankWords(sequence=sequence).SerializeToString()
 
 
-def releases_frame(*parts: bytes) -> bytes:
-    """A frame with Releases that were written in parts: one part of a message and then another are the whole."""
-    return _field(_FRAME, _field(_RELEASES, b"".join(parts)))
+def releases_message(releases: bytes, first_order: int) -> bytes:
+    """A CoordinatorMessage with Releases of which everything else is written."""
+    order = _first_order(first_order)
+    return _releases_head(len(releases) + len(order)) + releases + order
 
 
-def alike_part(response: Message) -> bytes:
-    """Releases of which only that much is known: what all are told."""
-    return _field(_ALIKE, response.SerializeToString())
+@lru_cache(maxsize=1 << 14)
+def _first_order(place: int) -> bytes:
+    return _FIRST_ORDER + _varint(place)
+
+
+@lru_cache(maxsize=64)
+def _releases_head(size: int) -> bytes:
+    """What stands before so many bytes of Releases."""
+    inner = _RELEASES + _varint(size)
+    frame = _FRAME + _varint(len(inner) + size) + inner
+    return _TIES + _varint(len(frame) + size) + frame
+
+
+@lru_cache(maxsize=1 << 14)
+def order_part(place: int) -> bytes:
+    """The rest of a rank's RankNews of a release, behind what all are told: its place."""
+    return _field(_RESULT, _field(_RESPONSE, _ORDER + _varint(place)))
 
 
 def written_frame(frame: ag.TieFrame) -> bytes:

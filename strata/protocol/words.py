@@ -1,5 +1,5 @@
 """What a rank says, as bytes. What a thousand of them say at once, an arrival or a beat and nothing else, is known by
-its first bytes: to parse the message around an arrival costs more than the arrival.
+its first bytes; and what they say alike, by the bytes that are left without each one's own.
 """
 
 from functools import lru_cache
@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 
-__all__ = ["lone_arrival", "lone_beat", "read_terms"]
+__all__ = ["OwnWords", "lone_arrival", "lone_beat", "read_terms"]
 
 _FIELDS = rk.RankWords.DESCRIPTOR.fields_by_name
 _TAG = _FIELDS["arrivals"].number << 3 | 2
@@ -20,17 +20,49 @@ _MORE = 0x80  # in the first byte of a length: there is a second one
 def lone_arrival(words: bytes) -> pb.BarrierRequest | None:
     """The arrival, if these RankWords are one arrival and nothing else. None also for bytes that are no RankWords, and
     for an arrival of more than 16 KB."""
-    if len(words) < 3 or words[0] != _TAG:
-        return None
-    length, start = words[1], 2
-    if length & _MORE:
-        length, start = length - _MORE | words[2] << 7, 3
-    if start + length != len(words):
+    start = _start_of_arrival(words)
+    if not start:
         return None
     try:
         return pb.BarrierRequest.FromString(words[start:])
     except DecodeError:
         return None
+
+
+def _start_of_arrival(words: bytes) -> int:
+    """0 if these are no RankWords with a lone arrival."""
+    if len(words) < 3 or words[0] != _TAG:
+        return 0
+    length, start = words[1], 2
+    if length & _MORE:
+        length, start = length - _MORE | words[2] << 7, 3
+    return start if start + length == len(words) else 0
+
+
+class OwnWords:
+    """What is a rank's own in all of its arrivals: its name and its incarnation, as the bytes of those fields."""
+
+    __slots__ = ("_incarnation", "_name")
+
+    def __init__(self, worker_id: str, incarnation: str) -> None:
+        self._name = pb.BarrierRequest(worker_id=worker_id).SerializeToString()
+        self._incarnation = pb.BarrierRequest(incarnation=incarnation).SerializeToString()
+
+    def taken_from(self, words: bytes) -> tuple[bytes, pb.BarrierRequest] | None:
+        """The rest of a lone arrival of this rank, as it is and as `read_terms` reads it: a thousand who meet say it
+        alike. None if these words are anything else, or not in the order in which protobuf writes them."""
+        start = _start_of_arrival(words)
+        if not start or not words.startswith(self._name, start):
+            return None
+        start += len(self._name)
+        end = words.find(self._incarnation, start)
+        if end < 0:
+            return None
+        terms = words[start:end] + words[end + len(self._incarnation) :]
+        try:
+            return terms, read_terms(terms)
+        except (DecodeError, ValueError):
+            return None
 
 
 def lone_beat(words: bytes) -> rk.RankWords | None:
@@ -48,6 +80,9 @@ def lone_beat(words: bytes) -> rk.RankWords | None:
 
 @lru_cache(maxsize=16)
 def read_terms(alike: bytes) -> pb.BarrierRequest:
-    """What arrivals have in common, as agents pass it on: one message for all who say the same, not to be changed.
-    Raises DecodeError."""
-    return pb.BarrierRequest.FromString(alike)
+    """What arrivals have in common: one message for all who say the same, not to be changed. Raises DecodeError, and
+    ValueError if it names one of them."""
+    terms = pb.BarrierRequest.FromString(alike)
+    if terms.worker_id or terms.incarnation:
+        raise ValueError("what is alike names a rank")
+    return terms

@@ -36,13 +36,15 @@ class SyncCursor:
         return {"kind": "sync", **asdict(self)}
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> "SyncCursor":
+    def from_dict(cls, state: Any) -> "SyncCursor":
+        if not isinstance(state, Mapping):
+            raise InvalidArgument(f"the state of a loader is a dict, as state_dict() gives it, and not {state!r:.80}")
         if state.get("kind") != "sync":
             raise InvalidArgument(f"not the state of a synchronous loader: kind is {state.get('kind')!r}")
         try:
             digest = str(state["digest"])
             return cls(digest=digest, **{name: int(state[name]) for name in ("seed", "epoch", "position")})
-        except (KeyError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgument(f"the state of the loader is incomplete: {error!r}") from error
 
     def check(self, digest: str) -> None:

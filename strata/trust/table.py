@@ -35,6 +35,8 @@ _READERS = Rule(_ALL | {Who.VIEWER, Who.RANK})
 _AGENTS = Rule(_ALL | {Who.AGENT})
 
 
+_FOR_OPERATORS = "`strata token create --role operator` on the first host makes a token that may."
+_FOR_THE_OWNER = "Only the owner may: ask on the first host, as the user who started Strata, or with its STRATA_TOKEN."
 _A = {who: "an" if who[0] in "aeiou" else "a" for who in Who}
 
 
@@ -224,4 +226,5 @@ def admit(command: str, visitor: Visitor) -> Admission | StrataError:
         return Unauthenticated("the cluster's token is needed here: this caller is not known to be Strata's owner")
     if rule is None:
         return PermissionDenied(f"{command[:80]} is in no row of the table of rights")
-    return PermissionDenied(f"{command} is not for {_A[visitor.who]} {visitor.who}")
+    hint = _FOR_OPERATORS if Who.OPERATOR in rule.may else _FOR_THE_OWNER
+    return PermissionDenied(f"{command} is not for {_A[visitor.who]} {visitor.who}", hint=hint)

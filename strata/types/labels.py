@@ -1,11 +1,12 @@
 """What people and scripts call a run beside its name: tags, group, job type, notes. One rule for all who write them."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from strata.errors import InvalidArgument
 from strata.types.shown import check_text
 
-__all__ = ["MAX_LABEL", "MAX_NOTES", "MAX_TAGS", "check_label", "check_notes", "check_tag", "check_tags"]
+__all__ = ["MAX_LABEL", "MAX_NOTES", "MAX_TAGS", "check_label", "check_notes", "check_tag", "check_tags", "tags_of"]
 
 MAX_LABEL = 255
 MAX_NOTES = 20_000
@@ -26,6 +27,11 @@ def check_tags(tags: Iterable[str]) -> list[str]:
     if len(given) > MAX_TAGS:
         raise InvalidArgument(f"there are {len(given)} tags, at most {MAX_TAGS} are kept")
     return given
+
+
+def tags_of(given: Any) -> tuple[str, ...]:
+    """One tag, or any number of them; None is none."""
+    return (given,) if isinstance(given, str) else tuple(str(tag) for tag in given or ())
 
 
 def check_label(name: str, text: str) -> str:

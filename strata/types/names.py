@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from strata.errors import InvalidArgument
 
-__all__ = ["NAME_GRAMMAR", "check_metric", "check_name"]
+__all__ = ["NAME_GRAMMAR", "check_metric", "check_name", "name_of"]
 
 NAME_GRAMMAR = "a letter or digit, then up to 127 of letters, digits, '.', '_', '-'"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
@@ -23,9 +23,14 @@ def check_name(kind: str, value: str) -> str:
     raise InvalidArgument(f"{kind} {_shown(value)} is not a valid name", hint=f"Allowed: {NAME_GRAMMAR}.")
 
 
-def check_metric(value: str) -> str:
+def name_of(text: str, otherwise: str) -> str:
+    """What people call a file or a folder, as a name: with a dash for whatever no name may hold."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text).lstrip("-._")[:128] or otherwise
+
+
+def check_metric(value: object) -> str:
     """Metric names may also hold '/', ':', '@', '%', '+' and spaces, up to 256 characters."""
-    if _METRIC.match(value):
+    if isinstance(value, str) and _METRIC.match(value):
         return value
     raise InvalidArgument(
         f"metric {_shown(value)} is not a valid metric name",
@@ -33,5 +38,7 @@ def check_metric(value: str) -> str:
     )
 
 
-def _shown(value: str) -> str:
-    return repr(value) if len(value) <= 60 else f"{value[:60]!r}… ({len(value)} characters)"
+def _shown(value: object) -> str:
+    if isinstance(value, str) and len(value) > 60:
+        return f"{value[:60]!r}… ({len(value)} characters)"
+    return repr(value)

@@ -8,7 +8,7 @@ from typing import Any
 from strata.errors import InvalidArgument
 from strata.types.labels import check_label, check_notes, check_tags
 
-__all__ = ["Description", "check_arguments", "config_of", "tags_of"]
+__all__ = ["Description", "check_arguments", "config_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +28,6 @@ class Description:
         for name in ("group", "job_type"):
             object.__setattr__(self, name, check_label(name, str(getattr(self, name))))
         object.__setattr__(self, "notes", check_notes(str(self.notes)))
-
-
-def tags_of(given: Any) -> tuple[str, ...]:
-    """One tag, or any number of them; None is none."""
-    return (given,) if isinstance(given, str) else tuple(str(tag) for tag in given or ())
 
 
 def config_of(given: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from strata.client.batches import new_batch
 from strata.client.endpoints import Endpoints, find_observatory, telemetry_address
 from strata.client.spill import offline_folder
 from strata.client.telemetry import Outbox, OutboxConfig
+from strata.errors import InvalidArgument
 from strata.protocol.generated import telemetry_pb2 as tm
 from strata.trust.access import OPEN, find_access
 from strata.types.metrics import NO_DEVICE, attempt_tags
@@ -286,7 +287,9 @@ class Reporter:
                 columns.letters += len(text.text)
         except Unfit as error:
             self.refuse(f"metric {shown(name)}", f"its value {error}")
-        except Exception as error:  # a name that breaks the rules, or is no text at all
+        except InvalidArgument as error:  # a name that breaks the rules
+            self.refuse(f"metric {shown(name)}", f"that is no metric name. {error.hint}")
+        except Exception as error:
             self.refuse(f"metric {shown(name)}", str(error))
 
     def _text_point(self, name: str, text: Text | Entry, step: int, time_ms: int) -> tm.TextPoint:

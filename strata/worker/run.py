@@ -5,7 +5,6 @@ works in a task, under torchrun or Slurm, and alone with no server at all.
 import atexit
 import contextlib
 import os
-import re
 import secrets
 import threading
 import time
@@ -18,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from strata.errors import InvalidArgument
 from strata.logs import set_up_rank_logging
 from strata.types.barriers import BarrierPolicy, BarrierResult
+from strata.types.labels import tags_of
 from strata.types.metrics import MAX_STEP
-from strata.types.names import check_name
+from strata.types.names import check_name, name_of
 from strata.types.tasks import MAX_HANG_S, MIN_HANG_S
 from strata.worker import belonging
-from strata.worker.description import Description, check_arguments, config_of, tags_of
+from strata.worker.description import Description, check_arguments, config_of
 from strata.worker.ending import Ending
 from strata.worker.environment import Place, checkpoint_path, find_place, gang_address, gang_secret
 from strata.worker.exit_notes import leave_note, take_note_back
@@ -201,8 +201,12 @@ class Run(contextlib.AbstractContextManager["Run"]):
         """Sums over all ranks, for scripts without a framework of their own. Collective: all ranks ask for it."""
         from strata.worker.collective.gang import Gang
 
-        secret = gang_secret(self.place, self.place.world_number)
-        return Gang(self.rank, self.world_size, gang_address(self.world_size), secret, note_wait=self.note_wait)
+        address, secret = gang_address(self.world_size), gang_secret(self.place, self.place.world_number)
+        return Gang(self.rank, self.world_size, address, secret, given_up=self._peer_is_out, note_wait=self.note_wait)
+
+    def _peer_is_out(self) -> bool:
+        """All ranks end then: one that waits for the dead would be killed when its grace is over."""
+        return self.session is not None and self.session.peer_is_out
 
     def finish(self, exit_code: int = 0, *, reason: str = "", timeout_s: float = 10.0) -> bool:
         """Says how the run ended and delivers what is left; says whether all was delivered. May be called again."""
@@ -320,9 +324,9 @@ def _size_of(values: Any) -> int:
 
 
 def _named(place: Place, project: str, name: str, run_id: str | None) -> Place:
-    chosen = run_id or place.run_id
+    chosen = str(run_id or place.run_id)  # people give a seed, or the number of their job
     if not chosen:
-        stem = re.sub(r"[^A-Za-z0-9._-]", "-", name or project or "run").strip("-._") or "run"
+        stem = name_of(str(name or project), "run").rstrip("-._")
         suffix = place.group or f"{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         chosen = f"{stem[:60]}-{suffix}"[:128]
     return replace(place, run_id=check_name("run_id", chosen))

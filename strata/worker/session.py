@@ -58,6 +58,7 @@ class Session:
         self._rejoined: list[Callable[[], None]] = []
         self._listener: Callable[[rk.RankNews], None] | None = None
         self._world: rk.RankNews | None = None
+        self.peer_is_out = False
         self._stop = False
         self._asked_at = 0.0
         self._parting = threading.Condition()
@@ -224,8 +225,9 @@ class Session:
             self._on_stop_at(news.stop_at, agreed=news.stop_agreed)
         for loss in news.lost:
             _log.warning("%s is out: %s", loss.worker_id, loss.reason)
+            self.peer_is_out = True
         if news.HasField("world"):
-            self._world = news
+            self._world, self.peer_is_out = news, False  # who trains now are all there
         if self._listener is not None:
             self._listener(news)
 

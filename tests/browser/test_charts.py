@@ -47,9 +47,7 @@ def card(page: Page, metric: str) -> Locator:
 def box_of(page: Page, metric: str) -> FloatRect:
     over = card(page, metric).locator(".u-over")
     expect(over).to_be_visible()
-    found = over.bounding_box()
-    assert found
-    return found
+    return eventually(f"the chart of {metric}", over.bounding_box)  # none while it is drawn anew
 
 
 def saved(page: Page, metric: str, form: str) -> bytes:

@@ -1,7 +1,7 @@
 """Many names and many runs: a page shows all of them, and holds and mounts what somebody looks at."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -122,3 +122,42 @@ def test_a_run_that_is_not_among_the_newest_is_found_by_its_address(page: Page, 
     page.goto(f"{url}/ui/runs?sort=started")
     rows = page.get_by_role("region", name="Runs", exact=True).locator("tbody tr")
     expect(rows.first).to_contain_text("old-000")
+
+
+@pytest.fixture
+def newest(page: Page, url: str) -> Iterator[Callable[[str], None]]:
+    """Opens a page that is told of the newest runs, and asks for all of them in vain."""
+    every_run = re.compile(r"/api/runs$")
+    page.route(every_run, lambda _: None)
+
+    def opened(path: str) -> None:
+        with page.expect_request(every_run):
+            page.goto(url + path)
+
+    yield opened
+    page.unroute_all()
+
+
+def test_an_order_is_right_before_all_runs_are_here(page: Page, newest: Callable[[str], None]) -> None:
+    """The first of them is none of the newest."""
+    newest("/ui/runs?q=old&sort=name")
+    rows = page.get_by_role("region", name="Runs", exact=True).locator("tbody tr")
+    expect(rows.first).to_contain_text("old-000")
+    expect(rows.nth(1)).to_contain_text("old-001")
+    expect(page.get_by_text(f"{OLD_RUNS} found · the first 300 are listed")).to_be_visible()
+    newest("/ui/runs?q=nobody")
+    expect(page.get_by_text("No run is like that")).to_be_visible()
+
+
+def test_nothing_is_said_of_runs_that_are_not_here_yet(page: Page, newest: Callable[[str], None]) -> None:
+    newest("/ui/metrics?runs=few-000")
+    expect(page.get_by_role("group", name="Runs")).to_contain_text("1 of 500+ runs")
+    page.get_by_role("button", name=re.compile("Choose runs")).click()
+    page.get_by_role("textbox", name="Filter runs").fill("old-000")
+    expect(page.get_by_text("None of the newest matches")).to_be_visible()
+
+
+def test_a_run_that_the_snapshot_did_not_tell_of_is_drawn(page: Page, url: str) -> None:
+    page.goto(f"{url}/ui/metrics?runs=old-000")
+    look_at(page, "loss", "old-000", 1)
+    assert page.evaluate("() => window.__strata.counters().orphans") == 0

@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from strata.cluster import events as e
+from strata.coordinator.state.outcomes import Outcome, requests_of
 from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy
 from strata.types.tasks import incarnation_of
 
 __all__ = ["Group", "History", "Violation"]
-
-Outcome = e.BarrierReleased | e.BarrierBroke
 
 
 class Violation(AssertionError):
@@ -114,7 +113,7 @@ class History:
         self.durable.append(event)
         if isinstance(event, e.BarrierReleased | e.BarrierBroke):
             self._outcomes.add(event)
-            for request in zip(event.worker_ids, event.request_ids, strict=True):
+            for request in requests_of(event).items():
                 if request[1]:
                     self._check_decided_once(request, event)
         elif isinstance(event, e.TaskSubmitted) and event.request_id:
@@ -142,7 +141,7 @@ class History:
     def on_outcome_told(self, worker_id: str, request_id: str, outcome: Outcome) -> None:
         if outcome not in self._outcomes:
             raise Violation(f"{worker_id} was told of {outcome}, which is not durable")
-        requests = dict(zip(outcome.worker_ids, outcome.request_ids, strict=True))
+        requests = requests_of(outcome)
         if worker_id not in requests and isinstance(outcome, e.BarrierBroke) and outcome.expired:
             return  # it came too late
         key = BarrierKey(outcome.task_id, outcome.barrier_id, outcome.step)
@@ -174,7 +173,7 @@ class History:
         opened = self._rounds.pop(key, None)
         if opened is None:
             raise Violation(f"a barrier was released that nobody had opened: {event}")
-        for request in zip(event.worker_ids, event.request_ids, strict=True):
+        for request in requests_of(event).items():
             if (key, event.round, request[0]) in self._given_up:
                 raise Violation(f"{request[0]} had given up before {event}")
             if request[1] and request not in self._issued:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socketserver
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -15,7 +16,7 @@ SECRET = "T0-very-secret"
 class Receiver:
     """A web server that keeps what is posted to it: /ok answers 200, /broken 500, /moved a redirect to /ok."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self.posts: list[tuple[str, dict[str, Any]]] = []
         self.callers: list[str | None] = []
         kept, callers = self.posts, self.callers
@@ -34,6 +35,8 @@ class Receiver:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        if tls is not None:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def url(self, path: str) -> str:

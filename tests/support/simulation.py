@@ -17,10 +17,11 @@ from strata.coordinator.state import commands as c
 from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.now import read_clock
+from strata.coordinator.state.outcomes import Outcome
 from strata.coordinator.state.replies import BarrierReply, JoinReply
 from strata.errors import StrataError
 from strata.types.barriers import BarrierKey
-from tests.support.history import History, Outcome, Violation
+from tests.support.history import History, Violation
 from tests.support.memory_journal import MemoryJournal
 
 __all__ = ["Call", "Node"]
@@ -174,6 +175,9 @@ class Node:
 
     def flush(self) -> None:
         self._journal.flush()
+        for barrier in self.state.barriers.open.values():
+            if barrier.members is not None and not barrier.arrivals.keys() <= barrier.members:
+                raise Violation(f"somebody arrived at {barrier} who is not one of its members")
 
     def _on_durable(self, seq: int) -> None:
         self.durable = seq

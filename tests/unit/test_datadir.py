@@ -18,7 +18,7 @@ def test_a_new_folder_is_closed_to_others(tmp_path: Path) -> None:
     assert _mode(tmp_path / "a" / "b") == 0o700
 
 
-@pytest.mark.parametrize("content", ["", "token", "coordinator"])
+@pytest.mark.parametrize("content", ["", "token", "offline"])
 def test_our_own_older_folder_is_closed(tmp_path: Path, content: str) -> None:
     folder = tmp_path / "strata"
     folder.mkdir(mode=0o755)
@@ -38,6 +38,9 @@ def test_a_folder_of_other_things_is_left_and_named(tmp_path: Path, caplog: pyte
         open_data_dir(folder)
     assert _mode(folder) == 0o755
     assert "other users may enter the data folder" in caplog.text
+    (folder / "token").touch()
+    open_data_dir(folder)  # the next process of ours, beside the first one's files
+    assert _mode(folder) == 0o755
 
 
 def test_a_file_in_its_place_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:

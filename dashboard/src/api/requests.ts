@@ -66,13 +66,16 @@ export interface HeatQuery {
   version?: number;
 }
 
-export interface RunTableQuery {
+export interface RunQuery {
   /** In the server's query language: docs/runs.md. */
   filter: string;
   sort: string;
   descending: boolean;
-  column: readonly string[];
   limit: number;
+}
+
+export interface RunTableQuery extends RunQuery {
+  column: readonly string[];
 }
 
 export interface MediaQuery {
@@ -124,6 +127,7 @@ export function makeRequests(send: Send) {
     /** One metric over ranks and steps; what changed since the last answer when that is named. */
     heat: (id: string, query: HeatQuery, signal?: AbortSignal) => ask("GET /runs/{run_id}/heat", { id, query, signal }),
     runs: (signal?: AbortSignal) => ask("GET /runs", { signal }),
+    findRuns: (query: RunQuery, signal?: AbortSignal) => ask("GET /runs", { query, signal }),
     runTable: (query: RunTableQuery, signal?: AbortSignal) => ask("GET /runs/table", { query, signal }),
     runSummary: (id: string, signal?: AbortSignal) => ask("GET /runs/{run_id}/summary", { id, signal }),
     /** Names under which a run logged what is no number. */

@@ -10,8 +10,9 @@ import { useView } from "@/stores/view";
 const LIST_LIMIT = 200;
 
 function RunList() {
-  const runs = useCatalog((state) => state.runs);
+  const { runs, whole } = useCatalog();
   const shown = useShownRuns();
+  const none = whole ? "No run matches." : "None of the newest matches; the others are on their way.";
   const [filter, setFilter] = useState("");
   const needle = filter.toLowerCase();
   const found = runs.filter((run) => `${run.run_id} ${run.name ?? ""}`.toLowerCase().includes(needle));
@@ -38,9 +39,7 @@ function RunList() {
             </label>
           </li>
         ))}
-        {found.length === 0 && (
-          <li className="px-3 py-2 text-muted">{runs.length ? "No run matches." : "No runs yet."}</li>
-        )}
+        {found.length === 0 && <li className="px-3 py-2 text-muted">{runs.length ? none : "No runs yet."}</li>}
       </ul>
       <div className="flex gap-3 border-t border-line px-3 py-2 text-xs font-medium text-accent">
         <button type="button" onClick={() => pick(found.map((run) => run.run_id))}>

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { DataSource, Sink } from "@/api/source";
 import type { RunInfo, Snapshot, StreamEvent } from "@/api/wire";
-import { NO_RUNS_KNOWN, useCatalog } from "@/stores/catalog";
+import { isOmitted, NO_RUNS_KNOWN, useCatalog } from "@/stores/catalog";
 import { Feed } from "./feed";
 import { opening } from "./opening";
 
@@ -12,9 +12,9 @@ function run(id: string): RunInfo {
   return { run_id: id, start_time_ms: 1, tags: [], attempts: [] } as unknown as RunInfo;
 }
 
-function snapshot(more: boolean): StreamEvent {
+function snapshot(more: boolean, omitted: string[] = []): StreamEvent {
   const data = { epoch: "e", runs: [run("new")], series: [], reduced: false, omitted_series: 0, outline: null };
-  return { type: "snapshot", seq: 1, data: { ...data, omitted_runs: [], more_runs: more } as Snapshot };
+  return { type: "snapshot", seq: 1, data: { ...data, omitted_runs: omitted, more_runs: more } as Snapshot };
 }
 
 function meta(...ids: string[]): StreamEvent {
@@ -80,6 +80,16 @@ test("the list of all runs is asked for when the page is here and has asked, and
   expect([script.count("runs"), script.count("dashboard")]).toEqual([1, 1]);
   expect(known().sort()).toEqual(["new", "old"]);
   expect(useCatalog.getState().whole).toBe(true);
+});
+
+test("the series of runs that a snapshot did not tell of must be asked for, also of those that it names only", () => {
+  const omitted = () => ["new", "old"].filter((id) => isOmitted(useCatalog.getState(), id));
+  script.sink.event(snapshot(false));
+  expect(omitted()).toEqual([]);
+  script.sink.event(snapshot(true));
+  expect(omitted()).toEqual(["old"]);
+  script.sink.event(snapshot(false, ["new"]));
+  expect(omitted()).toContain("new");
 });
 
 test("a snapshot that names all runs is followed by no list of them", async () => {

@@ -75,7 +75,7 @@ export class Feed {
     switch (event.type) {
       case "snapshot":
         this.#takeRuns(event.data);
-        useCatalog.setState({ reduced: event.data.reduced, omitted: new Set(event.data.omitted_runs) });
+        useCatalog.setState({ reduced: event.data.reduced, outlined: outlinedBy(event.data) });
         pointLoader.clear();
         outlineLoader.clear();
         seriesStore.reset(event.data);
@@ -207,6 +207,12 @@ export class Feed {
     const live = useLink.getState().state === "live";
     systemHistory.sample(Date.now(), live ? useCluster.getState().metrics : null);
   };
+}
+
+function outlinedBy({ runs, omitted_runs: omitted, more_runs: more }: Snapshot): ReadonlySet<string> | null {
+  if (omitted.length === 0 && !more) return null;
+  const left = new Set(omitted);
+  return new Set(runs.map((run) => run.run_id).filter((id) => !left.has(id)));
 }
 
 function forget(): void {

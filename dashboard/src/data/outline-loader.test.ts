@@ -31,7 +31,7 @@ beforeEach(() => {
   asked.mockReset().mockImplementation(async (runs) => answer(runs));
   setSource({ kind: "live", requests: { outline: asked } } as unknown as DataSource);
   seriesStore.reset({ epoch: "e", series: [], outline: null, omitted_runs: ["a", "b"] });
-  useCatalog.setState({ omitted: new Set(["a", "b"]) });
+  useCatalog.setState({ outlined: new Set(["here"]) });
 });
 afterEach(() => {
   outlineLoader.clear();
@@ -46,7 +46,7 @@ test("a run that the snapshot left out is asked for once somebody looks at it, a
   outlineLoader.want(["a"]);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(asked.mock.calls).toEqual([[["a"]]]);
-  expect([...useCatalog.getState().omitted]).toEqual(["b"]);
+  expect([...(useCatalog.getState().outlined ?? [])]).toEqual(["here", "a"]);
   expect([seriesStore.namesOf(["a"]), seriesStore.namesOf(["b"]), outlineLoader.waiting]).toEqual([["loss"], [], 0]);
 });
 

@@ -1,6 +1,6 @@
-/** Fetches who the series of a run are when the snapshot had no room for it and somebody looks at the run. */
+/** Fetches who the series of a run are when the snapshot left them out and somebody looks at the run. */
 import { after } from "@/lib/after";
-import { useCatalog } from "@/stores/catalog";
+import { isOmitted, useCatalog } from "@/stores/catalog";
 import { opening } from "./opening";
 import { seriesStore } from "./series-store";
 import { requests } from "./source";
@@ -15,9 +15,9 @@ class OutlineLoader {
 
   /** Cheap to call while rendering: a run that is here, or on its way, costs one look. */
   want(runs: Iterable<string>): void {
-    const { omitted } = useCatalog.getState();
-    if (omitted.size === 0) return;
-    for (const run of runs) if (omitted.has(run)) this.#wanted.add(run);
+    const catalog = useCatalog.getState();
+    if (catalog.outlined === null) return;
+    for (const run of runs) if (isOmitted(catalog, run)) this.#wanted.add(run);
     if (this.#wanted.size > 0) void this.#start();
   }
 
@@ -43,8 +43,7 @@ class OutlineLoader {
   async #fetch(batch: readonly string[]): Promise<void> {
     try {
       await seriesStore.extend(requests().outline(batch));
-      const left = [...useCatalog.getState().omitted].filter((run) => !batch.includes(run));
-      useCatalog.setState({ omitted: new Set(left) });
+      useCatalog.setState(({ outlined }) => ({ outlined: outlined && new Set([...outlined, ...batch]) }));
       for (const run of batch) this.#wanted.delete(run);
     } catch {
       // The server is away, as the pill says, or has begun anew: a little later, what is still wanted is asked for.

@@ -343,6 +343,16 @@ test("whenever an outline of a running run is made and comes, its series ends as
   );
 });
 
+test("points of series that nobody named are a fault unless the snapshot left runs out", () => {
+  const orphans = (left: { omitted_runs?: string[]; more_runs?: boolean }) => {
+    const store = new SeriesStore();
+    store.reset({ epoch: "e", series: [], outline: null, ...left });
+    store.apply({ new_series: [], points: [[2, [1], [10], [0.5]]] }, 1);
+    return store.orphans;
+  };
+  expect([orphans({}), orphans({ omitted_runs: ["b"] }), orphans({ more_runs: true })]).toEqual([1, 0, 0]);
+});
+
 test("an outline that was asked for before everything was told anew is not taken", async () => {
   const store = new SeriesStore();
   store.reset({ epoch: "e", series: [], outline: null, omitted_runs: ["b"] });

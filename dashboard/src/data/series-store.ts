@@ -28,10 +28,10 @@ export class SeriesStore {
   /** All points taken since the page was opened; the pause button counts with it. */
   received = 0;
 
-  reset(snapshot: Pick<Snapshot, "series" | "outline"> & { epoch?: string; omitted_runs?: string[] }): void {
+  reset(snapshot: Pick<Snapshot, "series" | "outline"> & Partial<Snapshot>): void {
     const before = [...this.#byId.values()].filter((series) => series.held);
     this.#epoch = snapshot.epoch ?? "";
-    this.#whole = (snapshot.omitted_runs ?? []).length === 0;
+    this.#whole = (snapshot.omitted_runs ?? []).length === 0 && snapshot.more_runs !== true;
     this.#early = null;
     this.#byId.clear();
     this.#byMetric.clear();

@@ -1,6 +1,6 @@
 /** Facts about a worker that several pages state in the same words. */
 import type { Barrier, Worker } from "@/api/wire";
-import { formatAge } from "./format";
+import { formatAge, formatCount } from "./format";
 
 /** Late is worth a look, not yet a failure: the coordinator gives a worker up at 30 s and then says so itself. */
 export const LATE_MS = 10_000;
@@ -28,32 +28,40 @@ export function loadOf(worker: Worker): { percent: number; kind: "GPU" | "CPU" }
   return resources.cpu_percent === null ? null : { percent: resources.cpu_percent, kind: "CPU" };
 }
 
+/** Members that a sentence names: ten thousand are a wall. */
+const NAMED = 8;
+
 function nameOf(id: string, worker: Worker | undefined): string {
   return worker ? `rank ${worker.rank} (${id})` : id;
 }
 
+/** By rank; workers of a fleet that the page was not told of as they came. */
+function listed(
+  { missing }: Barrier,
+  workers: readonly Worker[],
+  separator: string,
+  say: (id: string, worker: Worker | undefined) => string,
+): string {
+  const known = new Map(workers.map((worker) => [worker.id, worker]));
+  const rankOf = (id: string) => known.get(id)?.rank ?? Number.MAX_SAFE_INTEGER;
+  const ordered = missing.toSorted((a, b) => rankOf(a) - rankOf(b));
+  const named = ordered.slice(0, NAMED).map((id) => say(id, known.get(id)));
+  const more = missing.length - named.length;
+  return [...named, ...(more > 0 ? [`and ${formatCount(more)} more`] : [])].join(separator);
+}
+
 /** "rank 7 (job-r7)": three workers may be rank 7, each of its own task. */
 export function missingNames(barrier: Barrier, workers: readonly Worker[]): string {
-  return barrier.missing
-    .map((id) =>
-      nameOf(
-        id,
-        workers.find((one) => one.id === id),
-      ),
-    )
-    .join(", ");
+  return listed(barrier, workers, ", ", nameOf);
 }
 
 /** The same with when each was last heard of. */
 export function missingText(barrier: Barrier, workers: readonly Worker[], now: number): string {
-  return barrier.missing
-    .map((id) => {
-      const worker = workers.find((one) => one.id === id);
-      const beat = worker ? worker.last_heartbeat_ms : null;
-      const name = nameOf(id, worker);
-      return beat === null ? name : `${name}, last heartbeat ${formatAge(beat, now)}`;
-    })
-    .join("; ");
+  return listed(barrier, workers, "; ", (id, worker) => {
+    const beat = worker?.last_heartbeat_ms ?? null;
+    const name = nameOf(id, worker);
+    return beat === null ? name : `${name}, last heartbeat ${formatAge(beat, now)}`;
+  });
 }
 
 /** "5 active · 1 failed": what there is, in the order of good to bad. */

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
 import { RUN } from "@/testing/records";
-import { mergeRuns, setRuns, useCatalog } from "./catalog";
+import { addRuns, mergeRuns, setRuns, useCatalog } from "./catalog";
 
 const run = (run_id: string, start_time_ms: number, name: string | null = null) => ({
   ...RUN,
@@ -27,4 +27,17 @@ test("news of some runs leave the others as they are, and the newest run first",
   const before = useCatalog.getState().runs;
   mergeRuns([], []);
   expect(useCatalog.getState().runs).toBe(before);
+});
+
+test("runs that were asked for stand beside those that were told, until all are here", () => {
+  setRuns([run("b", 2, "as told")]);
+  useCatalog.setState({ whole: false });
+  addRuns([run("b", 2, "older"), run("a", 1)]);
+  expect(shown()).toEqual([
+    ["b", "as told"],
+    ["a", null],
+  ]);
+  useCatalog.setState({ whole: true });
+  addRuns([run("gone", 3)]);
+  expect(shown()).toHaveLength(2);
 });

@@ -15,14 +15,14 @@ interface Catalog {
   whole: boolean;
   /** The server sent some series with fewer points to stay inside its byte budget. */
   reduced: boolean;
-  /** Runs whose series are not here yet: too many for one snapshot. */
-  omitted: ReadonlySet<string>;
+  /** Runs whose series are here, where one snapshot could not have those of all; null: it had. */
+  outlined: ReadonlySet<string> | null;
 }
 
 /** More lines than this in every chart tell nothing, and each is asked for. The page says when there are more. */
 export const DEFAULT_SHOWN = 50;
 
-export const NO_RUNS_KNOWN: Catalog = { runs: [], loaded: false, whole: false, reduced: false, omitted: new Set() };
+export const NO_RUNS_KNOWN: Catalog = { runs: [], loaded: false, whole: false, reduced: false, outlined: null };
 
 export { displayName };
 
@@ -42,6 +42,22 @@ export function mergeRuns(changed: readonly RunInfo[], deleted: readonly string[
   for (const run of changed) known.set(run.run_id, run);
   for (const id of deleted) known.delete(id);
   setRuns([...known.values()]);
+}
+
+/** Runs that were asked for while not all are here. What the stream has told of one is newer than the answer. */
+export function addRuns(found: readonly RunInfo[]): void {
+  const { runs, whole } = useCatalog.getState();
+  if (whole) return;
+  const known = runIndex(runs).names;
+  mergeRuns(
+    found.filter((run) => !known.has(run.run_id)),
+    [],
+  );
+}
+
+/** Whether the series of a run must be asked for. */
+export function isOmitted({ outlined }: Pick<Catalog, "outlined">, run: string): boolean {
+  return outlined !== null && !outlined.has(run);
 }
 
 function startOf(run: RunInfo): number {

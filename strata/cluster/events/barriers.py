@@ -10,7 +10,8 @@ __all__ = ["BarrierBroke", "BarrierReleased"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarrierReleased(BarrierRound, Event):
-    """All members arrived, in this order. `request_ids` let a late retry get the same answer."""
+    """All members arrived, in this order. `request_ids` let a late retry get the same answer: one for each of them, or
+    a single one that all came with."""
 
     worker_ids: tuple[str, ...]
     request_ids: tuple[str, ...]
@@ -20,7 +21,8 @@ class BarrierReleased(BarrierRound, Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarrierBroke(BarrierRound, Event):
-    """It will not release: members died (`missing` names exactly them), or its deadline passed (`expired`)."""
+    """It will not release: members died (`missing` names exactly them), or its deadline passed (`expired`). Who had
+    arrived is told as by a release."""
 
     worker_ids: tuple[str, ...]
     request_ids: tuple[str, ...]

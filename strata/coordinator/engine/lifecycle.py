@@ -12,6 +12,7 @@ from strata.clock import Clock
 from strata.cluster import events as e
 from strata.coordinator.state.cluster import ClusterState
 from strata.log_budget import LineBudget
+from strata.types.ranks import ranks_text
 from strata.types.tasks import TaskStatus
 
 __all__ = ["LifecycleLog"]
@@ -142,7 +143,7 @@ class LifecycleLog:
 
     def _checkpoint_aborted(self, event: e.CheckpointAborted) -> None:
         task_id, step = self._attempt(event.attempt)
-        missing = f"; missing ranks {list(event.missing)}" if event.missing else ""
+        missing = f"; missing {ranks_text(event.missing)}" if event.missing else ""
         text = "checkpoint of step %s failed: %s%s; the one before it stays the latest"
         _write(logging.WARNING, event, text, step, event.reason, missing, task_id=task_id)
 

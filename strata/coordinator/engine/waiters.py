@@ -1,8 +1,9 @@
-"""Members that wait at barriers, and whom to tell. No task and no future per member: those of one host that arrived
-together are told together.
+"""Members that wait at barriers, and whom to tell. No task and no future per member: those that arrived together are
+told together.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from strata.coordinator.state.outcomes import Outcome, key_of
@@ -17,72 +18,113 @@ Tell = Callable[["Waiter", Sequence[str], Outcome | BaseException], None]
 @dataclass(slots=True, eq=False)
 class Waiter:
     """Members that came to one round of a barrier in one call. `tell` hears the outcome once for each of them, or why
-    there is none: which members, in the order of their arrival, and what."""
+    there is none: which members, in the order of their arrival, and what. `gone` were told, or gave up."""
 
     key: BarrierKey
     round: int
     requests: Mapping[str, str]  # worker → request id
     tell: Tell
+    gone: AbstractSet[str] = frozenset()
+
+    def has(self, worker_id: str) -> bool:
+        return worker_id in self.requests and worker_id not in self.gone
+
+    def take(self, members: AbstractSet[str]) -> list[str]:
+        """Those of these who wait here: from now on they do not."""
+        if not self.gone and self.requests.keys() <= members:  # most often all of thousands
+            self.gone = self.requests.keys()
+            return list(self.requests)
+        taken = [name for name in self.requests if name in members and name not in self.gone]
+        self.gone |= set(taken)
+        return taken
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.gone) == len(self.requests)
+
+
+class _Round:
+    """Who waits for the end of one round: crowds, and who came alone, by name."""
+
+    def __init__(self) -> None:
+        self.crowds: list[Waiter] = []
+        self.alone: dict[str, tuple[Waiter, ...]] = {}
+
+    def add(self, waiter: Waiter) -> None:
+        if len(waiter.requests) > 1:
+            self.crowds.append(waiter)
+            return
+        (worker_id,) = waiter.requests
+        self.alone[worker_id] = (*self.alone.get(worker_id, ()), waiter)
+
+    def __contains__(self, waiter: Waiter) -> bool:
+        return waiter in self.crowds or any(waiter in self.alone.get(worker_id, ()) for worker_id in waiter.requests)
+
+    def all(self) -> list[Waiter]:
+        return [*self.crowds, *(waiter for waiters in self.alone.values() for waiter in waiters)]
+
+    def at(self, names: AbstractSet[str]) -> Iterator[Waiter]:
+        """In which some of these may wait."""
+        yield from self.crowds
+        for worker_id in self.alone.keys() & names:
+            yield from self.alone[worker_id]
+
+    def forget(self, waiter: Waiter) -> None:
+        """Nobody waits in it any more."""
+        if len(waiter.requests) > 1:
+            self.crowds.remove(waiter)
+            return
+        (worker_id,) = waiter.requests
+        others = tuple(item for item in self.alone[worker_id] if item is not waiter)
+        if others:
+            self.alone[worker_id] = others
+        else:
+            del self.alone[worker_id]
 
 
 class Waiters:
     """By round, too: the answer to one that is decided but not yet durable must not go to an arrival at the next."""
 
     def __init__(self) -> None:
-        self._rounds: dict[tuple[BarrierKey, int], dict[str, tuple[Waiter, ...]]] = {}
+        self._rounds: dict[tuple[BarrierKey, int], _Round] = {}
 
     def add(self, waiter: Waiter) -> None:
         """A retry of the same member may wait beside its first call."""
-        place = (waiter.key, waiter.round)
-        members = self._rounds.get(place)
-        if members is None:
-            members = self._rounds[place] = {}
-        added: dict[str, tuple[Waiter, ...]] = dict.fromkeys(waiter.requests, (waiter,))
-        for worker_id in members.keys() & added.keys():
-            added[worker_id] = (*members[worker_id], waiter)
-        members.update(added)
+        self._rounds.setdefault((waiter.key, waiter.round), _Round()).add(waiter)
 
     def release(self, event: Outcome) -> None:
         """Tells everybody whom the outcome is for. Who is not in it stays, to be fenced."""
         place = (key_of(event), event.round)
-        members = self._rounds.get(place)
-        if members is None:
+        waiting = self._rounds.get(place)
+        if waiting is None:
             return
-        told: dict[Waiter, list[str]] = {}
-        together: tuple[Waiter, ...] = ()  # most often the same for one member after the other
-        names: list[str] = []
-        for worker_id in event.worker_ids:
-            waiting = members.pop(worker_id, ())
-            if waiting and waiting is together:
-                names.append(worker_id)
-                continue
-            for waiter in waiting:
-                names = told.setdefault(waiter, [])
-                names.append(worker_id)
-            together = waiting if len(waiting) == 1 else ()
-        if not members:
-            del self._rounds[place]
-        for waiter, worker_ids in told.items():
-            waiter.tell(waiter, worker_ids, event)
+        members = frozenset(event.worker_ids)
+        for waiter in waiting.all():
+            worker_ids = self._take(place, waiter, members)
+            if worker_ids:
+                waiter.tell(waiter, worker_ids, event)
 
     def fence(self, reasons: Mapping[str, str]) -> None:
         """Calls that the dead still hold open must end, whatever becomes of the barrier they wait at."""
-        for place, members in list(self._rounds.items()):
-            for worker_id in members.keys() & reasons.keys():
-                for waiter in members.pop(worker_id):
+        for place, waiting in list(self._rounds.items()):
+            for waiter in list(waiting.at(reasons.keys())):
+                for worker_id in self._take(place, waiter, waiter.requests.keys() & reasons.keys()):
                     why = Fenced(f"fenced: worker {worker_id} is out: {reasons[worker_id]}")
                     waiter.tell(waiter, (worker_id,), why)
-            if not members:
-                del self._rounds[place]
 
     def remove(self, waiter: Waiter, worker_id: str) -> bool:
         """True when it was the last one that waited for this member."""
-        place = (waiter.key, waiter.round)
-        members = self._rounds.get(place, {})
-        waiting = members.pop(worker_id, ())
-        others = tuple(item for item in waiting if item is not waiter)
-        if others:
-            members[worker_id] = others
-        elif waiting and not members:
-            del self._rounds[place]
-        return bool(waiting) and not others
+        place, names = (waiter.key, waiter.round), {worker_id}
+        waiting = self._rounds.get(place)
+        if waiting is None or waiter not in waiting or not self._take(place, waiter, names):
+            return False
+        return not any(other.has(worker_id) for other in waiting.at(names))
+
+    def _take(self, place: tuple[BarrierKey, int], waiter: Waiter, members: AbstractSet[str]) -> list[str]:
+        taken = waiter.take(members)
+        if taken and waiter.is_over:
+            waiting = self._rounds[place]
+            waiting.forget(waiter)
+            if not waiting.crowds and not waiting.alone:
+                del self._rounds[place]
+        return taken

@@ -10,6 +10,7 @@ from itertools import groupby
 from operator import methodcaller
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from strata.coordinator.engine.coordinator import Coordinator
 from strata.coordinator.rpc.answer import Context, fail
@@ -109,7 +110,11 @@ class _Session:
         await self._on_notice(self._hello.notice)
         lease_ms = int(self._state.config.agent_lease_s * 1e3)
         welcome = ag.AgentWelcome(
-            term=self._state.term, heartbeat_interval_ms=_BEAT_INTERVAL_MS, lease_ms=lease_ms, takes_beats=True
+            term=self._state.term,
+            heartbeat_interval_ms=_BEAT_INTERVAL_MS,
+            lease_ms=lease_ms,
+            takes_beats=True,
+            takes_crowds=True,
         )
         self._context.send(ag.CoordinatorMessage(welcome=welcome))
         try:
@@ -117,7 +122,7 @@ class _Session:
             self._scheduler.attach(self._hello.agent_id, self._push)
             async with asyncio.TaskGroup() as group:
                 reports = group.create_task(self._handle_reports())
-                await self._context.listen(self._on_message)
+                await self._context.listen_bytes(self._hear)
                 await self._reports.join()
                 reports.cancel()
         except* StrataError as errors:
@@ -129,6 +134,17 @@ class _Session:
 
     def _push(self, desired: ag.DesiredState) -> None:
         self._context.send(ag.CoordinatorMessage(desired=desired))
+
+    def _hear(self, payload: bytes) -> None:
+        if self._carried.hear_known(payload):
+            return
+        try:
+            message = ag.AgentMessage.FromString(payload)
+        except DecodeError:
+            raise InvalidArgument("an agent's message cannot be parsed") from None
+        self._on_message(message)
+        if message.HasField("ties"):
+            self._carried.note_known(payload, message.ties)
 
     def _on_message(self, message: ag.AgentMessage) -> None:
         match message.WhichOneof("message"):

@@ -5,10 +5,11 @@ Ranks that arrive at a barrier together are heard together and released together
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from strata.cluster.events import BarrierBroke
+from strata.cluster.events import BarrierReleased
 from strata.coordinator.rpc.beats import take_beats
 from strata.coordinator.rpc.company import Company
 from strata.coordinator.rpc.ties import RankTie, Ties
@@ -23,7 +24,6 @@ from strata.protocol.tie_frames import (
     heard_part,
     news_frame,
     news_to_all,
-    request_part,
     ties_message,
     written_frame,
 )
@@ -57,6 +57,7 @@ class CarriedTies:
         self._ended: dict[int, None] = {}  # here, which the agent was told and may not have heard yet; oldest first
         self._companies: dict[bytes, Company] = {}  # as the agent names them; none of a tie that has ended
         self._beating: dict[tuple[int, ...], Company] = {}  # by their ties, likewise
+        self._known: _Known | None = None  # likewise
         self._outgoing: list[bytes] = []
 
     def on_frames(self, frames: ag.TieFrames) -> None:
@@ -116,6 +117,7 @@ class CarriedTies:
     def _forget(self, number: int) -> None:
         self._beating.clear()
         self._companies.clear()
+        self._known = None
         self._carried.pop(number, None)
 
     def _send_frame(self, number: int, payload: bytes) -> None:
@@ -137,8 +139,9 @@ class CarriedTies:
         self._outgoing.append(frame)
 
     def _flush(self) -> None:
-        outgoing, self._outgoing = self._outgoing, []
-        self._send(ties_message(outgoing))
+        if self._outgoing:
+            outgoing, self._outgoing = self._outgoing, []
+            self._send(ties_message(outgoing))
 
     def tell(self, numbers: Sequence[int], alike: bytes, own: Sequence[bytes] = ()) -> None:
         """Tells several of its ranks: what is alike, and behind it the rest of each one's news."""
@@ -181,64 +184,86 @@ class CarriedTies:
 
     # --- ranks that arrive together
 
+    def hear_known(self, message: bytes) -> bool:
+        """Whether this AgentMessage is one arrival of a company that came before, in which nothing is new but what it
+        says: then it is heard without being read."""
+        known = self._known
+        if known is None or not message.endswith(known.tail):
+            return False
+        terms = self._gathering.terms_of(message[: -len(known.tail)], len(known.tail))
+        if terms is None:
+            return False
+        self._gathering.add(*terms, known.company)
+        return True
+
+    def note_known(self, message: bytes, said: ag.TieFrames) -> None:
+        """What was read of this AgentMessage need not be read again."""
+        if len(said.frames) != 1 or not said.frames[0].HasField("arrivals"):
+            return
+        arrivals = said.frames[0].arrivals
+        company = self._companies.get(arrivals.company)
+        tail = ag.Arrivals(company=arrivals.company).SerializeToString()
+        if company is not None and not arrivals.request_ids and message.endswith(tail):
+            self._known = _Known(company, tail)
+            self._gathering.note_terms(message[: -len(tail)], len(tail), arrivals.alike)
+
     def _arrive(self, said: ag.Arrivals) -> None:
-        request_ids = list(said.request_ids)
         try:
             alike = read_terms(said.alike)
-            company = self._companies.get(said.company) or self._find(said.company, len(request_ids))
-            frames = () if company is not None else tuple(_alone(said))
+            company = self._companies.get(said.company) or self._find(said.company)
+            alone = list(_alone(said)) if company is None or said.request_ids else []
         except (DecodeError, ValueError):
             raise InvalidArgument("an agent's arrivals cannot be read") from None
-        for frame in frames:
+        if company is not None and not alone:
+            self._gathering.add(said.alike, alike, company)
+        for frame in alone:
             self._on_frame(frame)
-        if company is None:
-            self._ties.coordinator.meter.count("Tie", len(frames))
-            return
-        if len(company.ties) != len(request_ids):
-            raise InvalidArgument(f"an agent has {len(request_ids)} requests for {len(company.ties)} arrivals")
-        self._gathering.add(said.alike, alike, company, request_ids)
+        self._ties.coordinator.meter.count("Tie", len(alone))
 
-    def _find(self, said: bytes, size: int) -> Company | None:
+    def _find(self, said: bytes) -> Company | None:
         """None if they cannot be heard as one: somebody is not known by that name, or their groups are several."""
         named = ag.Company.FromString(said)
         ties = [tie for tie in map(self._carried.get, named.ties) if tie is not None]
         known = [(tie.caller.worker_id, tie.caller.incarnation) for tie in ties]
-        if known != list(zip(named.worker_ids, named.incarnations, strict=True)) or len(ties) != size:
+        if known != list(zip(named.worker_ids, named.incarnations, strict=True)) or len(ties) != len(named.ties):
             return None
-        if len({tie.task_id for tie in ties}) != 1 or len(set(named.ties)) != size:
+        if len({tie.task_id for tie in ties}) != 1 or len(set(named.ties)) != len(ties):
             return None
         if len(self._companies) >= _COMPANIES:
             self._companies.clear()
         company = self._companies[said] = Company(self, ties)
         return company
 
-    def release(self, event: Outcome, companies: Sequence[Company], request_ids: Sequence[str]) -> None:
-        if isinstance(event, BarrierBroke):
-            self._break(event, [tie for company in companies for tie in company.ties], request_ids)
-            return
-        start = 0
-        for company in companies:
-            end = start + len(company.ties)
-            own = request_ids[start:end]
-            self._say(self._ties.releases.write_all(event, company.names, company.numbers(), own))
-            start = end
-
-    def _break(self, event: BarrierBroke, ties: Sequence[RankTie], request_ids: Sequence[str]) -> None:
+    def release(self, event: Outcome, request_id: str, company: Company, place: int) -> None:
+        """A message of its own, behind what waits: thousands of hosts are told, and a turn of the loop for each would
+        cost more than the message."""
         writer = self._ties.releases
-        if self._takes_news:
-            own = [request_part(request_id) for request_id in request_ids]
-            self.tell([tie.number for tie in ties], writer.write_broken(event, ""), own)
+        if isinstance(event, BarrierReleased):
+            self._flush()
+            self._send(writer.write_all(event, request_id, company.numbers(), place))
             return
-        for tie, request_id in zip(ties, request_ids, strict=True):
-            tie.send(writer.write_broken(event, request_id))
+        news = writer.write(event, request_id, 0)
+        if self._takes_news:
+            self.tell([tie.number for tie in company.ties], news)
+            return
+        for tie in company.ties:
+            tie.send(news)
+
+
+class _Known(NamedTuple):
+    """The company that came last, and how a message ends that names it."""
+
+    company: Company
+    tail: bytes
 
 
 def _alone(said: ag.Arrivals) -> Iterator[ag.TieFrame]:
     """The same as the agent would have passed it on, rank by rank."""
-    company = ag.Company.FromString(said.company)
-    ranks = zip(company.ties, company.worker_ids, company.incarnations, said.request_ids, strict=True)
+    company, alike = ag.Company.FromString(said.company), pb.BarrierRequest.FromString(said.alike)
+    request_ids = said.request_ids or [alike.request_id] * len(company.ties)
+    ranks = zip(company.ties, company.worker_ids, company.incarnations, request_ids, strict=True)
     for tie, worker_id, incarnation, request_id in ranks:
-        words = rk.RankWords(arrivals=(pb.BarrierRequest.FromString(said.alike),))
+        words = rk.RankWords(arrivals=(alike,))
         (request,) = words.arrivals
         request.worker_id, request.incarnation, request.request_id = worker_id, incarnation, request_id
         yield ag.TieFrame(tie=tie, payload=words.SerializeToString())

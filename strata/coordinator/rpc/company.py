@@ -14,9 +14,9 @@ __all__ = ["Company", "Road"]
 class Road(Protocol):
     """The way by which ties come."""
 
-    def release(self, event: Outcome, companies: "Sequence[Company]", request_ids: Sequence[str]) -> None:
-        """Tells all of its own whose wait has ended together, well or not; the requests are those of one rank after the
-        other."""
+    def release(self, event: Outcome, request_id: str, company: "Company", place: int) -> None:
+        """Tells those whose wait with this request has ended, well or not. If they are released, the first of them has
+        this place, the next one the next."""
 
 
 class Company:

@@ -1,63 +1,84 @@
-"""How a barrier ended as messages: what all members are told is filled in once, so that the thousandth costs little."""
+"""How a barrier ended as messages: what all members are told is written once, so that the thousandth costs little."""
 
-from collections.abc import Iterator, Sequence
+import uuid
+from collections import deque
+from itertools import count
 
 from strata.cluster.events import BarrierBroke, BarrierReleased
-from strata.coordinator.state.outcomes import error_of, outcome_for, places_in
+from strata.coordinator.state.outcomes import Outcome, error_of, places_in, result_of
 from strata.errors import BarrierFailed, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import ranks_pb2 as rk
-from strata.protocol.tie_frames import alike_part, releases_frame
+from strata.protocol.tie_frames import order_part, releases_message, request_part
 
 __all__ = ["ReleaseWriter", "to_result"]
 
 
+_NAMED = 64  # releases whose names are kept: those of several tasks leave at the same time, and some ask again
+
+
 class ReleaseWriter:
-    """Keeps the message of the end that was written last."""
+    """Keeps what was written of the last end. Each release has a name that no other has, not even one of a coordinator
+    that had the same data folder: a rank that had one of both would use a request twice."""
 
     def __init__(self) -> None:
-        self._event: BarrierReleased | BarrierBroke | None = None
-        self._news = rk.RankNews()
-        self._told: BarrierReleased | None = None
-        self._alike = b""  # what all are told of it
+        start = uuid.uuid4().hex[:8]
+        self._names = (f"{start}.{number}" for number in count(1))
+        self._named: deque[tuple[BarrierReleased, str]] = deque(maxlen=_NAMED)  # newest first
+        self._event: Outcome | None = None
+        self._request_id: str | None = None
+        self._alike = b""  # what all are told, without their request: RankNews
+        self._response = b""  # of a release, without the request: Releases
+        self._news = b""  # with the request: RankNews
+        self._releases: dict[bytes, bytes] = {}  # by the numbers of ties, which are the same on most hosts: Releases
 
-    def write(self, event: BarrierReleased, worker_ids: Sequence[str], request_ids: Sequence[str]) -> Iterator[bytes]:
-        """Yields the serialised RankNews for one member after the other."""
-        result, places = self._result(event, worker_ids[0]), places_in(event)
-        response = result.response
-        for worker_id, request_id in zip(worker_ids, request_ids, strict=True):
-            result.request_id = request_id
-            response.arrival_order = places[worker_id]
-            yield self._news.SerializeToString()
+    def write(self, event: Outcome, request_id: str, place: int) -> bytes:
+        """The serialised RankNews for one member; its place counts if it is released."""
+        self._prepare(event, request_id)
+        return self._news + order_part(place) if isinstance(event, BarrierReleased) else self._news
 
-    def write_all(
-        self, event: BarrierReleased, worker_ids: Sequence[str], numbers: bytes, request_ids: Sequence[str]
-    ) -> bytes:
-        """A frame for members that one agent tells; `numbers` are those of their ties, as Releases have them."""
-        if event is not self._told:
-            self._told = event
-            response = self._result(event, worker_ids[0]).response
-            response.ClearField("arrival_order")
-            self._alike = alike_part(response)
-        orders = map(places_in(event).__getitem__, worker_ids)
-        own = ag.Releases(request_ids=request_ids, arrival_orders=orders).SerializeToString()
-        return releases_frame(self._alike, numbers, own)
+    def write_alone(self, event: Outcome, request_id: str, worker_id: str) -> bytes:
+        """The same for one of whom only the name is known."""
+        return self.write(event, request_id, places_in(event)[worker_id] if isinstance(event, BarrierReleased) else 0)
 
-    def write_broken(self, event: BarrierBroke, request_id: str) -> bytes:
-        """The serialised RankNews for one member."""
+    def write_all(self, event: BarrierReleased, request_id: str, numbers: bytes, place: int) -> bytes:
+        """The message for members that one agent tells, of whom the first has this place, and so on; `numbers` are
+        those of their ties, as Releases have them."""
+        self._prepare(event, request_id)
+        releases = self._releases.get(numbers)
+        if releases is None:
+            request = ag.Releases(request_id=request_id).SerializeToString()
+            releases = self._releases[numbers] = self._response + numbers + request
+        return releases_message(releases, place)
+
+    def _prepare(self, event: Outcome, request_id: str) -> None:
+        if event is self._event and request_id == self._request_id:
+            return
         if event is not self._event:
             self._event = event
-            self._news.result.CopyFrom(to_result(error_of(event)))
-        self._news.result.request_id = request_id
-        return self._news.SerializeToString()
+            self._fill(event)
+        self._request_id = request_id
+        self._news = self._alike + request_part(request_id)
+        self._releases = {}
 
-    def _result(self, event: BarrierReleased, worker_id: str) -> rk.BarrierResult:
-        if event is not self._event:
-            self._event = event
-            response = convert.to_barrier_response(outcome_for(event, worker_id))
-            self._news.result.CopyFrom(rk.BarrierResult(response=response))
-        return self._news.result
+    def _fill(self, event: Outcome) -> None:
+        if isinstance(event, BarrierBroke):
+            self._alike = rk.RankNews(result=to_result(error_of(event))).SerializeToString()
+            return
+        response = convert.to_barrier_response(result_of(event, 0))
+        response.meeting = self._name_of(event)
+        self._alike = rk.RankNews(result=rk.BarrierResult(response=response)).SerializeToString()
+        self._response = ag.Releases(alike=response).SerializeToString()
+
+    def _name_of(self, event: BarrierReleased) -> str:
+        """The same however often it is told, so that those who met have one."""
+        for named, name in self._named:
+            if named is event:
+                return name
+        name = next(self._names)
+        self._named.appendleft((event, name))
+        return name
 
 
 def to_result(error: StrataError) -> rk.BarrierResult:

@@ -1,12 +1,10 @@
 """The ties that ranks open here themselves."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import AsyncIterator
 
 from google.protobuf.message import DecodeError
 
-from strata.cluster.events import BarrierBroke
 from strata.cluster.members import Worker
 from strata.coordinator.rpc.answer import Context, check_rank, fail
 from strata.coordinator.rpc.company import Company
@@ -17,11 +15,9 @@ from strata.errors import InvalidArgument, StrataError
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.generated import ranks_pb2_grpc as rk_grpc
 from strata.protocol.status import to_status, to_text, to_trailers
-from strata.protocol.words import lone_arrival
+from strata.protocol.words import OwnWords
 
 __all__ = ["StraightTies"]
-
-_terms = attrgetter("barrier_id", "step", "expected_participants", "timeout_ms", "generation", "policy")
 
 
 class StraightTies(rk_grpc.RanksServicer):
@@ -40,17 +36,21 @@ class StraightTies(rk_grpc.RanksServicer):
             context.end(to_status(error), to_text(error), to_trailers(error))
 
         tie = RankTie(self._ties, admit, context.send_bytes, end)
+        own: OwnWords | None = None
         alone: Company | None = None
 
         def hear(words: bytes) -> None:
-            nonlocal alone
-            arrival = lone_arrival(words)
-            if arrival is None or arrival.incarnation != tie.caller.incarnation or not tie.worker_id:
+            nonlocal own, alone
+            if own is None or alone is None:
                 self._hear(tie, words, context)
+                if tie.worker_id:
+                    own, alone = OwnWords(tie.worker_id, tie.caller.incarnation), Company(self, (tie,))
                 return
-            tie.check_own(arrival)
-            alone = alone or Company(self, (tie,))
-            self._gathering.add(_terms(arrival), arrival, alone, (arrival.request_id,))
+            terms = own.taken_from(words)
+            if terms is None:
+                self._hear(tie, words, context)
+            else:
+                self._gathering.add(*terms, alone)
 
         try:
             await context.listen_bytes(hear)
@@ -80,12 +80,6 @@ class StraightTies(rk_grpc.RanksServicer):
 
     # --- what several of them are told
 
-    def release(self, event: Outcome, companies: Sequence[Company], request_ids: Sequence[str]) -> None:
-        """Each of them is alone in its company."""
-        writer = self._ties.releases
-        if isinstance(event, BarrierBroke):
-            written: Iterator[bytes] = (writer.write_broken(event, request_id) for request_id in request_ids)
-        else:
-            written = writer.write(event, [company.names[0] for company in companies], request_ids)
-        for company, news in zip(companies, written, strict=True):
-            company.ties[0].send(news)
+    def release(self, event: Outcome, request_id: str, company: Company, place: int) -> None:
+        """Each rank is alone in its company."""
+        company.ties[0].send(self._ties.releases.write(event, request_id, place))

@@ -56,7 +56,7 @@ class Ties:
         self._held: dict[str, list[tuple[str, str]]] = {}  # by group: losses, with reasons, to be told a little later
         self._worlds: dict[str, tuple[Task, rk.World | None]] = {}  # by task, as of this record
         self._acks: dict[str, tuple[Task | None, Group, dict[int, bytes]]] = {}  # by task, as of these records
-        self._together: dict[Waiter, Callable[[], Iterable[tuple[RankTie, str]]]] = {}  # waits that no tie knows of yet
+        self._together: dict[Waiter, Callable[[], Iterable[RankTie]]] = {}  # waits that no tie knows of yet
         coordinator.listen(self._on_event)
 
     def carried(self, number: int, agent_id: str, send: Send, end: End) -> "RankTie":
@@ -96,10 +96,10 @@ class Ties:
 
     # --- ranks that wait together
 
-    def wait_together(self, waiter: Waiter, members: "Callable[[], Iterable[tuple[RankTie, str]]]") -> None:
-        """These wait, each with its request. Most often nobody asks before all of them are told, so it is noted with
-        each of thousands when somebody does."""
-        self._together[waiter] = members
+    def wait_together(self, waiter: Waiter, ties: "Callable[[], Iterable[RankTie]]") -> None:
+        """These wait. Most often nobody asks before all of them are told, so it is noted with each of thousands when
+        somebody does."""
+        self._together[waiter] = ties
 
     def told_together(self, waiter: Waiter) -> bool:
         """All of them were told. False if it was noted with each."""
@@ -108,9 +108,9 @@ class Ties:
     def note_waits(self) -> None:
         """From now on each tie knows what it waits at."""
         together, self._together = self._together, {}
-        for waiter, members in together.items():
-            for tie, request_id in members():
-                tie.waiters[request_id] = waiter
+        for waiter, ties in together.items():
+            for tie in ties():
+                tie.waiters[waiter.requests[tie.worker_id]] = waiter
 
     # --- what groups are told
 
@@ -340,10 +340,8 @@ class RankTie:
         request_id = waiter.requests[self.worker_id]
         self.waiters.pop(request_id, None)
         self._state.barriers.collected(waiter.key, worker_ids)
-        if isinstance(outcome, e.BarrierReleased):
-            self.send(*self._ties.releases.write(outcome, worker_ids, (request_id,)))
-        elif isinstance(outcome, e.BarrierBroke):
-            self.send(self._ties.releases.write_broken(outcome, request_id))
+        if isinstance(outcome, Outcome):
+            self.send(self._ties.releases.write_alone(outcome, request_id, self.worker_id))
         elif isinstance(outcome, StrataError):
             self._answer(request_id, outcome)
         else:

@@ -3,78 +3,75 @@ released together, whichever way they came. What is alike is checked, inserted a
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
+from itertools import accumulate, chain
 
+from strata.cluster.events import BarrierBroke
 from strata.cluster.members import Group
 from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.company import Company
 from strata.coordinator.rpc.ties import RankTie, Ties
-from strata.coordinator.state.outcomes import Outcome
+from strata.coordinator.state.outcomes import Outcome, places_in
 from strata.errors import StrataError
 from strata.protocol import convert
 from strata.protocol.generated import coordinator_pb2 as pb
+from strata.protocol.words import read_terms
 
 __all__ = ["Gathering"]
 
-_road = attrgetter("road")
+_HEADS = 64  # of messages that are known: at one barrier they are few, by the lengths of names
 
 
 class _Crowd:
-    """Companies in the order they came, on the same terms, and the requests of one rank after the other. `alike` is the
-    arrival of one of them."""
+    """Companies in the order they came, all of whom said the same, `alike`: their request is one, too."""
 
-    __slots__ = ("_requests", "alike", "companies", "request_ids", "task_id", "terms")
+    __slots__ = ("_requests", "alike", "companies", "task_id", "terms")
 
-    def __init__(self, task_id: str, terms: object, alike: pb.BarrierRequest) -> None:
+    def __init__(self, task_id: str, terms: bytes, alike: pb.BarrierRequest) -> None:
         self.task_id = task_id
         self.terms = terms
         self.alike = alike
         self.companies: list[Company] = []
-        self.request_ids: list[str] = []
         self._requests: dict[str, str] = {}
 
-    def members(self) -> Iterator[tuple[RankTie, str]]:
-        """One rank after the other, each with its request."""
-        return zip((tie for company in self.companies for tie in company.ties), self.request_ids, strict=True)
+    def __len__(self) -> int:
+        return sum([len(company.names) for company in self.companies])
+
+    def ties(self) -> Iterator[RankTie]:
+        """One rank after the other."""
+        return (tie for company in self.companies for tie in company.ties)
 
     def requests(self) -> dict[str, str]:
         """By worker, in the order they came. Asked for when all have come."""
         if not self._requests:
-            names = (name for company in self.companies for name in company.names)
-            self._requests = dict(zip(names, self.request_ids, strict=True))
+            names = chain.from_iterable([company.names for company in self.companies])
+            self._requests = dict.fromkeys(names, self.alike.request_id)
         return self._requests
 
     def sort_out(self, group: Group) -> "tuple[_Crowd, _Crowd]":
-        """Those who may act and come for the first time, with requests that are good; and the others."""
-        if self._is_usual(group):
-            return self, _Crowd(self.task_id, self.terms, self.alike)
-        parts = (
-            _Crowd(self.task_id, self.terms, self.alike),
-            _Crowd(self.task_id, self.terms, self.alike),
-        )
+        """Those who may act and come once; and the others."""
+        usual, others = self._like(), self._like()
+        may_act = all(company.group is group or company.may_act(group) for company in self.companies)
+        if may_act and len(self.requests()) == len(self):
+            return self, others
         known: set[str] = set()
-        start = 0
         for company in self.companies:
-            end = start + len(company.ties)
-            alone = _Crowd(self.task_id, self.terms, self.alike)
-            alone.companies, alone.request_ids = [company], self.request_ids[start:end]
-            part = parts[0] if alone._is_usual(group) and known.isdisjoint(company.names) else parts[1]
-            part.companies.append(company)
-            part.request_ids += alone.request_ids
+            is_usual = company.may_act(group) and known.isdisjoint(company.names)
+            (usual if is_usual else others).companies.append(company)
             known.update(company.names)
-            start = end
-        return parts
+        return usual, others
 
-    def _is_usual(self, group: Group) -> bool:
-        request_ids = self.request_ids
-        if any(company.group is not group and not company.may_act(group) for company in self.companies):
-            return False
-        if not min(map(len, request_ids)) or max(map(len, request_ids)) > convert.MAX_REQUEST_ID:
-            return False
-        return len(self.requests()) == len(request_ids)
+    def only(self, worker_ids: Collection[str]) -> "_Crowd":
+        """The crowd with these of its ranks, each alone: somebody else may stand between their places."""
+        names, left = set(worker_ids), self._like()
+        for company in self.companies:
+            left.companies += [Company(company.road, (tie,)) for tie in company.ties if tie.worker_id in names]
+        return left
+
+    def _like(self) -> "_Crowd":
+        """Nobody, on the same terms."""
+        return _Crowd(self.task_id, self.terms, self.alike)
 
 
 class Gathering:
@@ -85,10 +82,11 @@ class Gathering:
         self._coordinator = ties.coordinator
         self._state = ties.state
         self._crowds: list[_Crowd] = []
+        self._heads: dict[tuple[bytes, int], tuple[bytes, pb.BarrierRequest]] = {}
 
-    def add(self, terms: object, alike: pb.BarrierRequest, company: Company, request_ids: Sequence[str]) -> None:
-        """Takes the arrivals of ranks that have said their hello. What else they say must `settle` these first. On
-        equal `terms`, all of `alike` but a rank's own is equal."""
+    def add(self, terms: bytes, alike: pb.BarrierRequest, company: Company) -> None:
+        """Takes the arrivals of ranks that have said their hello. What else they say must `settle` these first.
+        `alike` is what `terms` say."""
         if not self._crowds:
             asyncio.get_running_loop().call_soon(self.settle)
             self._crowds.append(_Crowd(company.task_id, terms, alike))
@@ -97,7 +95,18 @@ class Gathering:
             crowd = _Crowd(company.task_id, terms, alike)
             self._crowds.append(crowd)
         crowd.companies.append(company)
-        crowd.request_ids += request_ids
+
+    # --- messages of agents that are known by their bytes
+
+    def terms_of(self, head: bytes, tail: int) -> tuple[bytes, pb.BarrierRequest] | None:
+        """What arrivals say in a message that begins like this, and in whose last so many bytes a company is named:
+        what a thousand agents send at one barrier differs only in these."""
+        return self._heads.get((head, tail))
+
+    def note_terms(self, head: bytes, tail: int, terms: bytes) -> None:
+        if len(self._heads) >= _HEADS:
+            self._heads.clear()
+        self._heads[head, tail] = terms, read_terms(terms)
 
     def settle(self) -> None:
         """Hears those who came until now."""
@@ -105,21 +114,20 @@ class Gathering:
             return
         crowds, self._crowds = self._crowds, []
         for crowd in crowds:
-            self._coordinator.meter.count("Tie", len(crowd.request_ids))
+            self._coordinator.meter.count("Tie", len(crowd))
             self._hear_each(self._meet(crowd))
 
     def _hear_each(self, crowd: _Crowd) -> None:
-        for tie, request_id in crowd.members():
+        for tie in crowd.ties():
             request = pb.BarrierRequest()
             request.CopyFrom(crowd.alike)
             request.worker_id, request.incarnation, _ = tie.caller
-            request.request_id = request_id
             tie.arrive(request)
 
     def _meet(self, crowd: _Crowd) -> _Crowd:
         """Lets those arrive who may and were not here before. Returns the others, who must come one by one."""
         group = self._state.membership.groups.get(crowd.task_id)
-        if group is None:
+        if group is None or not crowd.alike.request_id:
             return crowd
         usual, others = crowd.sort_out(group)
         requests = usual.requests()
@@ -127,7 +135,7 @@ class Gathering:
             return others
         alike = pb.BarrierRequest()
         alike.CopyFrom(usual.alike)
-        alike.worker_id, alike.request_id = next(iter(requests.items()))  # of one for all: each of them is good
+        alike.worker_id = next(iter(requests))  # of one for all: each of them is good
         try:
             arrival = convert.from_barrier_request(alike)
             if 0 < arrival.generation < group.fence:
@@ -138,41 +146,39 @@ class Gathering:
             return crowd
         if waiter is None:
             return crowd
-        self._ties.wait_together(waiter, usual.members)
+        self._ties.wait_together(waiter, usual.ties)
         return others
 
     def _tell(self, crowd: _Crowd, waiter: Waiter, worker_ids: Sequence[str], outcome: Outcome | BaseException) -> None:
-        if len(worker_ids) < len(crowd.request_ids):  # others of them are told by themselves, or have left
+        is_whole = len(worker_ids) == len(crowd)  # else others of them are told by themselves, or have left
+        if not is_whole:
             self._ties.note_waits()
-            crowd = _those_of(crowd, worker_ids, waiter.requests)
+            crowd = crowd.only(worker_ids)
         if not isinstance(outcome, Outcome):
             self._ties.note_waits()
-            for tie, _ in crowd.members():
+            for tie in crowd.ties():
                 tie.on_outcome(waiter, (tie.worker_id,), outcome)
             return
         self._state.barriers.collected(waiter.key, worker_ids)
         if not self._ties.told_together(waiter):
-            for tie, request_id in crowd.members():
-                tie.waiters.pop(request_id, None)
-        self._ties.releasing.add(_releases(crowd, outcome))
+            for tie in crowd.ties():
+                tie.waiters.pop(crowd.alike.request_id, None)
+        tell = partial(_release, outcome, crowd.alike.request_id)
+        self._ties.releasing.add(tell, _placed(crowd.companies, outcome, is_whole=is_whole))
 
 
-def _releases(crowd: _Crowd, outcome: Outcome) -> Iterator[Callable[[], None]]:
-    """One for each road, in the order they came."""
-    start = 0
-    for road, neighbours in groupby(crowd.companies, _road):
-        companies = list(neighbours)
-        end = start + sum([len(company.ties) for company in companies])
-        yield partial(road.release, outcome, companies, crowd.request_ids[start:end])
-        start = end
+def _placed(companies: Sequence[Company], outcome: Outcome, *, is_whole: bool) -> Iterator[tuple[Company, int]]:
+    """Each with the place of its first rank, 0 if nobody has one. Those of a crowd that is whole stand one behind the
+    other."""
+    if isinstance(outcome, BarrierBroke):
+        return ((company, 0) for company in companies)
+    if not is_whole:
+        places = places_in(outcome)
+        return ((company, places[company.names[0]]) for company in companies)
+    first = companies[0].names[0]  # of all who came, most often
+    place = 1 if outcome.worker_ids[0] == first else places_in(outcome)[first]
+    return zip(companies, accumulate([place, *[len(company.names) for company in companies[:-1]]]), strict=True)
 
 
-def _those_of(crowd: _Crowd, worker_ids: Sequence[str], requests: Mapping[str, str]) -> _Crowd:
-    """The crowd with these of its ranks only."""
-    names, left = set(worker_ids), _Crowd(crowd.task_id, crowd.terms, crowd.alike)
-    for company in crowd.companies:
-        ties = [tie for tie in company.ties if tie.worker_id in names]
-        if ties:
-            left.companies.append(Company(company.road, ties))
-            left.request_ids += [requests[tie.worker_id] for tie in ties]
-    return left
+def _release(outcome: Outcome, request_id: str, company: Company, place: int) -> None:
+    company.road.release(outcome, request_id, company, place)

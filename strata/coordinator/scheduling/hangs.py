@@ -12,6 +12,7 @@ from strata.cluster.tasks import Task
 from strata.coordinator.scheduling.progress import Pause, ProgressWatch
 from strata.coordinator.state.cluster import ClusterState
 from strata.protocol.generated import agents_pb2 as ag
+from strata.types.ranks import ranks_text
 from strata.types.tasks import TaskCourse, worker_id_of
 
 __all__ = ["Hangs"]
@@ -186,11 +187,10 @@ def _named(task: Task, still: Sequence[Pause], deadlines: Mapping[int, float]) -
         return None if task.course.stuck_rank is None else (f"attempt {task.attempt}", cleared)
     (step, silent_s, rank), *others = late
     minutes = int(-silent_s // 60)
-    told = (
-        f"rank {rank} has made no step for over {f'{minutes} min' if minutes else f'{limits[rank]:g} s'} (step {step})"
-    )
+    over = f"{minutes} min" if minutes else f"{limits[rank]:.3g} s"
+    told = f"rank {rank} has made no step for over {over} (step {step})"
     if others:
-        told += f", and neither have ranks {', '.join(map(str, sorted(other for _, _, other in others)))}"
+        told += f", and neither {'has' if len(others) == 1 else 'have'} {ranks_text(other for _, _, other in others)}"
     if math.isfinite(deadlines[rank]):
         told += f"; who is at fault is ended after {deadlines[rank]:.0f} s"
     return told, replace(task.course, stuck_rank=rank, stuck_step=step)

@@ -4,12 +4,14 @@ restart), outcomes are events, kept for late retries.
 An arrival is a set insert, so a retry is harmless. A death breaks the barrier at once for everybody, naming the dead.
 """
 
+import math
 from collections.abc import Iterable, KeysView, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from strata.cluster.events import BarrierBroke, BarrierReleased, MembersLost
 from strata.cluster.members import Worker
-from strata.coordinator.state.kept_outcomes import KeptOutcomes, request_of
+from strata.coordinator.state.kept_outcomes import KeptOutcomes
 from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.outcomes import Outcome, key_of
@@ -24,12 +26,12 @@ _NAMED = 8  # members that a sentence names; the error and the event list them a
 
 @dataclass(slots=True, kw_only=True)
 class OpenBarrier:
-    """One round that waits. `members` is the explicit set (in it, empty ranks of a declared task), or None when only
-    their number is known (`expected`)."""
+    """One round that waits. `members` is the explicit set (in it, empty ranks of a declared task), of whom some have
+    arrived and nobody else has, or None when only their number is known (`expected`)."""
 
     key: BarrierKey
     round: int
-    members: set[str] | None
+    members: AbstractSet[str] | None
     expected: int
     asked: int
     policy: BarrierPolicy
@@ -37,7 +39,7 @@ class OpenBarrier:
     created_mono: float
     deadline: float
     arrivals: dict[str, str] = field(default_factory=dict)  # worker → request id, in order of arrival
-    superseded: list[str] = field(default_factory=list)  # requests that members came with before
+    superseded: list[tuple[str, str]] = field(default_factory=list)  # members, and requests they came with before
     absent: list[str] = field(default_factory=list)
 
     @property
@@ -46,13 +48,11 @@ class OpenBarrier:
 
     @property
     def complete(self) -> bool:
-        if self.members is None:
-            return len(self.arrivals) >= self.expected
-        return self.members <= self.arrivals.keys()
+        return len(self.arrivals) >= self.total
 
     def has_place_for(self, worker_ids: KeysView[str]) -> bool:
-        """Whether the round cannot be complete before the last of them is in it, and none of them is in it yet."""
-        if not self.arrivals.keys().isdisjoint(worker_ids):
+        """Whether the round cannot be complete before the last of them is in it, and none of them is or was in it."""
+        if not self.arrivals.keys().isdisjoint(worker_ids) or not worker_ids.isdisjoint(self.absent):
             return False
         if self.members is None:
             return len(self.arrivals) + len(worker_ids) <= self.expected
@@ -85,14 +85,14 @@ class Barriers:
         self, arrival: BarrierArrival, task_id: str, requests: Mapping[str, str], now: Now
     ) -> tuple[BarrierReply, Outcome | None] | None:
         """`arrive` for many of one group (worker → request id) who may all act and of whom `arrival` says what they
-        have in common, for little more than one costs. None, and nothing is done, when they must come one by one."""
+        have in common, for little more than one costs. That they live is known by the beats of the same streams. None,
+        and nothing is done, when they must come one by one."""
         key = BarrierKey(task_id, arrival.barrier_id, arrival.step)
         if self._kept.knows_any(key, requests):
             return None
         barrier = self._round_of(key, arrival, now)
         if not barrier.has_place_for(requests.keys()):
             return None
-        self._membership.pulses.renew(requests, now)
         return self._fill(barrier, requests, now)
 
     def _round_of(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
@@ -103,12 +103,15 @@ class Barriers:
     def _insert(
         self, barrier: OpenBarrier, requests: Mapping[str, str], now: Now
     ) -> tuple[BarrierReply, Outcome | None]:
-        if barrier.members is not None:
-            barrier.members.update(requests)
+        if barrier.members is not None and not requests.keys() <= barrier.members:
+            barrier.members |= requests.keys()
+        for worker_id in [name for name in barrier.absent if name in requests]:  # it shrank, and grows again
+            barrier.absent.remove(worker_id)
+            barrier.expected += 1
         for worker_id in barrier.arrivals.keys() & requests.keys():
             before = barrier.arrivals[worker_id]
             if before and before != requests[worker_id]:
-                barrier.superseded.append(request_of(worker_id, before))
+                barrier.superseded.append((worker_id, before))
         return self._fill(barrier, requests, now)
 
     def _fill(self, barrier: OpenBarrier, requests: Mapping[str, str], now: Now) -> tuple[BarrierReply, Outcome | None]:
@@ -118,11 +121,11 @@ class Barriers:
         return BarrierReply(barrier.key, barrier.round, outcome), outcome
 
     def _create(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
-        members = set(self._membership.names_in(key.task_id))
+        members: AbstractSet[str] = self._membership.names_in(key.task_id)
         expected = arrival.expected or self._membership.world_size(key.task_id)
         if self._membership.groups[key.task_id].size == expected and not self._membership.is_full(key.task_id):
             held = {worker.rank for worker in self._membership.alive_in(key.task_id)}
-            members.update(_vacant(rank) for rank in range(expected) if rank not in held)
+            members = members | {_vacant(rank) for rank in range(expected) if rank not in held}
         return OpenBarrier(
             key=key,
             round=self._kept.newest_round(key) + 1,
@@ -154,6 +157,7 @@ class Barriers:
         if barrier is None or barrier.round != number or worker_id not in barrier.arrivals:
             return
         del barrier.arrivals[worker_id]
+        barrier.superseded = [item for item in barrier.superseded if item[0] != worker_id]
         if not barrier.arrivals:
             del self.open[key]
 
@@ -197,8 +201,7 @@ class Barriers:
         for worker_id in dead:
             barrier.arrivals.pop(worker_id, None)
             if lost.left and barrier.members is not None:
-                barrier.members.discard(worker_id)
-                barrier.members.add(_vacant(self._membership.workers[worker_id].rank))
+                barrier.members = barrier.members - {worker_id} | {_vacant(self._membership.workers[worker_id].rank)}
 
     def _involved(self, barrier: OpenBarrier, lost: Iterable[str]) -> list[str]:
         """The dead that this barrier cannot do without: its members, or, when only their number is known, those who
@@ -216,8 +219,7 @@ class Barriers:
                 continue
             place = barrier.members & {_vacant(worker.rank), before}
             if place:
-                barrier.members -= place
-                barrier.members.add(worker.worker_id)
+                barrier.members = barrier.members - place | {worker.worker_id}
 
     def plan_expiry(self, now: Now) -> list[Outcome]:
         """Barriers whose deadline has passed, each naming who did not come and how long they have been silent."""
@@ -225,11 +227,15 @@ class Barriers:
         return [self._expire(barrier, now) for barrier in late]
 
     def missing(self, barrier: OpenBarrier) -> list[str]:
-        """Members, or else live workers of the group, that have not arrived."""
+        """Members, or else live workers of the group, that have not arrived, by rank; empty ranks last."""
         wanted = barrier.members
         if wanted is None:
-            wanted = set(self._membership.names_in(barrier.key.task_id))
-        return sorted(wanted - barrier.arrivals.keys())
+            wanted = self._membership.names_in(barrier.key.task_id)
+        return sorted(wanted - barrier.arrivals.keys(), key=self._by_rank)
+
+    def _by_rank(self, worker_id: str) -> tuple[float, int, str]:
+        worker = self._membership.workers.get(worker_id)
+        return (worker.rank if worker is not None else math.inf, len(worker_id), worker_id)
 
     def _expire(self, barrier: OpenBarrier, now: Now) -> BarrierBroke:
         missing = self.missing(barrier)
@@ -253,7 +259,7 @@ class Barriers:
             round=barrier.round,
             generation=self._membership.groups[barrier.key.task_id].generation,
             worker_ids=tuple(barrier.arrivals),
-            request_ids=tuple(barrier.arrivals.values()),
+            request_ids=_request_ids(barrier),
             absent=tuple(barrier.absent),
             created_at=barrier.created_at,
             at=now.wall,
@@ -270,7 +276,7 @@ class Barriers:
             round=barrier.round,
             generation=self._membership.groups[barrier.key.task_id].generation,
             worker_ids=tuple(barrier.arrivals),
-            request_ids=tuple(barrier.arrivals.values()),
+            request_ids=_request_ids(barrier),
             missing=tuple(missing),
             reason=reason,
             expired=expired,
@@ -303,6 +309,13 @@ def _without(barrier: OpenBarrier, dead: list[str]) -> OpenBarrier:
         expected=barrier.expected - len(dead),
         absent=[*barrier.absent, *dead],
     )
+
+
+def _request_ids(barrier: OpenBarrier) -> tuple[str, ...]:
+    """As an event has them: one for all where they came with the same."""
+    request_ids = tuple(barrier.arrivals.values())
+    is_one = bool(request_ids) and request_ids.count(request_ids[0]) == len(request_ids)
+    return request_ids[:1] if is_one else request_ids
 
 
 def _vacant(rank: int) -> str:

@@ -31,6 +31,7 @@ from strata.errors import CheckpointNotFound, InvalidArgument, Refused
 from strata.types.checkpoints import CheckpointInfo, checkpoint_id_of
 from strata.types.names import check_name
 from strata.types.plain import Records, shared
+from strata.types.ranks import ranks_text
 from strata.types.workers import check_count
 
 __all__ = ["Checkpoints"]
@@ -165,7 +166,7 @@ class Checkpoints:
             return None
         if not known.complete:
             self._raise_if_aborted(known)
-            raise Refused(f"attempt {attempt} cannot be committed, ranks {list(known.unvoted())} have not voted")
+            raise Refused(f"attempt {attempt} cannot be committed without the votes of {ranks_text(known.unvoted())}")
         votes = known.votes.values()
         return CheckpointCommitted(
             **{**shared(CheckpointCommitted, known), "worker_id": worker.worker_id},

@@ -15,6 +15,7 @@ from strata.coordinator.state.commands import ChangeTask
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.placement import Host, Lacking, plan_gang
 from strata.types.faults import MAX_FAULTS, Fault, FaultKind, is_of_peer
+from strata.types.ranks import ranks_text
 from strata.types.tasks import LOSS_WINDOW_S, MAX_STALLED, TaskCourse, TaskStatus, loss_budget
 
 __all__ = [
@@ -319,6 +320,6 @@ def plan_stopped(task: Task, ends: Mapping[int, RankEnd]) -> ChangeTask | None:
     """Ends a stopping task when all its ranks have ended; None before."""
     if len(ends) < task.size:
         return None
-    killed = sorted(end.rank for end in ends.values() if end.exit_code == -9)
-    note = f"; ranks {killed} had to be killed" if killed else ""
+    killed = [end.rank for end in ends.values() if end.exit_code == -9]
+    note = f"; {ranks_text(killed)} had to be killed" if killed else ""
     return plan_change(task, TaskStatus.STOPPED, f"{task.reason}{note}")

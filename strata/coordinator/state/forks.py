@@ -80,7 +80,7 @@ def _named(parent: Task, records: Sequence[CheckpointInfo], checkpoint_id: str) 
     if found is None:
         raise CheckpointNotFound(
             f"task {parent.task_id!r} has no checkpoint {checkpoint_id[:80]!r}",
-            hint="`strata checkpoints list` shows those it has.",
+            hint="`strata checkpoints --json` lists the ids.",
         )
     if found.status is not CheckpointStatus.COMPLETED:
         why = f": {found.reason}" if found.reason else ""

@@ -2,14 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from strata.cluster.events import BarrierBroke
 from strata.coordinator.state.now import Now
-from strata.coordinator.state.outcomes import Outcome, key_of
+from strata.coordinator.state.outcomes import Outcome, key_of, requests_of
 from strata.types.barriers import BarrierArrival, BarrierKey
 
-__all__ = ["KeptOutcomes", "request_of"]
+__all__ = ["KeptOutcomes"]
 
 _KEEP_S = 600.0
 _KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when steps are short and groups large
@@ -18,13 +18,24 @@ _KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Kept:
     """An outcome and who has not fetched it: a plain client that has it and comes again means a new round.
-    `answers` are the requests that are answered by it, however late they are repeated, as far as they are indexed; at
-    first those that members had come with before."""
+    `superseded` are members, and requests that they had come with before. `answers` are the requests that are answered
+    by it, however late they are repeated, with who came with each; filled when somebody asks."""
 
     event: Outcome
     uncollected: set[str]
-    answers: list[str]
+    superseded: list[tuple[str, str]]
     at: float
+    answers: dict[str, set[str]] = field(default_factory=dict)
+
+    def fill_answers(self) -> None:
+        requests, pairs = self.event.request_ids, self.superseded
+        if len(requests) == 1:  # of thousands
+            self.answers[requests[0]] = set(self.event.worker_ids)
+        else:
+            pairs = [*requests_of(self.event).items(), *pairs]
+        for worker_id, request_id in pairs:
+            self.answers.setdefault(request_id, set()).add(worker_id)
+        self.answers.pop("", None)
 
 
 class KeptOutcomes:
@@ -33,10 +44,10 @@ class KeptOutcomes:
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[BarrierKey, int], _Kept] = OrderedDict()  # by key and round, oldest first
         self._newest: dict[BarrierKey, _Kept] = {}
-        # Request → what it was told, by key: one table of 200,000 that come and go would make all wait for 10 ms
-        # whenever it makes room. Nobody asks again about most barriers, so what is in none of these yet is put there
-        # when somebody does.
-        self._answered: dict[BarrierKey, dict[str, _Kept]] = {}
+        # Request → where it may have been answered, by key: one table of 200,000 that come and go would make all wait
+        # for 10 ms whenever it makes room. Nobody asks again about most barriers, so what is in none of these yet is
+        # put there when somebody does.
+        self._answered: dict[BarrierKey, dict[str, list[_Kept]]] = {}
         self._unindexed: dict[BarrierKey, dict[_Kept, None]] = {}
         self._entries = 0
 
@@ -53,9 +64,13 @@ class KeptOutcomes:
         newest = self._newest.get(key)
         if newest is None:
             return False
+        if not newest.uncollected.isdisjoint(requests):
+            return True
         answered = self._answers_at(key)
-        return not newest.uncollected.isdisjoint(requests) or any(
-            request_of(*pair) in answered for pair in requests.items()
+        return any(
+            not kept.answers[request_id].isdisjoint(requests)
+            for request_id in answered.keys() & set(requests.values())
+            for kept in answered[request_id]
         )
 
     def outcome_for(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:
@@ -63,17 +78,20 @@ class KeptOutcomes:
         newest = self._newest.get(key)
         if newest is None:
             return None
-        request, answered = request_of(arrival.worker_id, arrival.request_id), self._answers_at(key)
-        if arrival.request_id and request in answered:
-            return answered[request].event
-        if arrival.worker_id not in newest.uncollected:
+        worker_id, request_id, answered = arrival.worker_id, arrival.request_id, self._answers_at(key)
+        for kept in answered.get(request_id, ()):
+            if worker_id in kept.answers[request_id]:
+                return kept.event
+        if worker_id not in newest.uncollected:
             return None
-        if arrival.request_id:
-            if not _came_too_late(newest.event, arrival.worker_id):
+        if request_id:
+            if not _came_too_late(newest.event, worker_id):
                 return None
-            newest.answers.append(request)
-            answered[request] = newest
-        newest.uncollected.discard(arrival.worker_id)
+            if request_id not in newest.answers:
+                newest.answers[request_id] = set()
+                answered.setdefault(request_id, []).append(newest)
+            newest.answers[request_id].add(worker_id)
+        newest.uncollected.discard(worker_id)
         return newest.event
 
     def collected(self, key: BarrierKey, worker_ids: Iterable[str]) -> None:
@@ -82,12 +100,12 @@ class KeptOutcomes:
         if newest is not None:
             newest.uncollected.difference_update(worker_ids)
 
-    def add(self, event: Outcome, superseded: list[str], now: Now) -> None:
-        """`superseded` are requests that members had come with before."""
+    def add(self, event: Outcome, superseded: list[tuple[str, str]], now: Now) -> None:
+        """`superseded` are members, and requests that they had come with before."""
         key, waiting = key_of(event), set(event.worker_ids)
         if isinstance(event, BarrierBroke) and event.expired:
             waiting.update(event.missing)  # they may still come, and must hear that it is over
-        kept = _Kept(event=event, uncollected=waiting, answers=superseded, at=now.monotonic)
+        kept = _Kept(event=event, uncollected=waiting, superseded=superseded, at=now.monotonic)
         self._kept[key, event.round] = self._newest[key] = kept
         self._unindexed.setdefault(key, {})[kept] = None
         self._entries += _size(event)
@@ -98,12 +116,12 @@ class KeptOutcomes:
         while self._kept and now.monotonic - next(iter(self._kept.values())).at >= _KEEP_S:
             self._drop_oldest()
 
-    def _answers_at(self, key: BarrierKey) -> dict[str, _Kept]:
+    def _answers_at(self, key: BarrierKey) -> dict[str, list[_Kept]]:
         answered = self._answered.setdefault(key, {})
         for kept in self._unindexed.pop(key, ()):
-            pairs = zip(kept.event.worker_ids, kept.event.request_ids, strict=True)
-            kept.answers += [request_of(worker_id, request_id) for worker_id, request_id in pairs if request_id]
-            answered.update(dict.fromkeys(kept.answers, kept))
+            kept.fill_answers()
+            for request_id in kept.answers:
+                answered.setdefault(request_id, []).append(kept)
         return answered
 
     def _drop_oldest(self) -> None:
@@ -119,14 +137,10 @@ class KeptOutcomes:
             del unindexed[kept]
             return
         answered = self._answered[key]
-        for request in kept.answers:
-            if answered.get(request) is kept:
-                del answered[request]
-
-
-def request_of(worker_id: str, request_id: str) -> str:
-    """One string, not a tuple: hundreds of thousands are kept, and the garbage collector need not look at strings."""
-    return f"{worker_id}\n{request_id}"
+        for request_id in kept.answers:
+            answered[request_id].remove(kept)
+            if not answered[request_id]:
+                del answered[request_id]
 
 
 def _size(event: Outcome) -> int:

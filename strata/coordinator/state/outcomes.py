@@ -1,12 +1,13 @@
 """How a barrier ended, and what each member is told of it."""
 
 from collections.abc import Mapping
+from itertools import count
 
 from strata.cluster.events import BarrierBroke, BarrierReleased
 from strata.errors import BarrierBroken, BarrierExpired
 from strata.types.barriers import BarrierKey, BarrierResult
 
-__all__ = ["Outcome", "error_of", "key_of", "outcome_for", "places_in"]
+__all__ = ["Outcome", "error_of", "key_of", "outcome_for", "places_in", "requests_of", "result_of"]
 
 Outcome = BarrierReleased | BarrierBroke
 
@@ -21,7 +22,7 @@ class _Places:
     def of(self, event: BarrierReleased) -> Mapping[str, int]:
         if event is not self._event:
             self._event = event
-            self._places = {name: place for place, name in enumerate(event.worker_ids, start=1)}
+            self._places = dict(zip(event.worker_ids, count(1), strict=False))
         return self._places
 
 
@@ -32,6 +33,13 @@ def key_of(event: Outcome) -> BarrierKey:
     return BarrierKey(event.task_id, event.barrier_id, event.step)
 
 
+def requests_of(event: Outcome) -> dict[str, str]:
+    """Worker → the request that it came with."""
+    if len(event.request_ids) == 1:
+        return dict.fromkeys(event.worker_ids, event.request_ids[0])
+    return dict(zip(event.worker_ids, event.request_ids, strict=True))
+
+
 def places_in(event: BarrierReleased) -> Mapping[str, int]:
     """Returns each member's place in arrival order, from 1."""
     return _places.of(event)
@@ -40,14 +48,18 @@ def places_in(event: BarrierReleased) -> Mapping[str, int]:
 def outcome_for(event: Outcome, worker_id: str) -> BarrierResult:
     """What one member is told: its result, or the error that says who is missing and why."""
     if isinstance(event, BarrierReleased):
-        return BarrierResult(
-            barrier_id=event.barrier_id,
-            participants=len(event.worker_ids),
-            arrival_order=places_in(event)[worker_id],
-            generation=event.generation,
-            absent=event.absent,
-        )
+        return result_of(event, places_in(event)[worker_id])
     raise error_of(event)
+
+
+def result_of(event: BarrierReleased, place: int) -> BarrierResult:
+    return BarrierResult(
+        barrier_id=event.barrier_id,
+        participants=len(event.worker_ids),
+        arrival_order=place,
+        generation=event.generation,
+        absent=event.absent,
+    )
 
 
 def error_of(event: BarrierBroke) -> BarrierExpired | BarrierBroken:

@@ -33,6 +33,11 @@ def send(target: Target, alert: Alert, deadline_s: float) -> None:
             _post(target, alert, deadline_s)
     except TimeoutError:
         raise Unavailable(f"target {target.name} did not answer within {deadline_s:g} s") from None
+    except ssl.SSLCertVerificationError as error:
+        raise Unavailable(
+            f"target {target.name} shows a certificate that is not trusted here: {error.verify_message}",
+            hint="SSL_CERT_FILE of the observatory's environment names a PEM file of the CAs that it trusts.",
+        ) from None
     except smtplib.SMTPResponseException as error:
         raise Unavailable(f"target {target.name} answered {error.smtp_code}") from None
     except (smtplib.SMTPException, http.client.HTTPException, OSError, ValueError) as error:

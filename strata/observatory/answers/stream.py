@@ -14,8 +14,8 @@ __all__ = ["AlertNews", "Delta", "LogNews", "Resync", "RunsMeta", "Snapshot", "S
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """All that is cached. `reduced`: some series have fewer points than they could. Where there are many, `outline`
-    stands in place of `series`, and `omitted_runs` names runs that are not even in it: GET /api/outline has them.
-    `more_runs`: `runs` are the newest for a sparse stream, and GET /api/runs has all."""
+    stands in place of `series`, and `omitted_runs` names those of `runs` that are not even in it: GET /api/outline has
+    them. `more_runs`: `runs` are the newest for a sparse stream, and so are the series; GET /api/runs has all."""
 
     epoch: str
     runs: list[RunInfo]

@@ -28,7 +28,8 @@ class _Part:
 
 
 class SetAside:
-    """One book for all parts, changed on the loop only. `report` tells people, once per part and reason."""
+    """One book for all parts, changed on the loop only. `report` tells people and the log, once per part and reason,
+    and gives back the alerts that it made."""
 
     def __init__(self, clock: Clock, report: Callable[[list[Finding]], object]) -> None:
         self._clock = clock
@@ -59,9 +60,10 @@ class SetAside:
         book.count += count - (known.count if known else 0)
         if known is not None and known.reason == reason:
             return
-        _log.warning("%s sets %s aside: %s", part, item, reason)
         text = f"{part} sets {item} aside: {reason}"
-        self._report([Finding(kind="set_aside", severity="warning", message=text, subject=f"{part}/{reason[:40]}")])
+        finding = Finding(kind="set_aside", severity="warning", message=text, subject=f"{part}/{reason[:40]}")
+        if not self._report([finding]):  # else the alert is in the log
+            _log.warning("%s", text)
 
     def clear(self, part: str, item: str) -> None:
         """The item was dealt with after all: it counts no more."""

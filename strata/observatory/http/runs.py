@@ -86,7 +86,7 @@ def runs_router(parts: Parts) -> APIRouter:
         parts.live.tick()  # who has just sent points finds the run
         if filter is None and not sort:
             return answer(parts.live.runs.all()[:limit])
-        return answer(search.find(filter or "", sort, descending=descending)[:limit])
+        return answer(search.find(filter or "", sort, descending=descending, limit=limit))
 
     @router.get("/api/runs/table")
     async def table(

@@ -40,7 +40,7 @@ def series_router(parts: Parts) -> APIRouter:
 
     @router.get("/api/outline")
     async def outline(
-        runs: Annotated[str, Query(description="run ids, comma separated, that a snapshot named in omitted_runs")],
+        runs: Annotated[str, Query(description="run ids, comma separated, whose series a snapshot left out")],
     ) -> Answer[OutlineAnswer]:
         parts.live.tick()  # who has just sent points finds the run
         known = [run_id for run_id in runs.split(",") if run_id in parts.live.runs]

@@ -12,29 +12,33 @@ from strata.types.shown import check_text
 __all__ = ["BODY_SCHEMA", "from_json"]
 
 _WHOLE = {"type": "integer", "minimum": 0}
+_FIELDS: dict[str, Any] = {
+    "metric": {"type": "string"},
+    "value": {"type": ["number", "string", "null"], "description": "null and NaN are counted as bad values"},
+    "step": _WHOLE,
+    "event_time": {"type": ["number", "string", "null"], "description": "Unix seconds or ISO 8601; else now"},
+    "host": {"type": ["string", "null"]},
+    "rank": _WHOLE,
+    "device": {"type": ["integer", "null"], "minimum": 0},
+    "unit": {"type": ["string", "null"]},
+    "tags": {"type": ["object", "string", "null"]},
+}
 _POINT = {
     "type": "object",
     "required": ["metric", "value"],
-    "properties": {
-        "metric": {"type": "string"},
-        "value": {"type": ["number", "string", "null"], "description": "null and NaN are counted as bad values"},
-        "step": _WHOLE,
-        "event_time": {"type": ["number", "string", "null"], "description": "Unix seconds or ISO 8601; else now"},
-        "host": {"type": ["string", "null"]},
-        "rank": _WHOLE,
-        "device": {"type": ["integer", "null"], "minimum": 0},
-        "unit": {"type": ["string", "null"]},
-        "tags": {"type": ["object", "string", "null"]},
-    },
+    "additionalProperties": False,
+    "properties": _FIELDS,
+}
+_BODY_FIELDS: dict[str, Any] = {
+    "points": {"type": "array", "minItems": 1, "items": _POINT},
+    "batch_id": {"type": ["string", "null"], "description": "the same for every retry of one batch"},
 }
 # What `from_json` reads, for the API's description. It is not parsed by a model: a body may hold 100,000 points.
 BODY_SCHEMA = {
     "type": "object",
     "required": ["points"],
-    "properties": {
-        "points": {"type": "array", "minItems": 1, "items": _POINT},
-        "batch_id": {"type": ["string", "null"], "description": "the same for every retry of one batch"},
-    },
+    "additionalProperties": False,
+    "properties": _BODY_FIELDS,
 }
 
 
@@ -43,7 +47,8 @@ def from_json(run_id: str, body: dict[str, Any], now_ms: int) -> Batch:
     points = body.get("points")
     if not isinstance(points, list) or not points:
         raise InvalidArgument("points is missing or empty", hint='Send {"points": [{"metric", "step", "value"}, …]}.')
-    message = Batch(batch_id=check_text("batch_id", str(body.get("batch_id") or ""), 128))
+    _check_known(body, _BODY_FIELDS)
+    message = Batch(batch_id=check_text("batch_id", _text("batch_id", body.get("batch_id")), 128))
     known: dict[tuple[Any, ...], int] = {}
     for number, point in enumerate(points):
         try:
@@ -59,16 +64,17 @@ def from_json(run_id: str, body: dict[str, Any], now_ms: int) -> Batch:
 def _add_point(message: Batch, known: dict[tuple[Any, ...], int], run_id: str, point: Any, now_ms: int) -> None:
     if not isinstance(point, dict):
         raise TypeError("a point is an object")
+    _check_known(point, _FIELDS)
     tags = point.get("tags")
     if tags and not isinstance(tags, str):
         tags = json.dumps(tags, separators=(",", ":"), sort_keys=True)
-    device = point.get("device")
+    rank, device = point.get("rank"), point.get("device")
     identity = (
-        str(point["metric"]),
-        str(point.get("host") or ""),
-        _whole("rank", point.get("rank") or 0),
+        _text("metric", point["metric"]),
+        _text("host", point.get("host")),
+        0 if rank is None else _whole("rank", rank),
         NO_DEVICE if device is None else _whole("device", device),
-        str(point.get("unit") or ""),
+        _text("unit", point.get("unit")),
         tags or "",
     )
     index = known.get(identity)
@@ -82,6 +88,19 @@ def _add_point(message: Batch, known: dict[tuple[Any, ...], int], run_id: str, p
     message.points.step.append(step)
     message.points.value.append(_number(point["value"]))
     message.points.event_time_ms.append(now_ms if when is None else round(parse_time("event_time", when) * 1000))
+
+
+def _check_known(given: dict[str, Any], fields: dict[str, Any]) -> None:
+    """A field that nobody reads is a mistyped one: `steps` would put every point at step 0."""
+    if not given.keys() <= fields.keys():
+        unknown = str(next(name for name in given if name not in fields))[:80]
+        raise InvalidArgument(f"there is no field {unknown!r}", hint=f"The fields are {', '.join(fields)}.")
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str | None):
+        raise InvalidArgument(f"{name} is {str(value)[:80]!r}, it must be a text")
+    return value or ""
 
 
 def _whole(name: str, value: Any) -> int:

@@ -34,7 +34,8 @@ class HeatRows:
 
     @property
     def last_ranks(self) -> list[int]:
-        found: list[int] = self.ranks[np.append(self.starts[1:], len(self.ranks)) - 1].tolist()
+        ends = np.append(self.starts, len(self.ranks))[1:]
+        found: list[int] = self.ranks[ends - 1].tolist()
         return found
 
 

@@ -13,7 +13,7 @@ from strata.observatory.answers.runs import AttemptBegan, RunInfo, RunOrigin
 from strata.observatory.live.run_entry import RunEntry
 from strata.observatory.live.run_state import LOOK_S, RunFacts, RunVerdict, plan_state, said_end
 from strata.protocol.generated.telemetry_pb2 import RunInfo as RunMessage
-from strata.types.metrics import RunState
+from strata.types.metrics import ACTIVE_WINDOW_S, RunState
 
 __all__ = ["DETAILS", "RunBook"]
 
@@ -237,9 +237,10 @@ class RunBook:
         said, task = entry.details.get("status"), self.task_of(entry.details.get("task_id") or run_id)
         if task is None and (end := said_end(said, entry.details.get("reason", ""))) is not None:
             return end  # whatever was heard since
-        heard = entry.heard_ms
+        heard, last = entry.heard_ms, entry.last_ms or 0
         if said is None:  # rows that others wrote: their own times count, they may be older than our reading
-            heard = max(heard, entry.last_ms or 0)
+            if last <= self._now_ms + ACTIVE_WINDOW_S * 1000:  # one from far ahead would keep it running until then
+                heard = max(heard, last)
         elif said != RunState.LOST:  # while we were not running we heard nobody: silence begins with our start
             heard = max(heard, self._started_ms)
         facts = RunFacts(

@@ -69,7 +69,7 @@ class SnapshotBuilder:
     def build(self, wanted: Filter, epoch: str) -> bytes:
         runs = [info for info in self._runs.told() if wanted.runs is None or info.run_id in wanted.runs]
         ordered = sorted(runs, key=lambda info: not info.is_active)
-        if wanted.sparse and self._is_much(ordered):
+        if wanted.sparse and (len(ordered) > self._max_runs or self._is_much(ordered)):
             return self._outlined(ordered, epoch)
         live, rest = self._cached(runs, active=True), self._cached(runs, active=False)
         detail, coarse = self._shares(live, rest)
@@ -78,17 +78,16 @@ class SnapshotBuilder:
         reduced = reduced or any(self._is_reduced(number, coarse) for number in rest)
         left_out = sum(len(self._series.of_run(info.run_id)) for info in runs) - len(live) - len(rest)
         series = [encoded(part) for part in parts]
-        told = ordered[: self._max_runs] if wanted.sparse else runs
         return encode(
             Snapshot(
                 epoch=epoch,
-                runs=self._run_parts(told),
+                runs=self._run_parts(runs),
                 series=series,
                 reduced=reduced,
                 omitted_series=left_out,
                 outline=None,
                 omitted_runs=[],
-                more_runs=len(told) < len(runs),
+                more_runs=False,
             )
         )
 
@@ -101,10 +100,11 @@ class SnapshotBuilder:
         return np.fromiter(chain.from_iterable(map(self._series.of_run, run_ids)), np.int64)
 
     def _outlined(self, runs: list[RunInfo], epoch: str) -> bytes:
-        """Running ones first, then the newest that fit; the first of all whatever its size, for it is looked at."""
-        room, omitted = self._max_outline, []
+        """Running ones first, then the newest that fit, of those that a page is told of: of the others it shows none
+        before it asks. The first of all whatever its size, for it is looked at."""
+        room, omitted, told = self._max_outline, [], runs[: self._max_runs]
         chosen: list[str] = []
-        for info in runs:
+        for info in told:
             size = self._series.num_sent(info.run_id)
             if size <= room or not chosen:
                 room -= size
@@ -114,13 +114,13 @@ class SnapshotBuilder:
         return encode(
             Snapshot(
                 epoch=epoch,
-                runs=self._run_parts(runs[: self._max_runs]),
+                runs=self._run_parts(told),
                 series=[],
                 reduced=False,
                 omitted_series=0,
                 outline=self.outline(chosen),
                 omitted_runs=omitted,
-                more_runs=len(runs) > self._max_runs,
+                more_runs=len(told) < len(runs),
             )
         )
 

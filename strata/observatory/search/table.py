@@ -40,10 +40,10 @@ class RunSearch:
     def __init__(self, live: LiveView) -> None:
         self._live = live
 
-    def find(self, query: str, sort: str, *, descending: bool) -> list[RunInfo]:
+    def find(self, query: str, sort: str, *, descending: bool, limit: int | None = None) -> list[RunInfo]:
         """Runs without a value to sort by come last, whichever way it goes. Archived ones only if the query asks."""
-        book = self._live.runs
-        return [info for run_id in self._order(query, sort, descending) if (info := book.info(run_id)) is not None]
+        book, found = self._live.runs, self._order(query, sort, descending)[:limit]
+        return [info for run_id in found if (info := book.info(run_id)) is not None]
 
     def table(self, query: str, sort: str, columns: Sequence[str], *, descending: bool, limit: int) -> RunTable:
         """The first `limit` of what `find` finds, with these columns."""

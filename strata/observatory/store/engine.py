@@ -3,7 +3,7 @@
 Blocking; runs only inside the store process. One engine belongs to one thread.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from strata.observatory.store.config import StoreConfig
@@ -38,6 +38,13 @@ class Engine:
 
     def query(self, sql: str, parameters: Mapping[str, Any]) -> bytes:
         return self._connected().query(sql, parameters)
+
+    def pieces(self, sql: str, parameters: Mapping[str, Any]) -> Iterator[bytes]:
+        """A long answer of the embedded engine in pieces of whole blocks, a server's as one."""
+        connection = self._connected()
+        if isinstance(connection, Embedded):
+            return connection.pieces(sql, parameters)
+        return iter((connection.query(sql, parameters),))
 
     def lines(self, sql: str) -> list[str]:
         """The answer to EXPLAIN."""

@@ -83,14 +83,16 @@ class _Bytes:
         return _readable(found)
 
 
-def decode(data: bytes) -> Table:
+def decode(*pieces: bytes) -> Table:
     """All blocks of an answer as one table. One without rows may have no columns either."""
-    left, blocks = _Bytes(data), []
-    try:
-        while not left.is_empty:
-            blocks.append(_block(left))
-    except (IndexError, ValueError) as error:
-        raise Internal(f"an answer of {len(data)} bytes cannot be read: {error}") from None
+    blocks = []
+    for piece in pieces:
+        left = _Bytes(piece)
+        try:
+            while not left.is_empty:
+                blocks.append(_block(left))
+        except (IndexError, ValueError) as error:
+            raise Internal(f"an answer of {len(piece)} bytes cannot be read: {error}") from None
     full = [block for block in blocks if block.num_rows] or blocks[:1]
     if len(full) < 2:
         return full[0] if full else Table({})

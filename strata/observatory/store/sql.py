@@ -145,13 +145,15 @@ FROM {{db}}.series_rollup WHERE {clause} GROUP BY {_KEY} ORDER BY {_KEY}
 def points_of(
     where: Mapping[str, Any], which: Which = "all", *, numbers_only: bool = False
 ) -> tuple[str, dict[str, Any]]:
-    """The same series as single points in any order, for fold.py, which makes the same buckets of them."""
+    """The same series as single points in any order, for fold.py, which makes the same buckets of them. Those of one
+    series are read by one thread: it gives them in the table's order, and they need not be sorted again."""
     clause, parameters = _where(where)
     key = f"{_KEY_WORDS}, turn" if which == "superseded" else _KEY_WORDS
     sql = f"""
 SELECT {"" if numbers_only else f"{key}, toLowCardinality(p.unit) AS unit, "}
        {_STEP} AS step, toUnixTimestamp64Milli(event_time) AS ms, value
 FROM {point_rows(clause, which)}
+{"SETTINGS max_threads = 1" if numbers_only and which == "all" else ""}
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
 

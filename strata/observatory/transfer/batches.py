@@ -11,10 +11,12 @@ from strata.errors import DataError, InvalidArgument
 from strata.observatory.batch.door import LATEST_MS
 from strata.protocol.generated.telemetry_pb2 import Batch
 from strata.types.metrics import MAX_STEP, NO_DEVICE, SeriesKey, check_series
+from strata.types.shown import check_text
 
 __all__ = ["Had", "ImportedPoint", "check_had", "to_batches"]
 
 _PER_BATCH = 20_000
+_MAX_UNIT = 64  # a longer one is refused with all its batch
 _WORD = 1 << 64  # ClickHouse sums steps modulo this
 
 
@@ -27,6 +29,8 @@ class ImportedPoint(NamedTuple):
     value: float
     rank: int = 0
     host: str = ""
+    device: int = NO_DEVICE
+    unit: str = ""
 
 
 class Had(NamedTuple):
@@ -74,7 +78,7 @@ def to_batches(
             index = known.get(key)
             if index is None:
                 index = known[key] = len(known)
-                batch.series.add(index=index, **key._asdict())
+                batch.series.add(index=index, unit=point.unit, **key._asdict())
             batch.points.series.append(index)
             batch.points.step.append(point.step)
             batch.points.event_time_ms.append(point.time_ms)
@@ -88,9 +92,9 @@ def _sane(
     points: Iterable[ImportedPoint], run_id: str, unread: Counter[str]
 ) -> Iterator[tuple[SeriesKey, ImportedPoint]]:
     """Points that a batch can hold. One bad name, step or time never takes the others with it."""
-    known: dict[tuple[str, str, int], SeriesKey | None] = {}
+    known: dict[tuple[str, str, int, int], SeriesKey | None] = {}
     for point in points:
-        series = point.metric, point.host, point.rank
+        series = point.metric, point.host, point.rank, point.device
         if series not in known:
             known[series] = _key(run_id, point, unread)
         key = known[series]
@@ -108,9 +112,10 @@ def _key(run_id: str, point: ImportedPoint, unread: Counter[str]) -> SeriesKey |
     """Other trackers take any name: what ours may not hold stands as in a URL, `acc (top-1)` as `acc %28top-1%29`."""
     name = quote(point.metric, safe="/:@%+ ", errors="backslashreplace")
     name = name if not name or name[0].isalnum() or name[0] == "_" else f"_{name}"
-    key = SeriesKey(run_id, name, point.host, point.rank, NO_DEVICE)
+    key = SeriesKey(run_id, name, point.host, point.rank, point.device)
     try:
         check_series(key)
+        check_text("unit", point.unit, _MAX_UNIT)
         point.host.encode()
     except (InvalidArgument, UnicodeEncodeError) as error:
         unread[str(error).splitlines()[0]] += 1

@@ -44,7 +44,8 @@ async def export_run(
         metrics = [metric for metric in metrics if metric in only]
     if not metrics:
         of = f" of {', '.join(only)[:200]}" if only else ""
-        raise NotFound(f"the store has no points{of} of run {run_id!r}", hint="GET /api/outline lists its metrics.")
+        hint = "GET /api/outline lists its metrics." if only else "`strata runs` and GET /api/runs list what there is."
+        raise NotFound(f"the store has no points{of} of run {run_id!r}", hint=hint)
     writer: _Writer = _Csv(store, target) if kind == "csv" else _Parquet(store, target)
     try:
         for metric, (run, upto) in product(metrics, runs.items()):

@@ -20,6 +20,7 @@ from strata.observatory.transfer.runs import ImportedRun
 from strata.observatory.transfer.table import read_csv
 from strata.observatory.transfer.tensorboard import find_event_files, read_event_file
 from strata.observatory.transfer.wandb_files import find_wandb_files, read_wandb_run
+from strata.types.names import name_of
 
 __all__ = ["find_runs"]
 
@@ -125,8 +126,9 @@ def _event_runs(path: Path) -> Iterator[ImportedRun]:
 
 
 def _plain(name: str, files: list[Path], read: Read) -> ImportedRun:
-    """A run of which nothing is known but its points. Each file has its own batches, so that one that was imported
-    alone is known again."""
-    run = ImportedRun(run_id=name)
+    """A run of which nothing is known but its points, and what people call its folder: lr=0.1,bs=32. Each file has its
+    own batches, so that one that was imported alone is known again."""
+    run_id = name_of(name, "import")
+    run = ImportedRun(run_id=run_id, name=name if name != run_id else "")
     run.parts = {f"{file.name}/{file.stat().st_size}": partial(read, file, run.unread) for file in files}
     return run

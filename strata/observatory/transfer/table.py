@@ -1,28 +1,31 @@
-"""CSV files with metrics. Long: a row is one point (`metric, step, value`); wide: a column is one metric, by `step`.
+"""CSV files with metrics. Long: a row is one point (`metric, step, value`), as `strata export` writes it; wide: a
+column is one metric, by `step`.
 
 A cell that holds no number takes nothing with it but its own point; it is counted, and the first one is named.
 """
 
 import csv
-import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from strata.errors import DataError
+from strata.errors import DataError, InvalidArgument
+from strata.observatory.records.times import parse_time
 from strata.observatory.transfer.batches import ImportedPoint
+from strata.types.metrics import NO_DEVICE
 
 __all__ = ["read_csv"]
 
 _STEP_NAMES = ("step", "global_step", "_step", "iteration", "epoch")
-_TIME_NAMES = ("event_time", "timestamp", "wall_time", "_timestamp", "time")
+_TIME_NAMES = ("event_time_ms", "event_time", "timestamp", "wall_time", "_timestamp", "time")
 _WORDS = {"nan": float("nan"), "": None, "null": None, "none": None}
 
 Row = dict[str, str]
 
 
 def read_csv(path: Path, unread: Counter[str], now_ms: int) -> Iterator[ImportedPoint]:
-    """Times are Unix seconds; rows without one get `now_ms` plus their number, so that order is kept."""
+    """Times are Unix seconds, ISO 8601 or ClickHouse's form, and milliseconds in `event_time_ms`; rows without one get
+    `now_ms` plus their number, so that order is kept."""
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = csv.DictReader(file)
         try:
@@ -68,22 +71,31 @@ class _Cells:
         """0 where the file or the row has none; None where it is no step."""
         return self.whole(row.get(self.step_name or ""), number)
 
-    def whole(self, text: str | None, row: int) -> int | None:
+    def whole(self, text: str | None, row: int, default: int = 0) -> int | None:
         if not (text or "").strip():
-            return 0
+            return default
         found = self.number(text, row)
-        if found is not None and math.isfinite(found):
+        if found is not None and found.is_integer():  # neither 1.5, which no step is, nor inf and nan
             return int(found)
         if found is not None:
             self._count(text, row)
         return None
 
     def time_ms(self, row: Row, number: int) -> int:
-        seconds = self.number(row.get(self._time_name or ""), number)
-        return round(seconds * 1000) if seconds is not None and math.isfinite(seconds) else self._now_ms + number
+        text = row.get(self._time_name or "")
+        if (text or "").strip().lower() in _WORDS:
+            return self._now_ms + number
+        try:
+            if self._time_name == "event_time_ms":
+                return round(float(text or ""))
+            return round(parse_time("time", text) * 1000)
+        except (InvalidArgument, ValueError, OverflowError):
+            self._count(text, number)
+            return self._now_ms + number
 
     def _count(self, text: str | None, row: int) -> None:
-        self._odd = self._odd or f"cells that hold no number, the first one {(text or '')[:40]!r} in row {row + 2}"
+        told = f"cells that hold no number, step or time, the first one {(text or '')[:40]!r} in row {row + 2}"
+        self._odd = self._odd or told
         self._unread[self._odd] += 1
 
 
@@ -99,15 +111,15 @@ def _read(rows: "csv.DictReader[str]", unread: Counter[str]) -> Iterator[Row]:
 
 def _long(rows: Iterator[Row], cells: _Cells) -> Iterator[ImportedPoint]:
     for number, row in enumerate(rows):
-        value, step, rank = (
+        value, step, rank, device = (
             cells.number(row["value"], number),
             cells.step(row, number),
             cells.whole(row.get("rank"), number),
+            cells.whole(row.get("device"), number, NO_DEVICE),
         )
-        if value is not None and step is not None and rank is not None:
-            yield ImportedPoint(
-                row["metric"] or "", step, cells.time_ms(row, number), value, rank, row.get("host") or ""
-            )
+        if value is not None and step is not None and rank is not None and device is not None:
+            name, host, unit = row["metric"] or "", row.get("host") or "", row.get("unit") or ""
+            yield ImportedPoint(name, step, cells.time_ms(row, number), value, rank, host, device, unit)
 
 
 def _wide(rows: Iterator[Row], names: list[str], cells: _Cells) -> Iterator[ImportedPoint]:

@@ -24,11 +24,11 @@ _CONTENT = {1: "<f", 2: "<d", 3: "<i", 9: "<q"}
 def find_event_files(path: Path) -> dict[str, list[Path]]:
     """Run names and their files: every folder below `path` that holds event files is a run, as TensorBoard sees it."""
     if path.is_file():
-        return {path.parent.name or "import": [path]}
+        return {path.absolute().parent.name or "import": [path]}
     found: dict[str, list[Path]] = {}
     for file in sorted(file for file in path.rglob("*tfevents*") if file.is_file()):
         place = file.parent.relative_to(path)
-        name = path.name if place == Path() else "-".join(place.parts)
+        name = path.absolute().name if place == Path() else "-".join(place.parts)  # of `.` it is the folder's own
         found.setdefault(name, []).append(file)
     return found
 

@@ -400,11 +400,14 @@ class AgentWelcome(_message.Message):
     HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _builtins.int
     LEASE_MS_FIELD_NUMBER: _builtins.int
     TAKES_BEATS_FIELD_NUMBER: _builtins.int
+    TAKES_CROWDS_FIELD_NUMBER: _builtins.int
     term: _builtins.int
     heartbeat_interval_ms: _builtins.int
     lease_ms: _builtins.int
     takes_beats: _builtins.bool
     """it hears the beats of several ranks in one frame"""
+    takes_crowds: _builtins.bool
+    """it hears arrivals that have one request in common"""
     def __init__(
         self,
         *,
@@ -412,10 +415,11 @@ class AgentWelcome(_message.Message):
         heartbeat_interval_ms: _builtins.int = ...,
         lease_ms: _builtins.int = ...,
         takes_beats: _builtins.bool = ...,
+        takes_crowds: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat_interval_ms", b"heartbeat_interval_ms", "lease_ms", b"lease_ms", "takes_beats", b"takes_beats", "term", b"term"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat_interval_ms", b"heartbeat_interval_ms", "lease_ms", b"lease_ms", "takes_beats", b"takes_beats", "takes_crowds", b"takes_crowds", "term", b"term"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -529,7 +533,7 @@ Global___TieFrame: _TypeAlias = TieFrame  # noqa: Y015
 @_typing.final
 class Arrivals(_message.Message):
     """The words of ranks that had each a lone arrival to tell, one after the other in one turn. What stays the same from one
-    barrier to the next is bytes: who has seen them before need not read them again.
+    barrier to the next is bytes, and comes last: who has seen them before need not read them again.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -538,12 +542,12 @@ class Arrivals(_message.Message):
     COMPANY_FIELD_NUMBER: _builtins.int
     REQUEST_IDS_FIELD_NUMBER: _builtins.int
     alike: _builtins.bytes
-    """a coordinator.BarrierRequest without what is each rank's own"""
+    """a coordinator.BarrierRequest without worker_id and incarnation"""
     company: _builtins.bytes
     """a Company"""
     @_builtins.property
     def request_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """the n-th is of the n-th rank of the company"""
+        """of older agents, whose ranks have each its own: the n-th is of the n-th rank"""
 
     def __init__(
         self,
@@ -592,35 +596,34 @@ Global___Company: _TypeAlias = Company  # noqa: Y015
 
 @_typing.final
 class Releases(_message.Message):
-    """One release, told to ranks that had arrived together: the n-th of each list is the same rank's."""
+    """One release, told to ranks that had arrived together with one request."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ALIKE_FIELD_NUMBER: _builtins.int
     TIES_FIELD_NUMBER: _builtins.int
-    REQUEST_IDS_FIELD_NUMBER: _builtins.int
-    ARRIVAL_ORDERS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    FIRST_ORDER_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    first_order: _builtins.int
+    """the arrival_order of the first of them; the next one's is the next"""
     @_builtins.property
     def alike(self) -> _coordinator_pb2.BarrierResponse:
         """without arrival_order"""
 
     @_builtins.property
     def ties(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def request_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
-    @_builtins.property
-    def arrival_orders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
         self,
         *,
         alike: _coordinator_pb2.BarrierResponse | None = ...,
         ties: _abc.Iterable[_builtins.int] | None = ...,
-        request_ids: _abc.Iterable[_builtins.str] | None = ...,
-        arrival_orders: _abc.Iterable[_builtins.int] | None = ...,
+        request_id: _builtins.str = ...,
+        first_order: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike", "arrival_orders", b"arrival_orders", "request_ids", b"request_ids", "ties", b"ties"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike", b"alike", "first_order", b"first_order", "request_id", b"request_id", "ties", b"ties"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1038,11 +1038,14 @@ class BarrierResponse(_message.Message):
     ARRIVAL_ORDER_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     ABSENT_FIELD_NUMBER: _builtins.int
+    MEETING_FIELD_NUMBER: _builtins.int
     released: _builtins.bool
     barrier_id: _builtins.str
     participants: _builtins.int
     arrival_order: _builtins.int
     generation: _builtins.int
+    meeting: _builtins.str
+    """names this release: ranks that were there number their next requests by it, and so alike"""
     @_builtins.property
     def absent(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -1054,10 +1057,11 @@ class BarrierResponse(_message.Message):
         arrival_order: _builtins.int = ...,
         generation: _builtins.int = ...,
         absent: _abc.Iterable[_builtins.str] | None = ...,
+        meeting: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "arrival_order", b"arrival_order", "barrier_id", b"barrier_id", "generation", b"generation", "participants", b"participants", "released", b"released"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "arrival_order", b"arrival_order", "barrier_id", b"barrier_id", "generation", b"generation", "meeting", b"meeting", "participants", b"participants", "released", b"released"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from strata.errors import PeerLost
+from strata.types.ranks import ranks_text
 
 __all__ = ["Address", "dial", "gather"]
 
@@ -155,10 +156,10 @@ def gather(
     with contextlib.closing(_Meeting(_listen(address, world_size), world_size, secret)) as meeting:
         while meeting.missing:
             if patience.over():
-                raise PeerLost(f"ranks {meeting.missing} did not come to the gang within {join_s:g} s")
+                raise PeerLost(f"{ranks_text(meeting.missing)} did not come to the gang within {join_s:g} s")
             if given_up():
-                raise PeerLost(f"the world changed while rank 0 waited for ranks {meeting.missing}")
-            patience.say(f"rank 0 waits for ranks {meeting.missing}")
+                raise PeerLost(f"the world changed while rank 0 waited for {ranks_text(meeting.missing)}")
+            patience.say(f"rank 0 waits for {ranks_text(meeting.missing)}")
             meeting.wait(_LOOK_S)
         return meeting.peers
 

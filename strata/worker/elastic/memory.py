@@ -9,6 +9,7 @@ from typing import Any
 
 from strata.checkpoint.objects import ObjectPart
 from strata.checkpoint.slices import Block
+from strata.errors import InvalidArgument
 from strata.worker.elastic.keepers import Keeper, Placed, RandomState
 
 __all__ = ["NOTHING", "Memory"]
@@ -67,6 +68,11 @@ class Memory:
         return {name: keeper.state() for name, keeper in self._keepers.items()}
 
     def load(self, state: Mapping[str, Any]) -> None:
+        if unknown := self._keepers.keys() - state.keys():
+            raise InvalidArgument(
+                f"nothing was saved of {', '.join(sorted(unknown))}; what was saved is {', '.join(sorted(state))}",
+                hint="Give the parts by the names they were saved by; another name or path starts anew.",
+            )
         for name, keeper in self._keepers.items():
             keeper.load(state[name])
 

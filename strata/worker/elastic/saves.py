@@ -46,6 +46,7 @@ class Saves:
 
     def __init__(self, run: Run, memory: Memory, plan: SavePlan) -> None:
         self.plan = plan
+        self.epoch = 0  # how many epochs of the loader are done, of a loop that has one
         self._run = run
         self._memory = memory
         self._metrics: dict[str, float] = {}
@@ -74,6 +75,10 @@ class Saves:
         if found is None:
             return None
         step, rank = found.info.step, self._run.rank
+        if not isinstance(found.state, Mapping) or not found.state.keys() >= {"parts", "random"}:
+            raise InvalidArgument(
+                f"step {step} in {self.path} was not saved by a training loop", hint="Give the loop a path of its own."
+            )
         self._memory.load(found.state["parts"])
         if rank < found.world_size:
             self._memory.load_random(found.state["random"])
@@ -104,7 +109,7 @@ class Saves:
 
     def _save(self, save: Callable[..., object]) -> None:
         metadata = {"metrics": self._metrics, "run": self._run.id}
-        save(self._state(), self._memory.step, metadata=metadata, share=True)
+        save(self._state(), self._memory.step, epoch=self.epoch, metadata=metadata, share=True)
 
     def _save_behind(self) -> None:
         optimizers = self._memory.optimizers if self.plan.sliced else []

@@ -119,6 +119,7 @@ class Job:
             self._ended = False
             yield (self.step, item) if isinstance(batches, Batches) else self.step
             self._ended = True
+            self._world.saves.epoch = self.epoch
             self._world.commit(self.step)
             self._tell_progress()
             if self._stop or self._asked_to_stop():

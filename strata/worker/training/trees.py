@@ -18,14 +18,23 @@ class ArrayTree:
     """A nest of dicts and lists with arrays in it, or one array. `value` is the newest: a load changes dicts, lists and
     NumPy arrays in place, so that the script's own names for them stay true, and replaces what cannot be changed."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, value: Any, name: str = "") -> None:
+        self.value = self._given = value
+        self._name = name
 
     def state_dict(self) -> dict[str, Any]:
         return {"tree": self.value}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.value = _filled(self.value, state["tree"])
+        new = state["tree"]
+        if self.value is self._given and isinstance(new, np.ndarray) and _differs(self.value, new):
+            # The script trains the array that it gave: another in its place would be saved, and never change.
+            raise InvalidArgument(
+                f"{self._name} has shape {self.value.shape} ({self.value.dtype}), and {new.shape} ({new.dtype}) in the "
+                "checkpoint",
+                hint="Go on with the same model, or choose another name or path. An array that grows stands in a dict.",
+            )
+        self.value = _filled(self.value, new)
 
 
 def _filled(old: Any, new: Any) -> Any:
@@ -38,14 +47,14 @@ def _filled(old: Any, new: Any) -> Any:
     if isinstance(old, list) and isinstance(new, list):
         old[:] = [_filled(before, item) for before, item in zip(old, new, strict=True)] if len(old) == len(new) else new
         return old
-    if isinstance(old, np.ndarray) and isinstance(new, np.ndarray) and _can_take(old, new):
+    if isinstance(old, np.ndarray) and isinstance(new, np.ndarray) and old.flags.writeable and not _differs(old, new):
         np.copyto(old, new)
         return old
     return new
 
 
-def _can_take(old: NDArray[Any], new: NDArray[Any]) -> bool:
-    return old.flags.writeable and (old.shape, old.dtype) == (new.shape, new.dtype)
+def _differs(old: Any, new: NDArray[Any]) -> bool:
+    return isinstance(old, np.ndarray) and (old.shape, old.dtype) != (new.shape, new.dtype)
 
 
 def part_of(name: str, given: Any) -> Stateful:
@@ -55,7 +64,7 @@ def part_of(name: str, given: Any) -> Stateful:
         part: Stateful = given
         return part
     if isinstance(given, dict | list) or (not isinstance(given, bytes) and array_source(name, given) is not None):
-        return ArrayTree(given)
+        return ArrayTree(given, name)
     raise InvalidArgument(
         f"{name} is a {type(given).__module__}.{type(given).__qualname__}, which is no part of a training state",
         hint="Give models, optimizers, schedulers, scalers, arrays, dicts or lists of arrays, or an object of yours "

@@ -117,7 +117,7 @@ def test_survivors_are_told_who_is_missing(tmp_path: Path) -> None:
     for report in reports:
         assert report["began"] == 1
         assert report["error"].startswith("CheckpointAborted")
-        assert re.search(r"missing ranks \[.*\b1\b.*\]", report["error"])  # a crawling machine may add others
+        assert re.search(r"missing ranks? .*\b1\b", report["error"])  # a crawling machine may add others
     _assert_complete(folder, 3, {1})
 
 
@@ -154,7 +154,7 @@ def test_a_coordinator_ends_what_a_dead_committer_began(
     records = [each for each in coordinator.state()["checkpoints"] if each["path"].startswith(str(folder))]
     assert [record["path"].rpartition("/")[2] for record in records] == ["step-000000000001", "step-000000000002"]
     if point == "data_sent":  # its bytes are not known to be there: the step is given up, and the dead one is named
-        assert all("missing ranks [0]" in report["error"] for report in reports)
+        assert all("missing rank 0" in report["error"] for report in reports)
         assert [record["status"] for record in records] == ["completed", "failed"]
         _assert_complete(folder, 4, {1})
     else:  # every byte is there: another rank commits

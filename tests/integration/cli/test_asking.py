@@ -54,6 +54,9 @@ def test_runs_are_found_read_and_changed_from_python(api: Api) -> None:
     run.update(tags=["paper"], notes="good")
     assert api.update(["wide", run], add_tags=["both"]) == 2
     assert {one.id: one.tags for one in api.runs("tag:both")} == {"narrow": ["paper", "both"], "wide": ["both"]}
+    run.update(tags="alone")
+    assert api.update([run], add_tags="whole", remove_tags="alone") == 1
+    assert api.run("narrow").tags == ["whole"], "a text is one tag, as in strata.init"
     assert api.run("narrow").info["notes"] == "good"
     assert run.checkpoints() == []
     with pytest.raises(NotFound):

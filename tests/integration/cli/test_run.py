@@ -54,8 +54,11 @@ def test_systems_that_are_not_here(tmp_path: Path, script: str) -> None:
         _refused(done, told)
 
 
-def test_more_workers_than_the_slots_that_were_set(tmp_path: Path, script: str) -> None:
-    done = strata("run", "--data-dir", str(tmp_path), "--workers", "5", script, STRATA_SLOTS="2", STRATA_GRPC_PORT="0")
+def test_more_workers_than_the_slots_that_were_set(tmp_path: Path) -> None:
+    script = tmp_path / "mein größter versuch.py"  # a task's name is made of it
+    script.touch()
+    flags = ("--data-dir", str(tmp_path), "--workers", "5")
+    done = strata("run", *flags, str(script), STRATA_SLOTS="2", STRATA_GRPC_PORT="0")
     assert done.returncode == 1
     assert "5 workers do not fit into 2 slots. STRATA_SLOTS says how many there are: raise or unset it" in done.stderr
 

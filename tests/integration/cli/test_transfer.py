@@ -23,7 +23,7 @@ def test_a_csv_goes_in_once_and_comes_out_again(tmp_path: Path) -> None:
             more.write("100,0.25,0.1\n101,,0.1\n102,soon,0.1\n")  # the last one is no number
         grown = strata("import", str(table), "--run", "old-run", *folder)
         assert (grown.returncode, grown.stdout) == (0, "old-run: 4 points\n"), grown.stderr
-        assert "not read: cells that hold no number, the first one 'soon' in row 104 (1)" in grown.stderr
+        assert "not read: cells that hold no number, step or time, the first one 'soon' in row 104 (1)" in grown.stderr
         table.write_text(table.read_text().replace("soon", "0.5"))
         grown = strata("import", str(table), "--run", "old-run", *folder)
         assert (grown.returncode, grown.stdout) == (0, "old-run: 1 points\n"), grown.stderr
@@ -34,6 +34,10 @@ def test_a_csv_goes_in_once_and_comes_out_again(tmp_path: Path) -> None:
         assert "run old-run has 102 points of loss, which are not the first ones here" in refused.stderr
         out = tmp_path / "out.csv"
         eventually("the export", lambda: _exported(out, folder) == 205)
+        (tmp_path / "full.csv.part").symlink_to("/dev/full")
+        for name, why in (("none/out.csv", "No such file or directory"), ("full.csv", "No space left on device")):
+            refused = strata("export", "old-run", str(tmp_path / name), *folder)
+            assert (refused.returncode, f"{name} cannot be written: {why}." in refused.stderr) == (1, True)
         refused = strata("export", "old-run", str(tmp_path / "out.xls"), *folder)
     assert refused.returncode == 1
     assert "neither .csv nor .parquet" in refused.stderr

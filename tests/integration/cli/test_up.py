@@ -95,6 +95,7 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
 
 BAD_SETTINGS: list[tuple[tuple[str, ...], dict[str, str], str]] = [
     (("--data-dir", "/proc/strata"), {}, "the data folder /proc/strata cannot be used"),
+    (("--host", "192.0.2.1", "--grpc-port", "0"), {"STRATA_INSECURE": "1"}, "Check --host and --grpc-port."),
     ((), {"HEARTBEAT_TIMEOUT": "soon"}, "HEARTBEAT_TIMEOUT = 'soon' is not valid"),
     ((), {"STRATA_HARTBEAT_TIMEOUT": "3"}, "Did you mean STRATA_HEARTBEAT_TIMEOUT?"),
     (("--host", "0.0.0.0", "--cert", "none.pem"), {}, "--cert and --key belong together"),

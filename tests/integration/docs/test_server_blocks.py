@@ -73,7 +73,8 @@ def test_a_dashboard_is_kept_over_rest(cluster: Cluster, tmp_path: Path) -> None
 
 def test_an_elastic_task_is_asked_for_from_python(cluster: Cluster, tmp_path: Path) -> None:
     (task_id,) = run_blocks("docs/elastic.md", cluster, tmp_path)
-    task = cluster.get(f"/api/tasks/{task_id}")
+    known = eventually("the task", lambda: [task for task in cluster.get("/api/tasks") if task["id"] == task_id])
+    task = known[0]
     assert (task["name"], task["min_workers"], task["worker_count"]) == ("elastic-job", 2, 8)
 
 

@@ -188,6 +188,7 @@ def test_no_secret_comes_back_and_odd_rules_are_refused(
         ("quiet_from", "targets/x", {**hook, "quiet_from": "25:00", "quiet_to": "07:00"}),
         ("quiet_to", "targets/x", {**hook, "quiet_from": "22:00"}),
         ("timezone", "targets/x", {**hook, "timezone": "../../etc/passwd"}),
+        ("timezone", "targets/x", {**hook, "timezone": "Europe/Berln"}),
     ):
         answer = client.put(f"/api/alerts/{path}", json=body)
         assert answer.status_code in (400, 404, 422), (body, answer.text)

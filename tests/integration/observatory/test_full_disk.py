@@ -71,8 +71,8 @@ def test_a_full_disk_keeps_nobody_from_being_told(
             before = tried.stat().st_mtime_ns
             wait_until(lambda before=before: tried.stat().st_mtime_ns > before, "another try")  # type: ignore[misc]  # bound
         assert "disk_full" not in (kept.read_text() if kept.exists() else "")
-        said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("alert deliveries")]
-        assert said == ["alert deliveries sets the file of what was sent aside: No space left on device"]
+        said = [line for line in capfd.readouterr().err.splitlines() if "alert deliveries" in line]
+        assert said == ["alert: alert deliveries sets the file of what was sent aside: No space left on device"]
         (disk / "filler").unlink()
         full = _told_of(receiver, "disk_full")
         wait_until(lambda: _kept_of(kept, full) == ["sent"], "what was sent, on the disk")

@@ -197,6 +197,16 @@ async def test_a_long_series_is_read_in_bounded_buckets_with_exact_extremes(stor
     assert window[0].buckets["smin"].tolist() == list(range(100, 200))
 
 
+async def test_points_that_the_rollup_has_not_counted_are_read_with_the_others(store: SupervisedStore) -> None:
+    await insert(store, points("behind", [float(step) for step in range(5_000)]), "behind")
+    change = "UPDATE num_points = 7 WHERE run_id = 'behind' SETTINGS mutations_sync = 1"
+    await store.command(f"ALTER TABLE {{db}}.series_rollup {change}")
+    assert await counts(store, "behind") == (5_000, 7)
+    (curve,) = await read_curves(store, {"runs": ["behind"]}, 10)
+    assert curve.buckets["n"].tolist() == [500] * 10
+    assert curve.buckets["vmax"].tolist() == [499.0 + 500 * number for number in range(10)]
+
+
 @pytest.mark.parametrize("num_series", [1, 30])
 async def test_all_roads_make_the_buckets_of_the_raw_points(store: SupervisedStore, num_series: int) -> None:
     """Series of several hosts, ranks and devices whose steps repeat and go back, with NaN and Inf, over many parts of

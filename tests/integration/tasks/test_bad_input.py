@@ -212,7 +212,7 @@ def test_a_rank_that_ignores_sigterm_is_killed_after_its_grace(nodes: Nodes) -> 
     wait_for(lambda: all("deaf" in nodes.output(task_id, 1, rank) for rank in range(2)))
     nodes.tasks().stop(task_id)
     task = nodes.wait_task(task_id, timeout_s=10)
-    assert (task.status, task.reason) == (TaskStatus.STOPPED, "stopped by the user; ranks [0, 1] had to be killed")
+    assert (task.status, task.reason) == (TaskStatus.STOPPED, "stopped by the user; ranks 0, 1 had to be killed")
     assert not nodes.rank_pids(task_id)
 
 

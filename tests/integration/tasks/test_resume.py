@@ -186,4 +186,4 @@ def test_a_second_ctrl_c_ends_it_at_once_and_sigterm_is_called_by_its_name(tmp_p
         command.process.send_signal(signal.SIGINT)
         wait_for(lambda: "ending its ranks at once, without a save" in command.output, 30)
         assert command.wait() == 1, command.output
-    assert "stopped by SIGTERM in `strata run`; ranks [0] had to be killed" in command.output
+    assert "stopped by SIGTERM in `strata run`; rank 0 had to be killed" in command.output

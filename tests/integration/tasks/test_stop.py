@@ -28,6 +28,14 @@ while not strata.should_stop():
 print(f"left at {step}", flush=True)
 run.finish()
 """
+_MEET = """
+import os, time, strata
+if os.environ["RANK"] == "1":
+    time.sleep(600)  # as one that still imports: a SIGTERM ends it at once
+run = strata.init()
+print("waiting", flush=True)
+run.gang
+"""
 _HANG = """
 import time, strata
 run = strata.init()
@@ -62,6 +70,14 @@ def test_all_ranks_leave_at_the_same_step(nodes: Nodes) -> None:
     left = [re.search(r"left at (\d+)", nodes.output(task_id, 1, rank)) for rank in range(3)]
     assert all(left)
     assert len({found[1] for found in left if found}) == 1
+
+
+def test_a_rank_that_waits_for_one_that_is_gone_leaves_without_being_killed(nodes: Nodes) -> None:
+    task_id = nodes.submit(name="meet", worker_count=2, entrypoint=_script(nodes, _MEET))
+    wait_for(lambda: "waiting" in nodes.output(task_id, 1, 0), what="rank 0 at the meeting")
+    nodes.tasks().stop(task_id)
+    task = nodes.wait_task(task_id, timeout_s=60)
+    assert (task.status, task.reason) == (TaskStatus.STOPPED, "stopped by the user")
 
 
 @pytest.mark.slow

@@ -99,5 +99,7 @@ def test_a_store_without_a_cluster_and_a_commit_that_is_damaged_itself(tmp_path:
     done = strata("checkpoints", "verify", str(tmp_path / "saved"), "--data-dir", str(tmp_path / "none"))
     assert (done.returncode, "1 good, 1 damaged" in done.stdout) == (1, True), done.stdout + done.stderr
     assert "COMMIT.json of step 2" in done.stdout
+    done = strata("checkpoints", "verify", str(tmp_path), "--data-dir", str(tmp_path / "none"))
+    assert (done.returncode, "there is no complete checkpoint in" in done.stderr) == (1, True)
     done = strata("checkpoints", "verify", "no-such-id", "--data-dir", str(tmp_path / "none"))
     assert done.returncode != 0

@@ -11,23 +11,30 @@ pytestmark = pytest.mark.slow
 
 _TRAIN = """
 import time
+from pathlib import Path
 import strata
+
+def shown(name):
+    while not Path("shown", name).exists():
+        time.sleep(0.05)
 
 run = strata.init()
 run.log({"loss": 1.0}, step=1)
-time.sleep(1.0)
-checkpoints = strata.CheckpointManager("checkpoints", before_vote=lambda step: time.sleep(1.0))
+shown("active-1")
+checkpoints = strata.CheckpointManager("checkpoints", before_vote=lambda step: shown("checkpointing-1"))
 checkpoints.save(b"x" * 1000, step=1)
 run.log({"loss": 1.0}, step=2)
-time.sleep(1.0)
-checkpoints.load(1, progress=lambda *_: time.sleep(1.0))
+shown("active-2")
+checkpoints.load(1, progress=lambda *_: shown("recovering-1"))
 checkpoints.close()
 run.finish()
 """
 
 
 def test_saving_and_loading_are_shown(tmp_path: Path) -> None:
+    """The script goes on when each was seen."""
     (tmp_path / "train.py").write_text(_TRAIN)
+    (tmp_path / "shown").mkdir()
     with Nodes(tmp_path, slots=1) as nodes:
         nodes.start("coordinator", "observatory", "agent")
         task_id = nodes.submit(
@@ -39,6 +46,7 @@ def test_saving_and_loading_are_shown(tmp_path: Path) -> None:
             for worker in nodes.get("/api/workers") or []:
                 if worker["id"] == f"{task_id}-0" and (not seen or seen[-1] != worker["status"]):
                     seen.append(worker["status"])
+                    (tmp_path / "shown" / f"{seen[-1]}-{seen.count(seen[-1])}").touch()
             return nodes.task(task_id).status.final
 
         wait_for(ended, 120, "the task's end")

@@ -109,16 +109,22 @@ async def test_a_lost_coordinator_lets_go_of_every_rank(host: Host) -> None:
 
 
 def _arrival(rank: int, **values: Any) -> bytes:
-    request = {"worker_id": f"w{rank}", "incarnation": f"i{rank}", "barrier_id": "b", "request_id": f"r{rank}"}
+    request = {"worker_id": f"w{rank}", "incarnation": f"i{rank}", "barrier_id": "b", "request_id": "r"}
     return rk.RankWords(arrivals=[pb.BarrierRequest(**(request | values))]).SerializeToString()
 
 
-async def test_arrivals_of_one_turn_at_one_barrier_are_put_together(host: Host) -> None:
-    host.relay.attach(host.said.put_nowait)
+@pytest.mark.parametrize("turns", [1, 2])
+async def test_arrivals_of_one_turn_at_one_barrier_are_put_together(host: Host, turns: int) -> None:
+    """In a second turn, too, when it is known what is a rank's own."""
+    host.relay.attach(host.said.put_nowait, takes_crowds=True)
     ranks = [await host.rank() for _ in range(4)]
     for stream, _ in ranks:
         stream.send(b"hello")
         await host.next()
+    for _ in range(turns - 1):
+        for number, (stream, _) in enumerate(ranks):
+            stream.send(_arrival(number))
+            await asyncio.wait_for(host.said.get(), 20)
     beat = rk.RankWords(beat=pb.HeartbeatRequest(), sequence=1).SerializeToString()
     said = [[_arrival(0, step=3)], [_arrival(1, step=3), beat], [_arrival(2, step=3) + beat], [_arrival(3, step=4)]]
     for (stream, _), payloads in zip(ranks, said, strict=True):
@@ -142,10 +148,38 @@ async def test_arrivals_of_one_turn_at_one_barrier_are_put_together(host: Host) 
     ]
     company = ag.Company.FromString(frames[0].arrivals.company)
     assert (list(company.worker_ids), list(company.incarnations)) == (["w0", "w1"], ["i0", "i1"])
-    assert list(frames[0].arrivals.request_ids) == ["r0", "r1"]
-    assert frames[0].arrivals.alike == pb.BarrierRequest(barrier_id="b", step=3).SerializeToString()
+    assert frames[0].arrivals.alike == pb.BarrierRequest(barrier_id="b", step=3, request_id="r").SerializeToString()
     for stream, _ in ranks:
         stream.abort()
+
+
+async def test_arrivals_are_told_rank_by_rank_if_they_differ_or_the_coordinator_is_older(host: Host) -> None:
+    for takes_crowds, requests, number in ((True, ("r0", "r1"), 2), (False, ("r", "r"), 2), (True, ("r", "r"), 1)):
+        host.relay.attach(host.said.put_nowait, takes_crowds=takes_crowds)
+        ranks = await _two_ranks(host)
+        for rank, ((stream, _), request_id) in enumerate(zip(ranks, requests, strict=True)):
+            stream.send(_arrival(rank, request_id=request_id))
+        frames = list((await asyncio.wait_for(host.said.get(), 20)).ties.frames)
+        assert len(frames) == number
+        assert all(bool(frame.payload) is not takes_crowds for frame in frames)
+        host.relay.detach()
+        for stream, _ in ranks:
+            stream.abort()
+
+
+async def test_a_rank_whose_arrival_cannot_be_read_is_passed_on_alone(host: Host) -> None:
+    """Between what is its own, anything may stand. In a frame of arrivals the coordinator would blame the agent."""
+    host.relay.attach(host.said.put_nowait, takes_crowds=True)
+    (stream, _), (other, _) = await _two_ranks(host)
+    stream.send(_arrival(0))
+    await host.said.get()
+    own = pb.BarrierRequest(worker_id="w0", incarnation="i0").SerializeToString()
+    for rest in (b"\xff\xff", pb.BarrierRequest(worker_id="w1").SerializeToString() + b"\xff"):
+        words = b"\x22" + bytes([len(own + rest)]) + own + rest
+        stream.send(words)
+        assert await host.next() == [(1, words, False)]
+    stream.abort()
+    other.abort()
 
 
 async def test_a_release_of_several_is_each_rank_s_own(host: Host) -> None:
@@ -155,13 +189,13 @@ async def test_a_release_of_several_is_each_rank_s_own(host: Host) -> None:
         stream.send(b"hello")
         await host.next()
     alike = pb.BarrierResponse(released=True, barrier_id="b", participants=8, generation=3, absent=("x",))
-    releases = ag.Releases(alike=alike, ties=(2, 9, 1), request_ids=("r2", "r9", "r1"), arrival_orders=(7, 14, 6))
+    releases = ag.Releases(alike=alike, ties=(1, 9, 2), request_id="r", first_order=5)
     host.relay.on_frames(ag.TieFrames(frames=[ag.TieFrame(releases=releases)]))
     for tie, (stream, heard) in enumerate(ranks, start=1):
         news = rk.RankNews.FromString(await asyncio.wait_for(heard.get(), 20))
-        response = pb.BarrierResponse(arrival_order=tie + 5)
+        response = pb.BarrierResponse(arrival_order={1: 5, 2: 7}[tie])
         response.MergeFrom(alike)
-        assert news == rk.RankNews(result=rk.BarrierResult(request_id=f"r{tie}", response=response))
+        assert news == rk.RankNews(result=rk.BarrierResult(request_id="r", response=response))
         stream.abort()
 
 

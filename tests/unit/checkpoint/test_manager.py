@@ -233,6 +233,14 @@ def test_only_some_arrays_or_into_existing_ones(tmp_path: Path) -> None:
         assert np.array_equal(target, state["model"]["w"])
         with pytest.raises(InvalidArgument, match=r"model/w has shape \(1000, 64\)"):
             manager.load(1, into={"model/w": np.zeros((64, 1000), dtype=np.float32)})
+        with pytest.raises(CheckpointNotFound, match=r"no array named \['w'\], which was to be filled"):
+            manager.load(into={"w": target})
+
+
+def test_steps_are_counted_by_any_library(tmp_path: Path) -> None:
+    with CheckpointManager(tmp_path) as manager:
+        saved = manager.save(b"x", step=np.int64(3), epoch=np.uint8(1))  # type: ignore[arg-type]  # as loops count
+        assert (saved.step, saved.epoch, manager.load(np.int32(3))) == (3, 1, b"x")  # type: ignore[arg-type]  # so
 
 
 def test_progress_of_load_and_verify(tmp_path: Path) -> None:

@@ -34,6 +34,14 @@ def test_bad_calls_are_refused_before_anything_is_written(tmp_path: Path) -> Non
         manager.save(b"x", step=-1)
     with pytest.raises(InvalidArgument, match="epoch is -1"):
         manager.save(b"x", step=1, epoch=-1)
+    for odd in (1.5, "1", None, float("nan")):
+        with pytest.raises(InvalidArgument, match=r"step is .*; it must be a whole number"):
+            manager.save(b"x", step=odd)  # type: ignore[arg-type]  # what people give
+        with pytest.raises(InvalidArgument, match=r"epoch is .*; it must be a whole number"):
+            manager.save(b"x", step=1, epoch=odd)  # type: ignore[arg-type]  # the same
+    for state, named in (({"a": "\ud800"}, r"state\['a'\]"), ({"\ud800": 1}, "the key")):
+        with pytest.raises(InvalidArgument, match=f"{named}.* holds half a character"):
+            manager.save(state, step=1)
     with pytest.raises(UnsupportedState, match="'fn'"):
         manager.save_async({"fn": len}, step=1)
     with pytest.raises(UnsupportedState, match="data_state"):
@@ -43,3 +51,9 @@ def test_bad_calls_are_refused_before_anything_is_written(tmp_path: Path) -> Non
     with pytest.raises(InvalidArgument, match="closed"):
         manager.save(b"x", step=1)
     assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize("path", [None, 5])
+def test_what_is_no_path_is_named(path: Any) -> None:
+    with pytest.raises(InvalidArgument, match=f"the checkpoint path is {path}"):
+        CheckpointManager(path)

@@ -72,8 +72,7 @@ def owners() -> Any:
     """Each thread is a rank."""
     local = threading.local()
     ambient.owner = lambda: local.owner
-    yield local
-    ambient.owner = None
+    return local
 
 
 def _state(rank: int) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import strata as strata_package
 from strata.cli.commands import LINES, load
 from tests.support.cluster import strata
 
@@ -76,3 +78,18 @@ def test_a_shell_completes_commands_their_commands_and_their_flags(words: str, e
         [program], capture_output=True, text=True, timeout=120, check=True, env={**os.environ, **asked}
     )
     assert expected in done.stdout.split()
+
+
+def test_a_terminal_that_knows_only_ascii_is_no_error(tmp_path: Path) -> None:
+    done = strata("doctor", "--data-dir", str(tmp_path), PYTHONIOENCODING="ascii", STRATA_HTTP_PORT="0")
+    assert "\\u2013" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_every_command_that_a_sentence_of_ours_names_is_there() -> None:
+    sources = "".join(file.read_text() for file in Path(strata_package.__file__).parent.rglob("*.py"))
+    named = set(re.findall(r"`strata ([a-z]+)(?: ([a-z]+))?", sources))
+    assert {command for command, _ in named} <= LINES.keys()
+    for command, word in named:
+        below = getattr(load(command), "commands", {})
+        assert not below or not word or word in below, f"strata {command} {word}"

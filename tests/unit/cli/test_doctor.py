@@ -46,3 +46,5 @@ def test_a_folder_is_a_store_that_is_tried(tmp_path: Path) -> None:
     found = next(one for one in json.loads(done.stdout) if one["check"] == "checkpoints")
     assert (found["status"], found["found"]) == ("ok", f"{bucket}: written, read back and removed")
     assert [path for path in bucket.rglob("*") if path.is_file()] == []
+    extras = next(one for one in json.loads(done.stdout) if one["check"] == "other extras")
+    assert {"data", "mcp", "postgres", "s3"} <= {extra.split()[0] for extra in extras["found"].split(", ")}

@@ -66,6 +66,13 @@ def test_a_call_is_repeated_while_the_other_side_starts(server: tuple[_Control, 
     assert set(control.tokens) == {"Bearer secret"}
 
 
+def test_no_proxy_of_the_environment_is_dialled(server: tuple[_Control, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with Channel(server[1], patience_s=0.0) as channel:
+        assert TasksClient(channel).stop("t") == "stopped"
+
+
 def test_patience_ends(server: tuple[_Control, str]) -> None:
     control, address = server
     control.failures = 10**6

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from strata.client.endpoints import Endpoints, announced, find_cluster, find_endpoints, find_observatory, login_record
+from strata.client.endpoints import (
+    Endpoints,
+    announced,
+    find_cluster,
+    find_endpoints,
+    find_observatory,
+    login_record,
+    user_record,
+)
 from strata.config import Settings, load_settings
 
 _LOGIN = {"grpc": "far:50051", "http": "https://far:3000", "telemetry": "far:50052", "token": "t", "roots": "R"}
@@ -71,6 +79,24 @@ def test_a_login_is_found_from_any_folder_and_after_a_running_strata_up(tmp_path
     assert observatory.telemetry == "far:50052"
 
 
+def test_when_the_later_of_two_ends_the_earlier_is_found_again(tmp_path: Path) -> None:
+    for pid, found_again in ((os.getppid(), "127.0.0.1:7"), (2**22 + 1, None)):  # the second one has ended
+        user_record().parent.mkdir(parents=True, exist_ok=True)
+        user_record().write_text(json.dumps({"grpc": "127.0.0.1:7", "telemetry": "127.0.0.1:8", "pid": pid}))
+        user_record().chmod(0o600)
+        with announced({"grpc": "127.0.0.1:1", "telemetry": "127.0.0.1:3"}, tmp_path / "data"):
+            assert find_endpoints(load_settings()).grpc == "127.0.0.1:1"
+        found = find_cluster(load_settings())
+        assert (found and found.grpc) == found_again
+
+
+def test_a_home_without_room_keeps_nobody_from_starting(tmp_path: Path) -> None:
+    user_record().parent.mkdir(parents=True)
+    user_record().with_name(f"{user_record().name}.{os.getpid()}").symlink_to("/dev/full")
+    with announced({"grpc": "127.0.0.1:1", "telemetry": "127.0.0.1:3"}, tmp_path / "data"):
+        assert find_cluster(load_settings()) is None
+
+
 def test_who_names_a_data_folder_means_that_one(tmp_path: Path) -> None:
     _log_in()
     assert find_cluster(load_settings({"data_dir": tmp_path / "mine"})) is None
@@ -85,3 +111,14 @@ def test_a_record_that_others_could_write_is_not_believed() -> None:
 def test_ipv6_hosts_have_brackets() -> None:
     found = find_endpoints(Settings(coordinator_addr="[fd00::5]:50051"))
     assert (found.http, found.telemetry) == ("https://[fd00::5]:3000", "[fd00::5]:50052")
+
+
+def test_any_free_port_is_no_address_that_metrics_could_go_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRATA_TELEMETRY_PORT", "0")
+    assert find_observatory(load_settings()) is None
+    _log_in()
+    found = find_observatory(load_settings())
+    assert found is not None
+    assert found.telemetry == "far:50052"
+    monkeypatch.setenv("COORDINATOR_ADDR", "elsewhere:50051")
+    assert find_observatory(load_settings()) is None

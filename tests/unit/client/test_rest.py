@@ -50,6 +50,13 @@ def test_finds_the_cluster_of_the_data_folder_and_sends_its_token(api: Rest) -> 
     assert api.get("/api/status") == {"token": "Bearer secret"}
 
 
+@pytest.mark.usefixtures("api")
+def test_no_proxy_of_the_environment_is_asked_for_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert Rest(Settings(data_dir=tmp_path)).get("/api/status") == {"token": "Bearer secret"}
+
+
 def test_posts_json(api: Rest) -> None:
     assert api.post("/api/tasks", {"name": "x"}) == {"got": {"name": "x"}, "type": "application/json"}
 

@@ -132,6 +132,15 @@ def test_a_key_of_the_file_that_is_no_setting_is_refused(folder: Path) -> None:
         load_settings()
 
 
+def test_a_bad_value_is_named_as_it_was_written(folder: Path) -> None:
+    (folder / "strata.toml").write_text("http_port = 'x'\n")
+    with pytest.raises(InvalidConfig, match=r"^http_port = 'x' is not valid"):
+        load_settings()
+    (folder / ".env").write_text("STRATA_HTTP_PORT=y\n")
+    with pytest.raises(InvalidConfig, match=r"^STRATA_HTTP_PORT = 'y' is not valid"):
+        load_settings()
+
+
 def test_a_file_that_is_no_toml_is_refused(folder: Path) -> None:
     (folder / "strata.toml").write_text("= =")
     with pytest.raises(InvalidConfig, match=r"strata\.toml cannot be read"):

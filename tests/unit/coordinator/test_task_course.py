@@ -188,7 +188,7 @@ async def test_stop_waits_for_every_rank() -> None:
     await world.report(agent, 1, 1, exit_code=-9, stopped=True)
     assert (world.task.status, world.task.reason) == (
         TaskStatus.STOPPED,
-        "stopped by the user; ranks [1] had to be killed",
+        "stopped by the user; rank 1 had to be killed",
     )
     assert agent.wanted == []
     assert world.coordinator.state.membership.alive_in("t") == []

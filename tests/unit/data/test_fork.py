@@ -20,12 +20,6 @@ BATCH = 12
 EPOCHS = 3
 
 
-@pytest.fixture(autouse=True)
-def not_forked() -> Iterator[None]:
-    yield
-    ambient.forked = None
-
-
 def endless(loader: Loader) -> Iterator[list[int]]:
     while True:
         for batch in loader:

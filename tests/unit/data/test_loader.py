@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strata.ambient import ambient
-from strata.data import Columns, DatasetSource, Loader
+from strata.data import Columns, DatasetSource, Loader, QueueLoader
 from strata.errors import InvalidArgument, Refused
 
 if TYPE_CHECKING:
@@ -51,6 +51,13 @@ def test_every_sample_once_in_every_format(dataset: "Dataset", num_threads: int)
     second = flat(ids(loader))
     assert sorted(second) == list(range(140))
     assert second != flat(ids(batches))
+
+
+@pytest.mark.parametrize("size", [0, -1, 32.0, "32", float("nan"), None, 2**70])
+def test_a_batch_size_that_is_none_is_named(size: Any) -> None:
+    for loader in (Loader, QueueLoader):
+        with pytest.raises(InvalidArgument, match="batch_size"):
+            loader("none.parquet", size)
 
 
 def test_unshuffled_alone_is_the_files_as_they_lie(dataset: "Dataset") -> None:
@@ -206,13 +213,10 @@ class Coordinator:
 
 def test_the_worker_runtime_can_provide_the_plan(parquet: "Dataset") -> None:
     ambient.plan = lambda: Coordinator(parquet.glob)
-    try:
-        loader = Loader("ds-001", 6)
-        assert loader.config.seed == 9
-        assert loader.lanes == tuple(range(0, loader.order.spec.num_lanes, 2))
-        assert Loader(parquet.glob, 6, world_size=2).config.seed is None
-    finally:
-        ambient.plan = None
+    loader = Loader("ds-001", 6)
+    assert loader.config.seed == 9
+    assert loader.lanes == tuple(range(0, loader.order.spec.num_lanes, 2))
+    assert Loader(parquet.glob, 6, world_size=2).config.seed is None
 
 
 def test_a_loader_that_was_made_before_the_run_joins_it_once(parquet: "Dataset") -> None:
@@ -220,14 +224,11 @@ def test_a_loader_that_was_made_before_the_run_joins_it_once(parquet: "Dataset")
     next(iter(read))
     told = Coordinator(parquet.glob)
     ambient.plan = lambda: told
-    try:
-        for loader in (early, given, read):
-            loader.join()
-        assert early.lanes == Loader(parquet.glob, 6).lanes
-        assert (len(early), given.config.world_size) == (len(Loader(parquet.glob, 6)), 2)
-        assert len(read.lanes) > len(early.lanes), "one that was read from stays as it is"
-    finally:
-        ambient.plan = None
+    for loader in (early, given, read):
+        loader.join()
+    assert early.lanes == Loader(parquet.glob, 6).lanes
+    assert (len(early), given.config.world_size) == (len(Loader(parquet.glob, 6)), 2)
+    assert len(read.lanes) > len(early.lanes), "one that was read from stays as it is"
 
 
 def test_bad_options_are_refused(parquet: "Dataset") -> None:

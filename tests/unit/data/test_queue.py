@@ -138,8 +138,5 @@ def test_in_a_job_files_that_nobody_registered_are_refused(parquet: "Dataset") -
         claim = commit = restore = None
 
     ambient.queue = Remote
-    try:
-        with pytest.raises(UnknownDataset, match="registered"):
-            QueueLoader(parquet.glob, 5)
-    finally:
-        ambient.queue = None
+    with pytest.raises(UnknownDataset, match="registered"):
+        QueueLoader(parquet.glob, 5)

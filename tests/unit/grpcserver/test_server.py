@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -176,6 +177,16 @@ async def test_stop_lets_a_running_call_end(channel: grpc.aio.Channel, desk: Des
     desk.go.set()
     assert await call == b"kept"
     await asyncio.wait_for(stopping, 5)
+
+
+async def test_who_was_accepted_and_is_opened_after_the_stop_is_cut_off(server: Server) -> None:
+    await server.stop(0.0)
+    ours, theirs = socket.socketpair()
+    await asyncio.get_running_loop().connect_accepted_socket(server._accept, ours)
+    reader, writer = await asyncio.open_connection(sock=theirs)
+    async with asyncio.timeout(20):
+        await reader.read()
+    writer.close()
 
 
 async def test_stop_cuts_off_who_does_not_end(channel: grpc.aio.Channel, desk: Desk, server: Server) -> None:

@@ -6,12 +6,12 @@ from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.tie_frames import (
-    alike_part,
     beat_words,
     heard_part,
     news_frame,
     news_to_all,
-    releases_frame,
+    order_part,
+    releases_message,
     request_part,
     ties_message,
     written_frame,
@@ -25,15 +25,17 @@ def test_news_of_any_length(size: int) -> None:
     assert ties_message(news_frame(frame.tie, frame.payload) for frame in frames) == message.SerializeToString()
 
 
-def test_releases_in_parts_are_one_message() -> None:
+def test_releases_and_ends_are_one_message() -> None:
     alike = pb.BarrierResponse(released=True, barrier_id="b" * 200, participants=10_000, generation=7, absent=["w"])
-    ties, request_ids, orders = range(1, 300), [f"r{number}" for number in range(299)], range(5, 304)
-    own = ag.Releases(request_ids=request_ids, arrival_orders=orders)
-    frame = releases_frame(alike_part(alike), ag.Releases(ties=ties).SerializeToString(), own.SerializeToString())
-    whole = ag.Releases(alike=alike, ties=ties, request_ids=request_ids, arrival_orders=orders)
+    for size in (1, 40, 300):
+        releases = ag.Releases(alike=alike, ties=range(1, size), request_id="r")
+        written = releases_message(releases.SerializeToString(), 10_000)
+        releases.first_order = 10_000
+        message = ag.CoordinatorMessage(ties=ag.TieFrames(frames=[ag.TieFrame(releases=releases)]))
+        assert written == message.SerializeToString()
     ended = ag.TieFrame(tie=4, ended=True, error_code="Fenced")
-    message = ag.CoordinatorMessage(ties=ag.TieFrames(frames=[ag.TieFrame(releases=whole), ended]))
-    assert ties_message([frame, written_frame(ended)]) == message.SerializeToString()
+    message = ag.CoordinatorMessage(ties=ag.TieFrames(frames=[ended]))
+    assert ties_message([written_frame(ended)]) == message.SerializeToString()
 
 
 @pytest.mark.parametrize("sequence", [0, 1, 300, 2**62, -1])
@@ -44,6 +46,11 @@ def test_what_is_each_one_s_own_is_read_behind_what_is_alike(sequence: int) -> N
     broken = rk.RankNews(result=rk.BarrierResult(request_id="r" * 200, error_code="barrier_broken", missing=["w", "v"]))
     alike = rk.RankNews(result=rk.BarrierResult(error_code="barrier_broken", missing=["w", "v"])).SerializeToString()
     assert rk.RankNews.FromString(alike + request_part("r" * 200)) == broken
+    response = pb.BarrierResponse(released=True, participants=3)
+    alike = rk.RankNews(result=rk.BarrierResult(request_id="r", response=response)).SerializeToString()
+    response.arrival_order = 300
+    placed = rk.RankNews(result=rk.BarrierResult(request_id="r", response=response))
+    assert rk.RankNews.FromString(alike + order_part(300)) == placed
     status = pb.WorkerStatus(current_step=4)
     words = rk.RankWords(beat=pb.HeartbeatRequest(status=status), sequence=sequence)
     assert rk.RankWords.FromString(beat_words(status.SerializeToString(), sequence)) == words

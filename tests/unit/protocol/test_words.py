@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
-from strata.protocol.words import lone_arrival, lone_beat
+from strata.protocol.words import OwnWords, lone_arrival, lone_beat, read_terms
 
 
 def parsed(words: bytes) -> pb.BarrierRequest | None:
@@ -80,3 +80,52 @@ def test_bytes_that_are_no_beat() -> None:
     assert lone_beat(whole[:3]) is None
     assert lone_beat(whole[:1] + b"\xff" + whole[2:]) is None
     assert lone_beat(rk.RankWords(beat=pb.HeartbeatRequest(worker_id="w")).SerializeToString()[:-1] + b"\xff") is None
+
+
+OWN = OwnWords("w" * 130, "i")
+
+
+@pytest.mark.parametrize("values", [{}, {"step": 2**40, "generation": 3, "timeout_ms": 5, "policy": 2}])
+def test_what_is_left_without_a_rank_s_own_words_is_what_all_say(values: dict[str, int]) -> None:
+    terms = pb.BarrierRequest(barrier_id="b" * 200, request_id="r", **values)  # type: ignore[arg-type]
+    request = pb.BarrierRequest(worker_id="w" * 130, incarnation="i")
+    request.MergeFrom(terms)
+    taken = OWN.taken_from(rk.RankWords(arrivals=[request]).SerializeToString())
+    assert taken == (terms.SerializeToString(), terms)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pb.BarrierRequest(worker_id="v" * 130, incarnation="i", barrier_id="b"),
+        pb.BarrierRequest(worker_id="w" * 130, incarnation="j", barrier_id="b"),
+        pb.BarrierRequest(worker_id="w" * 130, barrier_id="b"),
+        pb.BarrierRequest(worker_id="w" * 131, incarnation="i"),
+    ],
+)
+def test_the_words_of_another_are_not_taken(said: pb.BarrierRequest) -> None:
+    assert OWN.taken_from(rk.RankWords(arrivals=[said]).SerializeToString()) is None
+
+
+def test_who_names_itself_twice_is_not_taken_for_everybody() -> None:
+    own = pb.BarrierRequest(worker_id="w" * 130, incarnation="i").SerializeToString()
+    body = own + pb.BarrierRequest(worker_id="v").SerializeToString()  # the last one counts, as protobuf reads it
+    assert OWN.taken_from(b"\x22" + bytes([len(body) & 0x7F | 0x80, len(body) >> 7]) + body) is None
+    with pytest.raises(ValueError, match="names a rank"):
+        read_terms(own)
+
+
+def test_noise_of_a_rank_is_never_taken_for_another_s() -> None:
+    rng = random.Random(5)
+    request = pb.BarrierRequest(worker_id="w" * 130, barrier_id="b", incarnation="i", request_id="r")
+    whole = rk.RankWords(arrivals=[request]).SerializeToString()
+    for _ in range(5_000):
+        words = bytearray(whole)
+        for _ in range(rng.randrange(4)):
+            words[rng.randrange(len(words))] = rng.randrange(256)
+        taken, read = OWN.taken_from(bytes(words)), parsed(bytes(words))
+        if taken is not None and read is not None:
+            assert read.worker_id == "w" * 130
+            read.ClearField("worker_id")
+            read.ClearField("incarnation")
+            assert taken[1] == read

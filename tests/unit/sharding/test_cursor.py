@@ -23,6 +23,10 @@ def test_sync_cursor_refuses_another_order() -> None:
         SyncCursor.from_dict({"kind": "queue"})
     with pytest.raises(InvalidArgument, match="digest"):
         SyncCursor.from_dict({"kind": "sync"})
+    with pytest.raises(InvalidArgument, match="is incomplete"):
+        SyncCursor.from_dict({"kind": "sync", "digest": "a", "seed": None})
+    with pytest.raises(InvalidArgument, match=r"as state_dict\(\) gives it, and not None"):
+        SyncCursor.from_dict(None)
 
 
 def test_queue_hands_out_each_shard_once_and_skips_empty_ones() -> None:

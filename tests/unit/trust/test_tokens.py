@@ -88,6 +88,7 @@ def test_a_refusal_is_a_sentence() -> None:
     refused = admit("/strata.trust.Trust/CreateToken", Visitor(Who.OPERATOR))
     assert isinstance(refused, PermissionDenied)
     assert refused.message == "/strata.trust.Trust/CreateToken is not for an operator"
+    assert "ask on the first host" in refused.hint
 
 
 def test_odd_ids_and_notes_are_refused() -> None:

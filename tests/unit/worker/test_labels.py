@@ -48,6 +48,13 @@ def test_labels_are_told_and_told_again_when_they_change(start: Any) -> None:
     assert (list(last.tags), last.status) == (["a", "c"], "finished")
 
 
+def test_numbers_are_names_too(start: Any) -> None:
+    run = start(name=5, project=7, run_id=42)
+    run.finish()
+    assert (run.id, told(run)[0].name, told(run)[0].project) == ("42", "5", "7")
+    assert start(name=5).id.startswith("5-")
+
+
 @dataclass
 class _Config:
     lr: float = 0.5

@@ -279,3 +279,13 @@ def test_a_config_that_holds_itself_stops_no_run(tmp_path: Path, monkeypatch: py
     run = init(name="odd", config=config)
     run.finish()
     assert "cannot be shown" in next(info.config_json for batch in kept_batches(run) for info in batch.runs)
+
+
+def test_a_name_that_is_none_is_said_with_what_is_allowed(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    odd: dict[Any, float] = {"a#": 1.0, 7: 2.0}
+    run.log(odd, step=1)
+    run.finish()
+    said = [record.message for record in caplog.records]
+    assert [text.partition(" Allowed: letters, digits")[0] for text in said] == [
+        f"metric {name!r} is not reported: that is no metric name." for name in odd
+    ]

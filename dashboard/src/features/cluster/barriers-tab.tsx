@@ -87,7 +87,9 @@ export function BarriersTab() {
       </Panel>
       <Panel title="History" flush>
         {done.length === 0 ? (
-          <Empty title="No barrier yet">They appear when workers call strata.barrier().</Empty>
+          <Empty title={waiting.length > 0 ? "None has ended yet" : "No barrier yet"}>
+            They appear when workers call strata.barrier().
+          </Empty>
         ) : (
           <Table label="Barriers" rows={done} columns={columns} rowKey={(row) => row.id} />
         )}

@@ -8,7 +8,7 @@ import { Tabs } from "@/components/ui/tabs";
 import { useShownRuns } from "@/hooks/runs";
 import { matcher } from "@/lib/matcher";
 import type { PageTab } from "@/lib/view-codec";
-import { useCatalog } from "@/stores/catalog";
+import { isOmitted, useCatalog } from "@/stores/catalog";
 import { useView } from "@/stores/view";
 import { CheckpointsTab } from "./checkpoints-tab";
 import { FullView } from "./full-view";
@@ -83,14 +83,14 @@ export default function MetricsPage() {
 function TabBody({ tab, metrics, anyRun }: { tab: PageTab; metrics: MetricEntry[]; anyRun: boolean }) {
   const search = useView((view) => view.search);
   const shown = useShownRuns();
-  const { omitted, whole } = useCatalog();
+  const catalog = useCatalog();
   if (tab === "checkpoints") return <CheckpointsTab metrics={metrics} />;
   if (tab === "progress") return <ProgressTab metrics={metrics} />;
-  if (!anyRun && !whole) return <Skeleton rows={8} />;
+  if (!anyRun && !catalog.whole) return <Skeleton rows={8} />;
   if (!anyRun) return <Empty title="No run chosen">Choose one or more runs above to draw their metrics.</Empty>;
   if (tab === "media") return <Media runs={shown} />;
   if (metrics.length > 0) return <MetricGrid metrics={metrics} />;
-  if (shown.some((run) => omitted.has(run))) return <Skeleton rows={8} />;
+  if (shown.some((run) => isOmitted(catalog, run))) return <Skeleton rows={8} />;
   return search ? (
     <Empty title="No metric matches">
       Nothing in this tab matches “{search}”.{" "}

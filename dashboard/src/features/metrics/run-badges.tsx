@@ -12,7 +12,7 @@ import { useView } from "@/stores/view";
 const BADGES = 12;
 
 export function RunBadges() {
-  const runs = useCatalog((state) => state.runs);
+  const { runs, whole } = useCatalog();
   const shown = useShownRuns();
   const onShow = useRunsOnShow();
   const wanted = useView((view) => view.runs);
@@ -60,7 +60,8 @@ export function RunBadges() {
       </Button>
       <span className="text-xs text-faint">
         {wanted === null && runs.length > shown.length && "the newest "}
-        {shown.length} of {runs.length} runs
+        {shown.length} of {runs.length}
+        {!whole && "+"} runs
       </span>
     </fieldset>
   );

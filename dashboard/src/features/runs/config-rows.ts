@@ -21,8 +21,14 @@ export function diffConfigs(configs: readonly (Record<string, unknown> | null | 
     .sort((a, b) => Number(b.differs) - Number(a.differs));
 }
 
+/** The first of several that are as common. */
 function mostCommon(values: readonly string[]): string | null {
-  const count = (value: string) => values.filter((other) => other === value).length;
-  const best = [...values].sort((a, b) => count(b) - count(a))[0];
-  return best !== undefined && count(best) > 1 ? best : null;
+  const counts = new Map<string, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  let best: string | null = null;
+  let most = 1;
+  for (const [value, count] of counts) {
+    if (count > most) [best, most] = [value, count];
+  }
+  return best;
 }

@@ -1,5 +1,4 @@
-import { keepPreviousData } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { ApiError } from "@/api/client";
 import type { RunInfo, RunTable } from "@/api/wire";
 import { BaselinePicker } from "@/components/metric/compare-pickers";
@@ -11,10 +10,10 @@ import { Panel } from "@/components/ui/panel";
 import { Sentinel } from "@/components/ui/sentinel";
 import { Table } from "@/components/ui/table";
 import { useNow } from "@/hooks/now";
-import { useResource } from "@/hooks/resource";
 import { useRunValues } from "@/hooks/run-values";
 import { useRunsOnShow, useShownRuns } from "@/hooks/runs";
 import { formatCount } from "@/lib/format";
+import { DEFAULT_VIEW } from "@/lib/view-codec";
 import { useCatalog } from "@/stores/catalog";
 import { useMay } from "@/stores/rights";
 import { useView } from "@/stores/view";
@@ -26,12 +25,12 @@ import { LabelsDialog } from "./labels-dialog";
 import { runColumns } from "./run-columns";
 import { RunFilter } from "./run-filter";
 import { defaultColumns, nextSort, toRows } from "./run-rows";
+import { useRunTable } from "./use-run-table";
 
 const ROWS = 300;
 /** A row has many cells: the first screen is mounted at once, the rest as the page is scrolled. */
 const FIRST = 40;
 const PAGE = 60;
-const ASK_MS = 3000;
 /** Asked for until the names are known, and as long as no other column is shown: then the first rows wait for one answer. */
 const LIKELY = ["loss.last", "loss.min", "train/loss.last", "train/loss.min"];
 
@@ -54,20 +53,16 @@ export function RunList() {
   const down = runSort.startsWith("-");
   const sort = down ? runSort.slice(1) : runSort;
   const asked = columns.every((name) => LIKELY.includes(name)) ? LIKELY : columns;
-  const query = { filter: runFilter, sort, descending: down, column: asked, limit: ROWS };
-  const { data, error, refetch } = useResource(
-    ["runs/table", JSON.stringify(query)],
-    (requests, signal) => requests.runTable(query, signal),
-    { everyMs: ASK_MS, placeholder: keepPreviousData },
-  );
+  const order = { filter: runFilter, sort, descending: down, limit: ROWS };
+  const { data, error, refetch } = useRunTable(order, asked);
   // While rendering: an effect would show forty rows without their columns first.
   if (data !== undefined && data !== known) setKnown(data);
-  const total = data?.total;
-  useEffect(() => {
-    if (whole && total !== undefined && total !== runs.length) void refetch();
-  }, [whole, total, runs.length, refetch]);
   const compared = useRunValues([baseline], columns, baseline !== "").values.get(baseline);
-  const rows = toRows(runs, data ?? known, now).slice(0, ROWS); // a filter that cannot be read changes nothing
+  const rows = toRows({ runs, whole }, data ?? known, now).slice(0, ROWS); // a filter that cannot be read changes nothing
+  const isShort = !whole && data !== undefined && rows.length < data.ids.length;
+  // The newest stand for an answer that is not here; nobody may take them for the first of another order.
+  const isOrdered = runFilter !== "" || runSort !== DEFAULT_VIEW.runSort;
+  const isAwaited = data === undefined ? isOrdered && error === null : isShort && rows.length === 0;
   // Nobody deletes what they do not see.
   const chosen = rows.map(({ run }) => run).filter((run) => selected.has(run.run_id));
   const problem = error === null || isElsewhere(error) ? null : describe(error);
@@ -77,9 +72,9 @@ export function RunList() {
     <Page
       title="Runs"
       note={[
-        `${formatCount(shown.length)} of ${formatCount(data?.total ?? runs.length)} on show`,
+        `${formatCount(shown.length)} of ${formatCount(data?.total ?? runs.length)}${loaded && !whole && !data ? "+" : ""} on show`,
         data && runFilter && `${formatCount(data.matched)} found`,
-        data && data.matched > ROWS && `the first ${ROWS} are listed`,
+        isShort ? "some are still on their way" : data && data.matched > ROWS && `the first ${ROWS} are listed`,
       ]
         .filter(Boolean)
         .join(" · ")}
@@ -96,7 +91,7 @@ export function RunList() {
           {problem}
         </p>
       )}
-      {!loaded || (rows.length === 0 && !whole) ? (
+      {!loaded || isAwaited ? (
         <Skeleton rows={6} />
       ) : runs.length === 0 ? (
         <NoRuns />

@@ -10,14 +10,26 @@ const RUNS = [
 describe("toRows", () => {
   it("follows the server's order and leaves out what is gone", () => {
     const table = { total: 3, matched: 3, ids: ["b", "gone", "a"], columns: { lr: [1, 2, null] }, names: [] };
-    const rows = toRows(RUNS, table, 9_000);
+    const rows = toRows({ runs: RUNS, whole: true }, table, 9_000);
     expect(rows.map((row) => [row.name, row.values["lr"], row.seconds])).toEqual([
       ["B", 1, 8],
       ["a", null, 1],
     ]);
   });
+  it("ends before the first run that is not here while there are more: the best one may be older than those", () => {
+    const names = (...ids: string[]) => {
+      const table = { total: 3, matched: 3, ids, columns: { lr: ids.map((_, place) => place) }, names: [] };
+      return toRows({ runs: RUNS, whole: false }, table, 0).map((row) => [row.name, row.values["lr"]]);
+    };
+    expect(names("best", "b", "a")).toEqual([]);
+    expect(names("b", "best", "a")).toEqual([["B", 0]]);
+    expect(names("b", "a")).toEqual([
+      ["B", 0],
+      ["a", 1],
+    ]);
+  });
   it("shows what is not archived while there is no answer", () => {
-    expect(toRows(RUNS, undefined, 0).map((row) => row.name)).toEqual(["a"]);
+    expect(toRows({ runs: RUNS, whole: true }, undefined, 0).map((row) => row.name)).toEqual(["a"]);
   });
 });
 

@@ -12,11 +12,20 @@ export interface RunRow {
   values: Record<string, unknown>;
 }
 
-/** In the server's order; without its answer, the newest runs that are not archived. */
-export function toRows(runs: readonly RunInfo[], table: RunTable | undefined, now: number): RunRow[] {
+export interface KnownRuns {
+  runs: readonly RunInfo[];
+  /** False while there are more. */
+  whole: boolean;
+}
+
+/** In the server's order; without its answer, the newest runs that are not archived. A row stands in its own place: while
+ * not all runs are here, the list ends before the first that is not. */
+export function toRows({ runs, whole }: KnownRuns, table: RunTable | undefined, now: number): RunRow[] {
   if (table === undefined) return runs.filter((run) => !run.archived).map((run) => toRow(run, now, {}));
   const known = new Map(runs.map((run) => [run.run_id, run]));
-  return table.ids.flatMap((id, place) => {
+  const awaited = whole ? -1 : table.ids.findIndex((id) => !known.has(id));
+  const ids = awaited < 0 ? table.ids : table.ids.slice(0, awaited);
+  return ids.flatMap((id, place) => {
     const run = known.get(id);
     if (run === undefined) return []; // deleted since
     const values = Object.fromEntries(Object.entries(table.columns).map(([name, column]) => [name, column[place]]));

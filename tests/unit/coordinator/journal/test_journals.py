@@ -71,6 +71,17 @@ async def test_the_wal_is_long_from_the_start_and_a_crash_leaves_a_journal(tmp_p
     assert read_journal(tmp_path).records == records(1, 4)
 
 
+async def test_a_writer_that_never_pauses_does_not_make_the_wal_longer(tmp_path: Path) -> None:
+    owner = await Owner.open(SqliteJournal(tmp_path))
+    body = bytes(100_000)
+    for seq in range(1, 401):  # 40 MB, one commit each
+        owner.journal.append([Record(seq, 1.0, "Kind", body)])
+        await owner.reach(seq)
+    assert (tmp_path / "journal.db-wal").stat().st_size < 20 << 20
+    await owner.journal.close()
+    assert [record.seq for record in read_journal(tmp_path).records] == list(range(1, 401))
+
+
 async def test_where_there_is_no_room_for_a_long_wal_it_stays_short(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -81,6 +92,7 @@ async def test_where_there_is_no_room_for_a_long_wal_it_stays_short(
         owner = await Owner.open(SqliteJournal(tmp_path))
         owner.journal.append(records(1, 3))
         await owner.reach(3)
+        assert (tmp_path / "journal.db-wal").stat().st_size < 1 << 19, "what room is left is for commits"
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     await owner.journal.close()

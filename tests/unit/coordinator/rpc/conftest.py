@@ -98,11 +98,16 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 
 async def next_frame(stream: Any) -> Any:
-    """The next frame of a tie. Desired state comes on the same stream, whenever it changes."""
+    """The next frame of a tie, which comes alone."""
+    (frame,) = await next_frames(stream)
+    return frame
+
+
+async def next_frames(stream: Any) -> list[Any]:
+    """Of ties, in one message. Desired state comes on the same stream, whenever it changes."""
     while (message := await asyncio.wait_for(stream.read(), 5)).WhichOneof("message") != "ties":
         pass
-    (frame,) = message.ties.frames
-    return frame
+    return list(message.ties.frames)
 
 
 async def heard(stream: Any) -> None:
@@ -124,16 +129,13 @@ def words(tie: int, hello: str = "", proof: str = "", arrival: str = "", incarna
     return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(tie=tie, payload=said.SerializeToString())]))
 
 
-def together(*ranks: tuple[int, str, str], **values: Any) -> ag.AgentMessage:
-    """Arrivals that an agent has put together: tie, worker, request."""
-    ties, worker_ids, request_ids = zip(*ranks, strict=True)
+def together(*ranks: tuple[int, str], **values: Any) -> ag.AgentMessage:
+    """Arrivals that an agent has put together: tie, worker."""
+    ties, worker_ids = zip(*ranks, strict=True)
     company = ag.Company(ties=ties, worker_ids=worker_ids, incarnations=["i"] * len(ranks))
-    shared: dict[str, Any] = {"barrier_id": "b", "step": 1} | values
-    arrivals = ag.Arrivals(
-        alike=pb.BarrierRequest(**shared).SerializeToString(),
-        company=company.SerializeToString(),
-        request_ids=request_ids,
-    )
+    shared: dict[str, Any] = {"barrier_id": "b", "step": 1, "request_id": "r"} | values
+    alike = pb.BarrierRequest(**shared).SerializeToString()
+    arrivals = ag.Arrivals(alike=alike, company=company.SerializeToString())
     return ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(arrivals=arrivals)]))
 
 

@@ -3,12 +3,14 @@ got alone."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import grpc
 import pytest
 
 from strata.client.tie import Tie
+from strata.cluster.events import BarrierReleased, Event
 from strata.config import Settings
 from strata.coordinator.server import CoordinatorServer
 from strata.errors import BarrierBroken, InvalidArgument, StrataError
@@ -40,13 +42,20 @@ class Member:
 
 
 class Crowd:
-    """Ranks of one task whose words of one turn leave together."""
+    """Ranks of one task whose words of one turn leave together. `ends` are how their barriers ended."""
 
     def __init__(self, server: CoordinatorServer) -> None:
         turns = Turns()
         self.address = server.address
+        self.ends: list[BarrierReleased] = []
+        assert server.coordinator is not None
+        server.coordinator.listen(self._on_event)
         self.ties = [Tie(Member(f"w{rank}"), (server.address,), turns=turns) for rank in range(NUMBER)]
         self._running: list[asyncio.Task[None]] = []
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, BarrierReleased):
+            self.ends.append(event)
 
     async def start(self) -> None:
         async with grpc.aio.insecure_channel(self.address) as channel:
@@ -66,7 +75,8 @@ class Crowd:
             task.cancel()
         await asyncio.wait(self._running)
 
-    def arrive(self, rank: int, request_id: str, *, expected: int = 0, step: int = 1) -> "asyncio.Future[Told]":
+    def arrive(self, rank: int, request_id: str = "", *, expected: int = 0, step: int = 1) -> "asyncio.Future[Told]":
+        """Without a request, with the one that its tie gives it."""
         told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
         request = pb.BarrierRequest(
             worker_id=f"w{rank}",
@@ -104,6 +114,39 @@ async def test_all_meet_at_the_same_barrier_again_and_again(crowd: Crowd) -> Non
     for number in range(4):
         told = await answers(*(crowd.arrive(rank, f"{rank}-{number}") for rank in range(NUMBER)))
         assert sorted(places(told)) == list(range(1, NUMBER + 1))
+
+
+async def test_ranks_that_met_come_to_the_next_barrier_with_one_request(crowd: Crowd) -> None:
+    """So a thousand arrivals are one record with one request. Who gave up in between is one ahead until they meet."""
+    for step in (1, 2, 2, 3):
+        told = await answers(*(crowd.arrive(rank, step=step) for rank in range(NUMBER)))
+        assert sorted(places(told)) == list(range(1, NUMBER + 1))
+    assert [len(event.request_ids) for event in crowd.ends] == [NUMBER, 1, 1, 1]
+    assert len({event.request_ids for event in crowd.ends}) == 4
+    gone = pb.BarrierRequest(worker_id="w3", barrier_id="b", step=9, incarnation="i")
+    crowd.ties[3].arrive(gone, lambda told: None)
+    crowd.ties[3].withdraw(gone.request_id)
+    for step in (4, 5):
+        await answers(*(crowd.arrive(rank, step=step) for rank in range(NUMBER)))
+    assert [len(event.request_ids) for event in crowd.ends[4:]] == [NUMBER, 1]
+
+
+async def test_a_process_that_takes_a_rank_s_place_is_not_told_what_the_one_before_was(crowd: Crowd) -> None:
+    """A script that runs twice in one rank has its name and incarnation both times, and comes to the same barriers."""
+    for step in (1, 2):
+        await answers(*(crowd.arrive(rank, step=step) for rank in range(NUMBER)))
+    again = Tie(Member("w0"), (crowd.address,))
+    running = asyncio.create_task(again.run())
+    for step in (1, 2):
+        told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+        request = pb.BarrierRequest(worker_id="w0", barrier_id="b", step=step, incarnation="i")
+        again.arrive(request, told.set_result)
+        assert await asyncio.wait_for(again.beat(), 20)  # it was heard
+        assert not told.done()
+        others = await answers(*(crowd.arrive(rank, step=step) for rank in range(1, NUMBER)), told)
+        assert sorted(places(others)) == list(range(1, NUMBER + 1))
+    running.cancel()
+    await asyncio.wait([running])
 
 
 async def test_who_names_other_terms_is_refused_and_the_others_meet(crowd: Crowd) -> None:
@@ -163,3 +206,20 @@ async def test_words_that_cannot_be_parsed_end_the_stream(crowd: Crowd) -> None:
         await asyncio.wait_for(stream.read(), 20)
         await stream.write(b"\x22\x03\x0a\x7fx")
         assert await asyncio.wait_for(stream.code(), 20) is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_threads_of_a_rank_that_wait_at_one_barrier_never_have_a_request_twice(crowd: Crowd) -> None:
+    """Both are told the same meeting, by which the rank numbers its requests."""
+    requests: list[str] = []
+
+    def go_on(told: Told, step: int) -> None:
+        request = pb.BarrierRequest(worker_id="w0", barrier_id="c", step=step, incarnation="i")
+        crowd.ties[0].arrive(request, lambda told: None)
+        requests.append(request.request_id)
+
+    for step in (1, 2):
+        request = pb.BarrierRequest(worker_id="w0", barrier_id="b", step=1, incarnation="i")
+        crowd.ties[0].arrive(request, partial(go_on, step=step))
+    await answers(*(crowd.arrive(rank) for rank in range(1, NUMBER)))
+    await crowd.beat()
+    assert len(requests) == len(set(requests)) == 2

@@ -81,7 +81,7 @@ def test_a_rank_is_named_after_a_minute_and_the_guilty_ended_after_ten() -> None
     job.say(0, 8)
     assert job.wait(59).stuck_rank is None
     assert (job.wait(3).stuck_rank, job.task.course.stuck_step, job.hangs.asks(job.task)) == (1, 7, False)
-    words = "rank 1 has made no step for over 1 min (step 7), and neither have ranks 2"
+    words = "rank 1 has made no step for over 1 min (step 7), and neither has rank 2"
     assert job.task.reason == f"{words}; who is at fault is ended after 600 s"
     job.wait(540)
     assert (job.hangs.asks(job.task), job.task.course.hung_s) == (True, None)
@@ -89,6 +89,23 @@ def test_a_rank_is_named_after_a_minute_and_the_guilty_ended_after_ten() -> None
         job.answer(rank)
     assert job.judge().hung_s == pytest.approx(602)
     assert job.task.reason == "rank 1 hangs: no step for 602 s at step 7; it is being ended"
+
+
+def test_of_many_that_stand_still_the_first_are_named() -> None:
+    job = _begun(_Job(64))
+    job.wait(10)
+    for rank in range(2, 64, 3):  # these go on
+        job.say(rank, 8)
+    job.judge()
+    job.wait(55)
+    others = "ranks 1, 3, 4, 6, 7, 9, 10, 12 and 34 more"
+    assert f"rank 0 has made no step for over 1 min (step 7), and neither have {others}; who" in job.task.reason
+
+
+def test_the_time_is_told_in_three_digits() -> None:
+    job = _begun(_Job(1, config={"hang_timeout_s": 5.0}), step_time_s=0.300661)
+    job.wait(10)
+    assert job.task.reason.startswith("rank 0 has made no step for over 9.02 s (step 7);")
 
 
 def test_one_that_moves_again_is_no_longer_named() -> None:

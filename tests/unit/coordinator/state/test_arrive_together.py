@@ -12,6 +12,10 @@ NAMES = tuple("abcdef")
 KEYS = tuple(BarrierKey("", name, 0) for name in ("fail", "shrink", "wait", "three"))
 
 
+def _request(turn: int, name: str, *, alike: bool) -> str:
+    return str(turn) if alike else f"{turn}-{name}"
+
+
 def _arrival(key: BarrierKey, worker_id: str, request_id: str) -> BarrierArrival:
     if key.barrier_id == "three":
         return BarrierArrival(worker_id=worker_id, barrier_id="three", request_id=request_id, expected=3)
@@ -42,8 +46,10 @@ def _together(cluster: PureCluster, key: BarrierKey, requests: dict[str, str]) -
     return True
 
 
+@pytest.mark.parametrize("alike", [True, False])
 @pytest.mark.parametrize("seed", range(20))
-def test_it_is_the_same_as_one_by_one(seed: int) -> None:
+def test_it_is_the_same_as_one_by_one(seed: int, alike: bool) -> None:
+    """Whether they come with one request or each with its own."""
     random = Random(seed)
     single, many = PureCluster(), PureCluster()
     for cluster in (single, many):
@@ -55,11 +61,12 @@ def test_it_is_the_same_as_one_by_one(seed: int) -> None:
         chosen = random.sample(alive, random.randint(1, len(alive)))
         match random.choice(("arrive", "arrive", "arrive", "arrive", "again", "withdraw", "collect", "join", "lose")):
             case "arrive":
-                requests = {name: f"{turn}-{name}" for name in chosen}
+                requests = {name: _request(turn, name, alike=alike) for name in chosen}
                 _one_by_one(single, key, requests)
                 num_together += _together(many, key, requests)
             case "again":
-                requests = {name: f"{random.randrange(turn + 1)}-{name}" for name in chosen}
+                earlier = random.randrange(turn + 1)
+                requests = {name: _request(earlier, name, alike=alike) for name in chosen}
                 _one_by_one(single, key, requests)
                 num_together += _together(many, key, requests)
             case "withdraw":
@@ -78,4 +85,6 @@ def test_it_is_the_same_as_one_by_one(seed: int) -> None:
                     cluster.lose(chosen[0])
         assert single.events == many.events
         assert single.image() == many.image()
+        for barrier in many.state.barriers.open.values():
+            assert barrier.members is None or barrier.arrivals.keys() <= barrier.members
     assert num_together > 0, "the schedule proves nothing"

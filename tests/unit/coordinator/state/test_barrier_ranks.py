@@ -60,3 +60,14 @@ def test_wait_gives_the_place_of_one_who_left_to_its_replacement() -> None:
     cluster.leave("c")
     cluster.join("d")
     assert released(cluster.arrive("d", policy=WAIT)) == {"a", "b", "d"}
+
+
+def test_whom_it_waits_for_is_told_by_rank() -> None:
+    cluster = PureCluster()
+    cluster.submit("t", worker_count=14)
+    for rank in range(12):
+        cluster.join(f"t-r{rank}", task_id="t", rank=rank)
+    cluster.arrive("t-r0")
+    (barrier,) = cluster.state.barriers.open.values()
+    known = [f"t-r{rank}" for rank in range(1, 12)]
+    assert cluster.state.barriers.missing(barrier) == [*known, "rank 12 (nobody yet)", "rank 13 (nobody yet)"]

@@ -216,6 +216,20 @@ def test_shrink_goes_on_with_the_survivors_and_lists_the_absent(cluster: PureClu
     assert outcome_for(outcome, "a").absent == ("b",)
 
 
+@pytest.mark.parametrize("others", ["", "d"])
+def test_who_comes_back_to_a_barrier_that_shrank_is_not_absent(cluster: PureCluster, others: str) -> None:
+    """Whether it knows its members, or only how many they are."""
+    cluster.join_all(*others)
+    for name in "ab":
+        cluster.arrive(name, policy=SHRINK, expected=3)
+    for _ in range(2):
+        cluster.lose("b")
+        cluster.join("b")
+        assert cluster.arrive("b", policy=SHRINK, expected=3) is None
+    outcome = released(cluster.arrive("c", policy=SHRINK, expected=3))
+    assert (outcome.worker_ids, outcome.absent) == (("a", "b", "c"), ())
+
+
 def test_shrink_releases_when_the_last_one_missing_dies(cluster: PureCluster) -> None:
     cluster.arrive("a", policy=SHRINK)
     cluster.arrive("b", policy=SHRINK)
@@ -322,6 +336,19 @@ def test_who_gives_up_no_longer_counts(cluster: PureCluster) -> None:
     cluster.state.barriers.withdraw(KEY, 1, "a")
     assert cluster.arrive("c") is None
     assert cluster.arrive("a") is not None
+
+
+def test_who_gave_up_is_not_told_the_end_by_any_of_its_requests(cluster: PureCluster) -> None:
+    """Two threads waited at it, and their stream broke: they say it again, and the round without them is over."""
+    cluster.join("d")
+    cluster.arrive("b", request_id="r", expected=3)
+    for request_id in ("first", "second"):
+        cluster.arrive("a", request_id=request_id, expected=3)
+    cluster.state.barriers.withdraw(KEY, 1, "a")
+    for name in "cd":
+        cluster.arrive(name, request_id="r", expected=3)
+    for request_id in ("first", "second"):
+        assert cluster.arrive("a", request_id=request_id, expected=3) is None
 
 
 def test_a_barrier_that_everybody_gave_up_is_gone(cluster: PureCluster) -> None:

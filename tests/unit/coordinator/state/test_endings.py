@@ -288,7 +288,7 @@ def test_a_stopped_task_says_who_had_to_be_killed() -> None:
     assert decision is not None
     assert (decision.status, decision.reason) == (
         TaskStatus.STOPPED,
-        "stopped by the user; ranks [0] had to be killed",
+        "stopped by the user; rank 0 had to be killed",
     )
 
 

@@ -3,14 +3,17 @@
 import socket
 import threading
 from base64 import b64decode
+from pathlib import Path
 
 import pytest
 
+from strata.config import Settings
 from strata.errors import Unavailable
 from strata.observatory.alerts.rules import Target
 from strata.observatory.alerts.senders import send
 from strata.observatory.answers.alerts import Alert
 from strata.observatory.records.fill import fill
+from strata.trust.identity import ensure_identity
 from tests.support.receivers import SECRET, Mailbox, Receiver, Trickler
 
 ALERT = fill(
@@ -75,6 +78,24 @@ def test_who_stands_in_a_url_is_told_as_a_server_expects_it() -> None:
     receiver.stop()
     told = [caller and b64decode(caller.removeprefix("Basic ")).decode() for caller in receiver.callers]
     assert told == [None, "me:", "m@e:p:\u00e4", "me:p\u00e4"]
+
+
+def test_a_certificate_is_checked_and_the_ca_of_the_environment_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = ensure_identity(Settings(data_dir=tmp_path, host="0.0.0.0", advertise="127.0.0.1"))
+    assert identity is not None
+    receiver = Receiver(tls=identity.context())
+    target = Target(name="hook", kind="webhook", url=f"https://me:p@127.0.0.1:{receiver.server.server_port}/ok")
+    with pytest.raises(Unavailable, match="hook shows a certificate that is not trusted here: ") as caught:
+        send(target, ALERT, 30)
+    assert "SSL_CERT_FILE" in caught.value.hint
+    assert not receiver.callers, "nobody is told a password before it has shown who it is"
+    (tmp_path / "ca.pem").write_text(identity.anchor)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    send(target, ALERT, 30)
+    receiver.stop()
+    assert receiver.callers == ["Basic bWU6cA=="]
 
 
 def test_a_mail_is_taken() -> None:

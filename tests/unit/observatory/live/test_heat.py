@@ -25,6 +25,15 @@ def test_a_row_shows_its_rank_that_is_farthest_from_the_median() -> None:
     assert (deeper.first_ranks, picture.columns(deeper, -1)[0].ratios) == ([2, 3], [100, 400])
 
 
+def test_a_picture_of_nobody_has_no_rows() -> None:
+    empty, known = HeatPicture(0), HeatPicture(2)
+    put(known, 1, 1.0, 1.0)
+    for picture, ranks in ((empty, EVERY), (known, (7, 9))):
+        rows = picture.rows(3, *ranks)
+        assert (rows.first_ranks, rows.last_ranks) == ([], [])
+        assert all(column.ratios == [] for column in picture.columns(rows, -1))
+
+
 def test_only_what_changed_is_told_again() -> None:
     picture = HeatPicture(2)
     put(picture, 1, 1.0, 1.0)

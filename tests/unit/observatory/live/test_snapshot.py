@@ -110,6 +110,8 @@ def test_a_sparse_stream_is_told_of_the_newest_runs_and_that_there_are_more(num_
     assert (len(sparse["runs"]), sparse["more_runs"]) == (3, True)
     assert [run["is_active"] for run in sparse["runs"]] == [True, True, False]
     assert (len(plain["runs"]), plain["more_runs"]) == (5, False)
+    told = {run["run_id"] for run in sparse["runs"]}
+    assert (set(sparse["outline"]["runs"]), sparse["series"], sparse["omitted_runs"]) == (told, [], [])
     assert not json.loads(build(3, 10, num_points, 1 << 20, max_runs=3).build(Filter(sparse=True), "e"))["more_runs"]
 
 

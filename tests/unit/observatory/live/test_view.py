@@ -23,8 +23,8 @@ class World:
         stream = Broadcaster(lambda _: b"", self.clock)
         self.live = LiveView(self.series, self.cache, self.runs, stream, snapshots)
 
-    def log(self, run: str, metric: str, step: int = 0) -> None:
-        point = {"metric": metric, "step": step, "value": 1.0}
+    def log(self, run: str, metric: str, step: int = 0, ahead_s: float = 0.0) -> None:
+        point = {"metric": metric, "step": step, "value": 1.0, "event_time": self.clock.wall() + ahead_s}
         message = from_json(run, {"points": [point]}, round(self.clock.wall() * 1000))
         self.live.take(to_columns(message), 0)
         self.live.tick()
@@ -52,6 +52,16 @@ def test_old_series_make_room_of_ended_runs_first() -> None:
     world.log("ended", "a", step=1)
     assert world.cache.stats(gone).total_points == 2
     assert world.live.unshown_points == 1
+
+
+def test_a_point_from_far_ahead_does_not_keep_its_run_running() -> None:
+    """A clock that is a little ahead does no harm."""
+    for ahead_s, is_active in ((0.0, False), (10.0 * ACTIVE_WINDOW_S, False), (ACTIVE_WINDOW_S / 2, True)):
+        world = World()
+        world.log("r", "loss", ahead_s=ahead_s)
+        assert world.runs.is_active("r")
+        world.clock.advance(ACTIVE_WINDOW_S + 1)
+        assert world.runs.is_active("r") is is_active
 
 
 def test_samples_of_the_host_are_no_steps() -> None:

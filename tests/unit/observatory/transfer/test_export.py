@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from strata.errors import MissingExtra
+from strata.errors import MissingExtra, NotFound
 from strata.observatory.store.superseded import Which
 from strata.observatory.store.table import Column, Table, words_of
 from strata.observatory.transfer.export import export_run
@@ -59,6 +59,13 @@ async def test_csv_has_a_line_for_every_point(tmp_path: Path) -> None:
     await export_run(OneRun(), {"r": None}, tmp_path / "r.csv", "csv", only=["loss"])
     lines = (tmp_path / "r.csv").read_text().splitlines()
     assert lines == [_HEADER, '"r","loss","",0,0,"",0,0,0.0,0', '"r","loss","",0,0,"nats",1,0,0.5,0']
+
+
+async def test_a_run_without_points_is_told_where_runs_are_listed(tmp_path: Path) -> None:
+    for only, told in ((["nope"], "GET /api/outline"), ([], "`strata runs`")):
+        with pytest.raises(NotFound) as raised:
+            await export_run(OneRun(), {"r": None}, tmp_path / "r.csv", "csv", only=only)
+        assert told in raised.value.hint
 
 
 async def test_without_pyarrow_the_answer_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from strata.errors import DataError
 from strata.observatory.batch.columns import to_columns
 from strata.observatory.transfer.batches import Had, ImportedPoint, check_had, to_batches
+from strata.observatory.transfer.find import find_runs
 from strata.observatory.transfer.table import read_csv
 from strata.observatory.transfer.tensorboard import find_event_files, read_event_file
 from strata.types.metrics import NO_DEVICE, SeriesKey
@@ -45,6 +46,19 @@ def test_event_files_of_both_generations(tmp_path: Path) -> None:
     ]
     assert math.isnan(points[2].value)
     assert len(points) == 3
+
+
+def test_folders_are_called_as_people_call_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "lr=0.1,größe 32"
+    folder.mkdir()
+    (folder / "events.out.tfevents.1.host").write_bytes(event(1, "loss", simple=0.5))
+    (folder / "last try.csv").write_text("step,loss\n1,2\n")
+    monkeypatch.chdir(folder)
+    for given in (folder, Path(), Path("events.out.tfevents.1.host"), tmp_path):
+        (run,) = find_runs(given, 0, lambda file, error: None)
+        assert (run.run_id, run.name) == ("lr-0.1-gr--e-32", "lr=0.1,größe 32"), given
+    (run,) = find_runs(folder / "last try.csv", 0, lambda file, error: None)
+    assert (run.run_id, run.name) == ("last-try", "last try")
 
 
 def test_tensors_that_list_their_number(tmp_path: Path) -> None:
@@ -100,9 +114,39 @@ def test_long_and_wide_csv(tmp_path: Path) -> None:
     ]
 
 
+def test_a_csv_that_strata_exported_comes_back_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "exported.csv"
+    file.write_text(
+        '"run_id","metric","host","rank","device","unit","step","event_time_ms","value","attempt"\n'
+        '"r","gpu/util","a",1,2,"%",7,1700000000123,0.5,0\n'
+        f'"r","loss","a",0,{NO_DEVICE},"",7,1700000000456,nan,0\n'
+    )
+    points = list(read_csv(file, Counter(), 0))
+    assert points[0] == ImportedPoint("gpu/util", 7, 1_700_000_000_123, 0.5, 1, "a", 2, "%")
+    assert points[1].time_ms == 1_700_000_000_456
+    (batch,) = to_batches(points, "again", "exported.csv", Counter(), Counter())
+    assert [(one.device, one.unit) for one in batch.series] == [(2, "%"), (NO_DEVICE, "")]
+    odd = ImportedPoint("loss", 1, 1, 1.0, unit="x" * 65)
+    unread: Counter[str] = Counter()
+    assert not list(to_batches([odd], "r", "odd.csv", Counter(), unread)), "the observatory would refuse its batch"
+    assert unread["points of these"] == 1
+
+
+def test_times_of_a_csv_are_read_in_every_form_that_rest_takes(tmp_path: Path) -> None:
+    file = tmp_path / "times.csv"
+    file.write_text(
+        "step,timestamp,loss\n1,1700000000.5,1\n2,2023-11-14T22:13:20.5Z,1\n3,2023-11-14 22:13:20.500,1\n"
+        "4,yesterday,1\n5,,1\n"
+    )
+    unread: Counter[str] = Counter()
+    times = [point.time_ms for point in read_csv(file, unread, 10)]
+    assert times == [1_700_000_000_500] * 3 + [13, 14]
+    assert unread == {"cells that hold no number, step or time, the first one 'yesterday' in row 5": 1}
+
+
 def test_a_cell_that_is_no_number_takes_only_its_own_point(tmp_path: Path) -> None:
     file = tmp_path / "bad.csv"
-    file.write_text("step,loss,acc\n1,0.5,1\n2,much,2\ninf,1,1\nnan,1,1\nlate,1,1\n3,0.25\n4,0.125,4,5,6\n")
+    file.write_text("step,loss,acc\n1,0.5,1\n2,much,2\ninf,1,1\nnan,1,1\nlate,1,1\n1.5,1,1\n3.0,0.25\n4,0.125,4,5,6\n")
     unread: Counter[str] = Counter()
     points = [(point.metric, point.step, point.value) for point in read_csv(file, unread, 0)]
     assert points == [
@@ -113,7 +157,7 @@ def test_a_cell_that_is_no_number_takes_only_its_own_point(tmp_path: Path) -> No
         ("loss", 4, 0.125),
         ("acc", 4, 4),
     ]
-    assert unread == {"cells that hold no number, the first one 'much' in row 3": 4}
+    assert unread == {"cells that hold no number, step or time, the first one 'much' in row 3": 5}
     file.write_bytes(
         b"metric,step,value,rank,time\nloss,1,0.5,x,1\nloss,2,0.5,0,soon\nl\xf6ss,3,0.5,,inf\n,4,0.5,,\n"
         b'loss,5,"' + b"9" * 200_000 + b'",,\nloss,6,0.5,1e300,7\nloss,7\n'
