@@ -23,8 +23,11 @@ RUN STRATA_REQUIRE_WEB=1 pip wheel --no-cache-dir --no-deps --wheel-dir /wheels 
 # --- what runs: no compiler, no Node, no root
 FROM python:3.11.14-slim-bookworm
 COPY constraints.txt /tmp/constraints.txt
+COPY engine /tmp/engine
 COPY --from=wheel /wheels /tmp/wheels
-RUN pip install --no-cache-dir -c /tmp/constraints.txt "$(ls /tmp/wheels/*.whl)[server,s3,data]" && rm -r /tmp/wheels
+# The engine is built here: as a wheel of another stage it would stay in a layer. Its build asks pip, too, so no cache is said
+# in the environment.
+RUN PIP_NO_CACHE_DIR=1 pip install -c /tmp/constraints.txt /tmp/engine "$(ls /tmp/wheels/*.whl)[server,s3,data]" && rm -r /tmp/wheels
 RUN useradd --create-home --uid 10001 strata && mkdir /data /workspace && chown strata:strata /data /workspace
 USER strata
 WORKDIR /workspace

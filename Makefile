@@ -125,10 +125,11 @@ test-azure: setup ## install Azurite, then the suite of every store over it
 screenshots: setup browser ## pictures of every page into docs/img, from a real training job
 	@$(BIN)/python scripts/screenshots.py $(ARGS)
 
-# What is installed and built. pip runs again when its inputs change, the dashboard when its sources' hash does.
+# What is installed and built. pip runs again when its inputs change, the dashboard when its sources' hash does, the engine's
+# build when another version is installed.
 setup: $(VENV)/.installed dashboard
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml constraints.txt engine/pyproject.toml engine/repack.py
 	@if [ ! -x $(BIN)/python ]; then \
 	  for python in $(PYTHON) python3 python3.11 python3.12 python3.13; do \
 	    if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
@@ -137,6 +138,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	fi
 	@[ -x $(BIN)/python ] || { echo "setup: Python 3.11 or newer with its venv module was not found (PYTHON=... names one)" >&2; exit 1; }
 	@echo "setup: installing Python packages"
+	@$(BIN)/python scripts/engine.py
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[server,dev]'
 	@touch $@
 

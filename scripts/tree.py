@@ -14,10 +14,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "tree.md"
 # In the order of the page.
-ROOTS = ("proto", "strata", "dtruntime", "dashboard", "examples", "benchmarks", "scripts", "docs", "tests")
+ROOTS = ("proto", "strata", "dtruntime", "engine", "dashboard", "examples", "benchmarks", "scripts", "docs", "tests")
 FOLDERS = {
     "proto": "the wire, as any client of any language sees it",
     "strata": "the package; `__init__.py` is what a training script imports",
+    "engine": "the embedded engine as a package of ours, made of its makers' wheel where it is installed",
     "dashboard": "the web page: React, TypeScript, Vite",
     "dashboard/public": "files that are served as they are",
     "dashboard/src": "imports point down: app, features, components, hooks, stores and data, api, lib",

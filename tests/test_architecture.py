@@ -249,7 +249,7 @@ def test_no_module_is_a_drawer() -> None:
 
 
 def _sources() -> Iterator[Path]:
-    for folder in ("strata", "dtruntime", "tests", "benchmarks", "scripts", "examples"):
+    for folder in ("strata", "dtruntime", "engine", "tests", "benchmarks", "scripts", "examples"):
         yield from (ROOT / folder).rglob("*.py")
     for suffix in ("ts", "tsx", "css"):
         yield from (ROOT / "dashboard" / "src").rglob(f"*.{suffix}")

@@ -6,6 +6,7 @@ How long the import takes is measured by `benchmarks/importtime.py`.
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,16 @@ HEAVY = (
     "ray",
 )
 SDK = ("strata", "strata.worker", "strata.client", "strata.checkpoint", "strata.data", "strata.sharding", "dtruntime")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pandas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Libraries import pandas where it is installed, and here it is not: an empty one shows who would."""
+    folder = tmp_path_factory.mktemp("installed")
+    (folder / "pandas.py").write_text("")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        yield
 
 
 def loaded_by(module: str, then: str = "pass") -> set[str]:
@@ -82,3 +93,4 @@ def test_an_observatory_loads_no_library_of_datasets_and_no_engine() -> None:
 
 def test_the_check_sees_what_is_loaded() -> None:
     assert "fastapi" in loaded_by("fastapi")
+    assert "pandas" in loaded_by("pandas")

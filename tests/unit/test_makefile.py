@@ -18,7 +18,8 @@ def folder(tmp_path: Path) -> Path:
         found = shutil.which(name)
         assert found is not None, name
         (tmp_path / "bin" / name).symlink_to(found)
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+    (tmp_path / "engine").mkdir()
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "engine/pyproject.toml", "engine/repack.py"):
         shutil.copy2(ROOT / name, tmp_path / name)
     return tmp_path
 

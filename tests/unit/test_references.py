@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _FOLDERS = (
     "strata",
     "dtruntime",
+    "engine",
     "proto",
     "benchmarks",
     "scripts",
@@ -35,7 +36,7 @@ _OUTSIDE = (
 )
 _PAGE = re.compile(r"(?<![\w/.-])((?:\.\./)*(?:[\w-]+/)*[\w.-]+\.md)\b")
 _PATH = re.compile(
-    r"`((?:strata|dtruntime|proto|dashboard|benchmarks|scripts|examples|docs|tests|\.ci|\.github)/[\w./-]*)"
+    r"`((?:strata|dtruntime|engine|proto|dashboard|benchmarks|scripts|examples|docs|tests|\.ci|\.github)/[\w./-]*)"
 )
 _NAME_IN_FILE = re.compile(r"`(\w+)` (?:of|in)\s`([\w./-]+\.(?:py|ts|tsx))`")
 _DECISION = re.compile(r"\bADR (\d+)|\badr/(\d{4})\b")

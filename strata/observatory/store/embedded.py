@@ -1,7 +1,7 @@
 """The engine inside of this process, chDB: the one file that imports it.
 
-Its package imports pyarrow with its first line, for tables that nobody here asks for: 20 MB of memory. It gets a
-stand-in.
+Its package imports pyarrow at its start, for tables that nobody here asks for: 20 MB of memory, where it is installed
+at all. It gets a stand-in.
 """
 
 import contextlib

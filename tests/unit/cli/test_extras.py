@@ -49,7 +49,7 @@ def test_the_list_is_that_of_the_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     wanted = [item.partition(">")[0] for item in extras["lean"]]
     assert sorted(SERVER_MODULES) == sorted(names.get(item, item) for item in wanted)
-    assert [item.partition(">")[0] for item in extras["server"]] == ["chdb-core-lite", "strata-runtime[lean]"]
+    assert [item.partition(">")[0] for item in extras["server"]] == ["strata-engine", "strata-runtime[lean]"]
 
 
 def test_the_engine_is_needed_only_where_no_server_is_set() -> None:

@@ -60,3 +60,25 @@ pieces.close()
 assert decode(*engine.pieces(LONG, MANY)).num_rows == decode(engine.query(LONG, MANY)).num_rows == 20_000
 """,
     )
+
+
+def test_it_needs_no_pyarrow_and_loads_none_that_is_there(tmp_path: Path) -> None:
+    """Its package imports one at its start. Where there is none, a finder stands for that."""
+    absent = """
+import sys
+
+class None_:
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in ("pyarrow", "pandas"):
+            raise ModuleNotFoundError(name, name=name)
+
+sys.meta_path.insert(0, None_())
+"""
+    check = """
+assert decode(engine.query(LONG, MANY)).num_rows == 20_000
+assert not {"pyarrow", "pandas"} & set(sys.modules)
+"""
+    for before in ("", absent):
+        command = [sys.executable, "-c", before + _SCRIPT + check, str(tmp_path / "engine")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
