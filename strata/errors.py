@@ -355,7 +355,10 @@ class MissingExtra(StrataError):
     grpc_status = "UNIMPLEMENTED"
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"{library} is not installed", hint=f"pip install 'strata-runtime[{extra}]'")
+        command = f"pip install 'strata-runtime[{extra}]'"
+        if extra == "server":  # its engine is built where it is installed, and on no index: docs/adr/0046
+            command = f"pip install ./engine 'strata-runtime[{extra}]'   # in a checkout of Strata"
+        super().__init__(f"{library} is not installed", hint=command)
 
 
 class Internal(StrataError):

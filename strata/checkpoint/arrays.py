@@ -228,4 +228,4 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise MissingExtra(name, "all") from error
+        raise MissingExtra(name, "jax") from error

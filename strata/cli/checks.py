@@ -38,6 +38,8 @@ _SILENCE_S = 3.0  # after which whoever holds the page's port is taken for someb
 _PATIENCE: dict[str, Any] = {"max_retries": 1, "retry_timeout_s": 5.0, "request_timeout_s": 10.0}
 _EXTRAS = {"data": ("pyarrow", "PIL"), "s3": ("obstore",), "postgres": ("asyncpg",), "mcp": ("mcp",)}
 _EXTRAS |= {name: (name,) for name in ("torch", "jax", "ray")}
+# Packages of the engine, a row per kind. All write into one folder; whichever is removed takes others' files along.
+_ENGINES = (("strata-engine",), ("chdb-core-lite",), ("chdb-core", "chdb"))
 
 Status = Literal["ok", "warning", "failed"]
 
@@ -68,15 +70,35 @@ def check_python(settings: Settings) -> Iterator[Finding]:
         yield _ok("extra server", "installed: `strata up` can run here")
     except MissingExtra as error:
         yield _from("extra server", error, "warning")
+    if settings.ch_host is None:
+        yield from _engine()
     there = [name for name, modules in _EXTRAS.items() if all(map(importlib.util.find_spec, modules))]
     yield _ok("other extras", ", ".join(_with_version(name) for name in there) or "none")
 
 
+def _engine() -> Iterator[Finding]:
+    """Which package of the engine is there, or which ones are in each other's way. None is what is said before."""
+    rows = [[name for name in row if _version(name)] for row in _ENGINES]
+    there = [name for row in rows for name in row]
+    if sum(map(bool, rows)) > 1:
+        told = f"{', '.join(there)} write into the same folder, chdb: what is in it is of the last one installed"
+        todo = f"pip uninstall -y {' '.join(there)}, then pip install ./engine in a checkout of Strata"
+        yield Finding(check="engine", status="warning", found=told, todo=todo)
+    elif there:
+        yield _ok("engine", ", ".join(f"{name} {_version(name)}" for name in there))
+
+
 def _with_version(name: str) -> str:
+    version = _version(name) if len(_EXTRAS[name]) == 1 else ""
+    return f"{name} {version}" if version else name
+
+
+def _version(package: str) -> str:
+    """Empty if it is not installed."""
     try:
-        return f"{name} {importlib.metadata.version(name)}" if len(_EXTRAS[name]) == 1 else name
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return name
+        return ""
 
 
 def check_machine(settings: Settings) -> Iterator[Finding]:

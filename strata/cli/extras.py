@@ -28,7 +28,7 @@ def require_server(*, with_engine: bool) -> None:
     needed = (ENGINE_MODULE, *SERVER_MODULES) if with_engine else SERVER_MODULES
     missing = [name for name in needed if not _is_there(name)]
     if missing:
-        raise MissingExtra(", ".join(missing), "server")
+        raise MissingExtra(", ".join(missing), "server" if ENGINE_MODULE in missing else "lean")
 
 
 def _is_there(module: str) -> bool:

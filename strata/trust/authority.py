@@ -12,7 +12,7 @@ try:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError:  # pragma: no cover  # a server's installation has it
-    raise MissingExtra("cryptography", "server") from None
+    raise MissingExtra("cryptography", "lean") from None
 
 __all__ = ["is_good_for", "issue", "make_authority"]
 

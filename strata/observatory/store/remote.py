@@ -18,7 +18,7 @@ class Remote:
             import clickhouse_connect
             from clickhouse_connect.driver.compression import get_compressor
         except ImportError:
-            raise MissingExtra("clickhouse-connect", "server") from None
+            raise MissingExtra("clickhouse-connect", "lean") from None
         self._connect = partial(_connect, clickhouse_connect.get_client, config)
         self._compressor = get_compressor
         self._settings = dict(settings)

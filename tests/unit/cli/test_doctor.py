@@ -48,3 +48,21 @@ def test_a_folder_is_a_store_that_is_tried(tmp_path: Path) -> None:
     assert [path for path in bucket.rglob("*") if path.is_file()] == []
     extras = next(one for one in json.loads(done.stdout) if one["check"] == "other extras")
     assert {"data", "mcp", "postgres", "s3"} <= {extra.split()[0] for extra in extras["found"].split(", ")}
+
+
+def test_engines_in_each_others_way_are_named_and_the_full_one_alone_is_right(tmp_path: Path) -> None:
+    """Packages are known by their metadata; that of more of them lies on the path."""
+    for name, others in (("none", ()), ("old", ("chdb_core_lite",)), ("full", ("chdb", "chdb_core"))):
+        for other in others:
+            info = tmp_path / name / f"{other}-26.9.0.dist-info"
+            info.mkdir(parents=True)
+            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {other.replace('_', '-')}\nVersion: 26.9.0\n")
+    env = {**_FREE, "STRATA_DATA_DIR": str(tmp_path / "data")}
+    found = {}
+    for name in ("none", "old", "full"):
+        (done,) = strata_each([(("doctor", "--json"), env)], PYTHONPATH=str(tmp_path / name))
+        found[name] = next(one for one in json.loads(done.stdout) if one["check"] == "engine")
+    assert (found["none"]["status"], found["none"]["found"].split()[0]) == ("ok", "strata-engine")
+    assert (found["old"]["status"], found["full"]["status"]) == ("warning", "warning")
+    assert found["old"]["todo"].startswith("pip uninstall -y strata-engine chdb-core-lite, then pip install ./engine")
+    assert "strata-engine, chdb-core, chdb write into the same folder" in found["full"]["found"]

@@ -31,8 +31,19 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(tmp_path: Pa
     for done in strata_each([(command, environment) for command in commands], PYTHONPATH=str(tmp_path)):
         assert done.returncode != 0, done.args
         assert "chdb, fastapi, uvicorn is not installed" in done.stderr, done.args
-        assert "pip install 'strata-runtime[server]'" in done.stderr
+        assert "pip install ./engine 'strata-runtime[server]'" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_where_an_engine_is_there_none_is_installed_beside_it() -> None:
+    """It may be the full `chdb`, into whose folder ours would write."""
+    code = (
+        _HIDE.format(names=["uvloop"])
+        + "from strata.cli.extras import require_server\nrequire_server(with_engine=True)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "uvloop is not installed" in done.stderr
+    assert "pip install 'strata-runtime[lean]'" in done.stderr
 
 
 def test_a_rank_and_an_agent_need_nothing_of_it() -> None:
