@@ -79,7 +79,7 @@ def _picture(cases: Sequence[CaseResult]) -> str:
 
 BENCHMARK = Benchmark(
     name="ingest",
-    packages=("chdb-core-lite", "grpcio", "numpy", "orjson", "protobuf", "uvloop"),
+    packages=("strata-engine", "grpcio", "numpy", "orjson", "protobuf", "uvloop"),
     cases=(
         Case(
             name="points a second offered by 100 processes of 50 metrics each",

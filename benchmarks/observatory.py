@@ -228,7 +228,7 @@ def _open_store(stack: ExitStack) -> tuple[asyncio.AbstractEventLoop, Supervised
 
 BENCHMARK = Benchmark(
     name="observatory",
-    packages=("chdb-core-lite", "fastapi", "grpcio", "numpy", "orjson", "uvicorn"),
+    packages=("strata-engine", "fastapi", "grpcio", "numpy", "orjson", "uvicorn"),
     cases=(
         Case(
             name="100,000 points/s of 5,000 series through gRPC into the store",

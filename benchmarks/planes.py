@@ -85,7 +85,7 @@ def _beside(stack: ExitStack) -> tuple[Variant, ...]:
 
 BENCHMARK = Benchmark(
     name="planes",
-    packages=("grpcio", "uvloop", "chdb-core-lite", "uvicorn"),
+    packages=("grpcio", "uvloop", "strata-engine", "uvicorn"),
     cases=(
         Case(
             name="4,000 barriers of 100 beside 100,000 points/s and 500 SSE clients",
