@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from strata.cli.drills import DRILLS, SIZE_DRILLS, Drill, DrillResult, Site
+from strata.cli.extras import require_data
 from strata.cli.options import DataDir, reach
 from strata.cli.second_host import SecondHost
 from strata.cli.up import cluster
@@ -41,6 +42,7 @@ def chaos(data_dir: DataDir = None) -> None:
     Uses the running cluster of the data folder; without one, starts a cluster of its own in a temporary folder.
     """
     settings = reach(data_dir=data_dir)
+    require_data()
     with _site(settings) as (here, endpoints):
         results = _drill(here, endpoints)
     _show(results)

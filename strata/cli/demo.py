@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from strata.cli.extras import require_data, require_server
 from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Slots, TelemetryPort, prepare
 from strata.cli.up import cluster, serve
 from strata.client.endpoints import announced
@@ -35,6 +36,8 @@ def demo(
     from strata.demo.job import kill_now_and_then, submit_stories
 
     settings = prepare(**{**flags, "slots": slots or _WORKERS})
+    require_server(with_engine=settings.ch_host is None)
+    require_data()
     with (
         cluster(settings, with_agent=True) as supervisor,
         announced(supervisor.endpoints, settings.data_dir),

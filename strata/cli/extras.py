@@ -4,7 +4,7 @@ import importlib.util
 
 from strata.errors import MissingExtra
 
-__all__ = ["ENGINE_MODULE", "SERVER_MODULES", "require_server"]
+__all__ = ["ENGINE_MODULE", "SERVER_MODULES", "require_data", "require_server"]
 
 ENGINE_MODULE = "chdb"
 # The modules of the extra `lean` in pyproject.toml.
@@ -29,6 +29,12 @@ def require_server(*, with_engine: bool) -> None:
     missing = [name for name in needed if not _is_there(name)]
     if missing:
         raise MissingExtra(", ".join(missing), "server" if ENGINE_MODULE in missing else "lean")
+
+
+def require_data() -> None:
+    """For those who train here on Parquet, before anything is started for it."""
+    if not _is_there("pyarrow"):
+        raise MissingExtra("pyarrow", "data")
 
 
 def _is_there(module: str) -> bool:

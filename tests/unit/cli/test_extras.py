@@ -46,6 +46,18 @@ def test_where_an_engine_is_there_none_is_installed_beside_it() -> None:
     assert "pip install 'strata-runtime[lean]'" in done.stderr
 
 
+def test_what_trains_on_parquet_says_so_before_it_starts_a_server(tmp_path: Path) -> None:
+    """The engine's package brought pyarrow once; the extra `server` does not."""
+    (tmp_path / "sitecustomize.py").write_text(_HIDE.format(names=["pyarrow"]))
+    environment = {"STRATA_DATA_DIR": str(tmp_path / "data")}
+    commands = [((command,), environment) for command in ("demo", "chaos")]
+    for done in strata_each(commands, PYTHONPATH=str(tmp_path)):
+        assert done.returncode != 0, done.args
+        assert "pyarrow is not installed" in done.stderr, done.args
+        assert "pip install 'strata-runtime[data]'" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_rank_and_an_agent_need_nothing_of_it() -> None:
     """The quickstart promises it: `pip install strata-runtime` is enough on the hosts that train."""
     code = _HIDE.format(names=SERVER_MODULES) + _IMPORT_ALL
