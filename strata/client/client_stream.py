@@ -97,6 +97,7 @@ class ClientStream(Wire):
         self._out = Outbound(self, _STREAM, DEFAULT_WINDOW, build_request(path, "strata", metadata))
         self._in = Inbound(self, _STREAM, bytes, "identity")
         self._in.listen(on_message)
+        self.ear = (_STREAM, self._hear)
 
     # --- for the caller
 
@@ -155,6 +156,15 @@ class ClientStream(Wire):
         except Unreadable as error:
             self._finish(error.code, error.details)
             self.abort()
+
+    def _hear(self, payload: bytes) -> bool:
+        self.heard_at = time.monotonic()
+        try:
+            return not self.ended.done() and self._in.hear(payload)
+        except Unreadable as error:
+            self._finish(error.code, error.details)
+            self.abort()
+            return True
 
     def on_frame(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
         match kind:

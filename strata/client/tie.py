@@ -282,11 +282,14 @@ class Tie:
         error = _refusal(result) if result.error_code else None
         if isinstance(error, Unavailable):  # it stops, or leads no more: said again to whoever is next
             return
-        request, on_result = self._arrivals.pop(result.request_id, (None, None))
-        if request is not None and on_result is not None:  # else it was answered on an earlier stream, or given up
-            if result.response.meeting and not self._waits_also_at(request):
-                self._meeting, self._since = result.response.meeting, 0
-            on_result(error or result.response)
+        waiting = self._arrivals.pop(result.request_id, None)
+        if waiting is None:  # it was answered on an earlier stream, or given up
+            return
+        request, on_result = waiting
+        response = result.response
+        if response.meeting and not (self._arrivals and self._waits_also_at(request)):
+            self._meeting, self._since = response.meeting, 0
+        on_result(error or response)
 
     def _waits_also_at(self, request: pb.BarrierRequest) -> bool:
         """Whether another thread waits at the same barrier: it will be told the same meeting, after which the count

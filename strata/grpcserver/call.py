@@ -10,10 +10,11 @@ from typing import Any, NoReturn, Protocol
 
 import grpc
 
-from strata.grpcserver.frames import Fault
+from strata.grpcserver.frames import PREFIX, Fault
 from strata.grpcserver.headers import Metadata, RequestHead, build_trailers
 from strata.grpcserver.inbound import Inbound, InLink, Unreadable
 from strata.grpcserver.outbound import Link, Outbound, PeerTooSlow
+from strata.grpcserver.wire import Ear
 
 __all__ = ["Call", "CallLink", "Refusal"]
 
@@ -36,9 +37,12 @@ class Refusal:
 
 
 class CallLink(InLink, Link, Protocol):
-    """What a call needs of its connection: the links of both its halves, and the end of a stream."""
+    """What a call needs of its connection: the links of both its halves, and the end of a stream. `taken` is what the
+    peer has used of the connection's window."""
 
     peer_window: int
+    taken: int
+    ear: Ear | None
 
     def reset(self, stream: int, fault: Fault) -> None: ...
 
@@ -103,14 +107,28 @@ class Call:
             return
         try:
             self._in.feed(data, start, end)
-        except Unreadable as error:
-            self.end(error.code, error.details)
         except Exception as error:
-            if self._listening is None:
-                raise
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, Unreadable):
+            self.end(error.code, error.details)
+        elif self._listening is None:
+            raise error
+        else:
             self._in.mute()  # it is the listener's own, and for whoever called `listen`
             if not self._listening.done():
                 self._listening.set_exception(error)
+
+    def _hear(self, payload: bytes) -> bool:
+        """A whole message for the listener; False if it must be fed."""
+        try:
+            if not self._in.hear(payload):
+                return False
+        except Exception as error:
+            self._failed(error)
+        self._link.taken += PREFIX.size + len(payload)
+        return True
 
     def feed_end(self) -> None:
         if self._closed or self._in.ended:
@@ -161,6 +179,7 @@ class Call:
         except Exception:
             self._in.mute()
             raise
+        self._link.ear = (self._stream, self._hear)
         if not self._in.ended:
             self._listening = asyncio.get_running_loop().create_future()
             await self._listening
@@ -263,6 +282,8 @@ class Call:
 
     def _close(self) -> None:
         self._closed = True
+        if self._link.ear is not None and self._link.ear[0] == self._stream:
+            self._link.ear = None
         self._in.drop()
         if self._timer is not None:
             self._timer.cancel()

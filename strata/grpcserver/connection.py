@@ -88,13 +88,13 @@ class Connection(Wire):
         "_listeners",
         "_reader",
         "_service",
-        "_taken",
         "_uncredited",
         "blocked",
         "held",
         "max_frame",
         "max_message",
         "peer_window",
+        "taken",
         "unread",
         "window",
     )
@@ -108,8 +108,7 @@ class Connection(Wire):
         self._block: tuple[int, int, bytearray] | None = None  # stream, flags, what came: while CONTINUATION is due
         self._last_stream = 0
         self._listeners: list[Callable[[], None]] = []
-        self._taken = 0  # of the connection's window
-        self._uncredited = 0  # of it, what has been read
+        self._uncredited = 0  # of what was taken of the connection's window, what has been read
         self._announced = False
         self._draining = False
         self._check: Check
@@ -119,6 +118,7 @@ class Connection(Wire):
         self.max_frame = MAX_FRAME_BYTES
         self.blocked: dict[int, Outbound] = {}
         self.held = 0
+        self.taken = 0
         self.unread = 0
 
     # --- asyncio
@@ -157,8 +157,8 @@ class Connection(Wire):
         if self._block is not None:
             raise ConnectionFault(Fault.PROTOCOL_ERROR, "headers were interrupted by another frame")
         size = end - start
-        self._taken += size
-        if self._taken > _CONNECTION_WINDOW:
+        self.taken += size
+        if self.taken > _CONNECTION_WINDOW:
             raise ConnectionFault(Fault.FLOW_CONTROL_ERROR, "more was sent than the connection's window allows")
         call = self._calls.get(stream)
         if call is None:
@@ -179,7 +179,7 @@ class Connection(Wire):
         match kind:
             case Kind.DATA:
                 body = strip_padding(flags & ~Flag.PRIORITY, payload)
-                self._taken += len(payload) - len(body)
+                self.taken += len(payload) - len(body)
                 self.consumed(len(payload) - len(body))
                 self.on_data(stream, flags, body, 0, len(body))
             case Kind.HEADERS:
@@ -210,6 +210,7 @@ class Connection(Wire):
             self._on_block(stream, flags, fragment)
         else:
             self._block = (stream, flags, bytearray(fragment))
+            self.ear = None  # no message may come now, and to look for that each time is dear
 
     def _on_continuation(self, flags: int, fragment: bytes) -> None:
         if self._block is None:
@@ -316,7 +317,7 @@ class Connection(Wire):
         self._uncredited += size
         if self._uncredited >= _CONNECTION_WINDOW // 2:
             self.credit(0, self._uncredited)
-            self._taken -= self._uncredited
+            self.taken -= self._uncredited
             self._uncredited = 0
 
     def _unblock(self) -> None:

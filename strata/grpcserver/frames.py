@@ -9,7 +9,9 @@ __all__ = [
     "FRAME_HEADER",
     "LARGEST_WINDOW",
     "MAX_FRAME_BYTES",
+    "MESSAGE_HEADER",
     "PREFACE",
+    "PREFIX",
     "ConnectionFault",
     "Fault",
     "Flag",
@@ -23,6 +25,8 @@ __all__ = [
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FRAME_HEADER = struct.Struct(">HBBBI")  # length (24 bits as two fields), kind, flags, stream
+PREFIX = struct.Struct(">BI")  # of a message: compressed or not, its length
+MESSAGE_HEADER = struct.Struct(FRAME_HEADER.format + PREFIX.format[1:])  # of a frame that is one message
 MAX_FRAME_BYTES = 16_384  # what both sides may send unless the other allows more; we never do
 DEFAULT_WINDOW = 65_535
 LARGEST_WINDOW = 2**31 - 1

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 import grpc
 
+from strata.grpcserver.frames import PREFIX
 from strata.grpcserver.limits import MAX_UNREAD_BYTES
 
 __all__ = ["WINDOW", "InLink", "Inbound", "Unreadable"]
 
 WINDOW = 1 << 20  # what a peer may send on a stream before somebody has read it
-_PREFIX = 5  # compressed or not, and the length
 _GZIP = 16 + zlib.MAX_WBITS
 _ENCODINGS = ("identity", "gzip")
 
@@ -80,14 +80,22 @@ class Inbound:
     def feed(self, data: bytes, start: int, end: int) -> None:
         """The payload of a DATA frame: most often one whole message, without compression."""
         size = end - start
-        self._room -= size
-        if self._room < 0:
-            raise Unreadable(grpc.StatusCode.RESOURCE_EXHAUSTED, "more was sent than the window allows")
-        if not self._partial and not data[start] and _size(data, start) == size - _PREFIX <= self._max:
-            self._take(data[start + _PREFIX : end], size)
+        self._spend(size)
+        if not self._partial and not data[start] and _size(data, start) == size - PREFIX.size <= self._max:
+            self._take(data[start + PREFIX.size : end], size)
             return
         self._partial += data[start:end]
         self._assemble()
+
+    def hear(self, payload: bytes) -> bool:
+        """`feed` of a whole message to a listener. False, and nothing is done, if there is none, or in the middle of
+        another message."""
+        if self._partial or self._listener is None:
+            return False
+        size = PREFIX.size + len(payload)
+        self._spend(size)
+        self._take(payload, size)
+        return True
 
     def feed_end(self) -> None:
         if self._partial:
@@ -95,24 +103,29 @@ class Inbound:
         self.ended = True
         self._wake()
 
+    def _spend(self, size: int) -> None:
+        self._room -= size
+        if self._room < 0:
+            raise Unreadable(grpc.StatusCode.RESOURCE_EXHAUSTED, "more was sent than the window allows")
+
     def _assemble(self) -> None:
         partial = self._partial
-        while len(partial) >= _PREFIX:
+        while len(partial) >= PREFIX.size:
             size = _size(partial, 0)
             if size > self._max:
                 what = f"the message has {size:,} bytes, at most {self._max:,} are read"
                 raise Unreadable(grpc.StatusCode.RESOURCE_EXHAUSTED, what)
-            if len(partial) < _PREFIX + size:
+            if len(partial) < PREFIX.size + size:
                 more = len(partial) - self._early
                 self._owe(more)  # it may be larger than the window
                 self._early += more
                 self._keep(more)
                 return
-            payload, compressed = bytes(partial[_PREFIX : _PREFIX + size]), partial[0]
-            del partial[: _PREFIX + size]
+            payload, compressed = bytes(partial[PREFIX.size : PREFIX.size + size]), partial[0]
+            del partial[: PREFIX.size + size]
             early, self._early = self._early, 0
             self._link.unread -= early
-            self._take(self._decompress(payload) if compressed else payload, _PREFIX + size - early)
+            self._take(self._decompress(payload) if compressed else payload, PREFIX.size + size - early)
 
     def _decompress(self, payload: bytes) -> bytes:
         if self._encoding != "gzip":
@@ -205,4 +218,4 @@ class Inbound:
 
 def _size(data: bytes | bytearray, start: int) -> int:
     """What the prefix of a message says of its length."""
-    return int.from_bytes(data[start + 1 : start + _PREFIX], "big")
+    return int.from_bytes(data[start + 1 : start + PREFIX.size], "big")

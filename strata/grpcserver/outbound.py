@@ -1,18 +1,14 @@
 """The sending half of a stream: messages leave at once while both windows have room, else they wait here in order."""
 
 import asyncio
-import struct
 from collections import deque
 from typing import Protocol
 
-from strata.grpcserver.frames import FRAME_HEADER, Kind
+from strata.grpcserver.frames import FRAME_HEADER, MESSAGE_HEADER, PREFIX, Kind
 from strata.grpcserver.headers import RESPONSE_HEAD
 from strata.grpcserver.limits import MAX_HELD_BYTES
 
 __all__ = ["Link", "Outbound", "PeerTooSlow"]
-
-_PREFIX = struct.Struct(">BI")  # of a message: not compressed, its length
-_MESSAGE = struct.Struct(FRAME_HEADER.format + _PREFIX.format[1:])  # a frame's header and the prefix behind it
 
 
 class PeerTooSlow(Exception):
@@ -56,14 +52,14 @@ class Outbound:
         if self._ended:
             return
         length = len(payload)
-        size = _PREFIX.size + length
+        size = PREFIX.size + length
         link = self._link
         if self._queue or size > self.window or size > link.window or size > link.max_frame or link.paused:
-            self._hold(_PREFIX.pack(0, length) + payload)
+            self._hold(PREFIX.pack(0, length) + payload)
             return
         self.window -= size
         link.window -= size
-        frame = _MESSAGE.pack(size >> 8, size & 0xFF, 0, 0, self._stream, 0, length) + payload
+        frame = MESSAGE_HEADER.pack(size >> 8, size & 0xFF, 0, 0, self._stream, 0, length) + payload
         link.write(frame if self._begun else self._begin() + frame)
 
     def finish(self, trailers: bytes) -> None:

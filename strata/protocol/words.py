@@ -42,27 +42,36 @@ def _start_of_arrival(words: bytes) -> int:
 class OwnWords:
     """What is a rank's own in all of its arrivals: its name and its incarnation, as the bytes of those fields."""
 
-    __slots__ = ("_incarnation", "_name")
+    __slots__ = ("_cut", "_head", "_incarnation", "_length", "_name")
 
     def __init__(self, worker_id: str, incarnation: str) -> None:
         self._name = pb.BarrierRequest(worker_id=worker_id).SerializeToString()
         self._incarnation = pb.BarrierRequest(incarnation=incarnation).SerializeToString()
+        # Of the last arrival: its length, all until its name ends, and where its incarnation begins.
+        self._length, self._head, self._cut = 0, b"", 0
 
     def taken_from(self, words: bytes) -> tuple[bytes, pb.BarrierRequest] | None:
         """The rest of a lone arrival of this rank, as it is and as `read_terms` reads it: a thousand who meet say it
         alike. None if these words are anything else, or not in the order in which protobuf writes them."""
-        start = _start_of_arrival(words)
-        if not start or not words.startswith(self._name, start):
+        is_like_last = len(words) == self._length and words.startswith(self._head)
+        if not (is_like_last and words.startswith(self._incarnation, self._cut)) and not self._look_into(words):
             return None
-        start += len(self._name)
-        end = words.find(self._incarnation, start)
-        if end < 0:
-            return None
-        terms = words[start:end] + words[end + len(self._incarnation) :]
+        terms = words[len(self._head) : self._cut] + words[self._cut + len(self._incarnation) :]
         try:
             return terms, read_terms(terms)
         except (DecodeError, ValueError):
             return None
+
+    def _look_into(self, words: bytes) -> bool:
+        start = _start_of_arrival(words)
+        if not start or not words.startswith(self._name, start):
+            return False
+        start += len(self._name)
+        cut = words.find(self._incarnation, start)
+        if cut < 0:
+            return False
+        self._length, self._head, self._cut = len(words), words[:start], cut
+        return True
 
 
 def lone_beat(words: bytes) -> rk.RankWords | None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVarTuple
 
 __all__ = ["ReleaseQueue"]
 
+_FIRST = 8  # hosts in the turn in which it ends: they are at work while those for the next are made
 _AT_ONCE = 32  # hosts in one turn of the loop: that takes 0.1 ms, and as long until they have left
 _LARGE = 4  # turns of a barrier after which there is more to collect than a next one would leave alone
 _LEFT_S = 0.01  # after which the last of them have left
@@ -33,21 +34,21 @@ class ReleaseQueue:
         """`tell` is called with what `hosts` yields, for one after the other."""
         self._waiting.append((tell, hosts))
         if len(self._waiting) == 1:
-            self._go_on()
+            self._go_on(_FIRST)
 
     def finish(self) -> None:
         """Tells all who are left: something else is to be told, which must not overtake it."""
         while self._waiting:
             self._tell(_AT_ONCE)
 
-    def _go_on(self) -> None:
+    def _go_on(self, number: int = _AT_ONCE) -> None:
         loop = asyncio.get_running_loop()
         try:
-            self._tell(_AT_ONCE)
+            self._tell(number)
         finally:  # whatever became of one
             self._turns += 1
             if self._waiting:
-                loop.call_soon(self._go_on)
+                loop.call_soon(lambda: loop.call_soon(self._go_on))  # in the turn between, what was told leaves
             else:
                 if self._turns > _LARGE:
                     loop.call_later(_LEFT_S, self._collect)

@@ -82,6 +82,8 @@ class Gathering:
         self._coordinator = ties.coordinator
         self._state = ties.state
         self._crowds: list[_Crowd] = []
+        self._told: Outcome | None = None
+        self._next_place = 1  # in it, of who comes behind those who were told
         self._heads: dict[tuple[bytes, int], tuple[bytes, pb.BarrierRequest]] = {}
 
     def add(self, terms: bytes, alike: pb.BarrierRequest, company: Company) -> None:
@@ -164,20 +166,24 @@ class Gathering:
             for tie in crowd.ties():
                 tie.waiters.pop(crowd.alike.request_id, None)
         tell = partial(_release, outcome, crowd.alike.request_id)
-        self._ties.releasing.add(tell, _placed(crowd.companies, outcome, is_whole=is_whole))
+        self._ties.releasing.add(tell, self._placed(crowd.companies, outcome, is_whole=is_whole))
 
-
-def _placed(companies: Sequence[Company], outcome: Outcome, *, is_whole: bool) -> Iterator[tuple[Company, int]]:
-    """Each with the place of its first rank, 0 if nobody has one. Those of a crowd that is whole stand one behind the
-    other."""
-    if isinstance(outcome, BarrierBroke):
-        return ((company, 0) for company in companies)
-    if not is_whole:
-        places = places_in(outcome)
-        return ((company, places[company.names[0]]) for company in companies)
-    first = companies[0].names[0]  # of all who came, most often
-    place = 1 if outcome.worker_ids[0] == first else places_in(outcome)[first]
-    return zip(companies, accumulate([place, *[len(company.names) for company in companies[:-1]]]), strict=True)
+    def _placed(
+        self, companies: Sequence[Company], outcome: Outcome, *, is_whole: bool
+    ) -> Iterator[tuple[Company, int]]:
+        """Each with the place of its first rank, 0 if nobody has one. Those of a crowd that is whole stand one behind
+        the other, and most often behind the crowd that was told before."""
+        if isinstance(outcome, BarrierBroke):
+            return ((company, 0) for company in companies)
+        if not is_whole:
+            places = places_in(outcome)
+            return ((company, places[company.names[0]]) for company in companies)
+        first, place = companies[0].names[0], self._next_place if self._told is outcome else 1
+        if outcome.worker_ids[place - 1 : place] != (first,):
+            place = places_in(outcome)[first]
+        *each, self._next_place = accumulate([place, *[len(company.names) for company in companies]])
+        self._told = outcome
+        return zip(companies, each, strict=True)
 
 
 def _release(outcome: Outcome, request_id: str, company: Company, place: int) -> None:

@@ -9,9 +9,10 @@ import grpc
 import pytest
 
 from strata.grpcserver.call import Call, Refusal
-from strata.grpcserver.connection import Check
+from strata.grpcserver.connection import Check, Connection, Service
 from strata.grpcserver.headers import Metadata
 from strata.grpcserver.server import Server
+from strata.grpcserver.wire import Turns
 
 
 @dataclass
@@ -73,6 +74,31 @@ class Desk:
         return b"".join([request async for request in requests])
 
 
+class Sink(asyncio.Transport):
+    """Takes what is written, as a socket whose peer reads everything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = False
+
+    def write(self, data: object) -> None: ...
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = True
+
+
 def gate(transport: asyncio.Transport) -> Check:
     """Every connection's check: a stranger by its own word is refused, all others are whom they say."""
 
@@ -117,3 +143,21 @@ async def channel(desk: Desk) -> AsyncIterator[grpc.aio.Channel]:
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     async with grpc.aio.insecure_channel(f"127.0.0.1:{desk.port}", options=options) as channel:
         yield channel
+
+
+def connect(desk: Desk, max_message: int = 1000) -> tuple[Connection, Sink]:
+    """A connection to the desk that is fed by hand."""
+    server = Server()
+    register(server, desk)
+    service = Service(
+        methods=server._methods,  # the real handlers
+        gate=lambda transport: lambda path, metadata: None,
+        max_message=max_message,
+        opened=lambda connection: None,
+        closed=lambda connection: None,
+        turns=Turns(),
+        complaints=server.complaints,
+    )
+    connection, sink = Connection(service), Sink()
+    connection.connection_made(sink)
+    return connection, sink

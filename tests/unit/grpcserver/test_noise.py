@@ -9,37 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from strata.grpcserver.connection import Connection, Service
 from strata.grpcserver.frames import PREFACE, build_frame
-from strata.grpcserver.server import Server
-from strata.grpcserver.wire import Turns
 from tests.support.hostile_peer import head
-from tests.unit.grpcserver.conftest import Desk, register
-
-
-class Sink(asyncio.Transport):
-    """Takes what is written, as a socket whose peer reads everything."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.closed = False
-
-    def write(self, data: object) -> None: ...
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
-
-    def can_write_eof(self) -> bool:
-        return True
-
-    def write_eof(self) -> None:
-        self.closed = True
-
-    def abort(self) -> None:
-        self.closed = True
+from tests.unit.grpcserver.conftest import Desk, connect
 
 
 def message(payload: bytes) -> bytes:
@@ -79,19 +51,7 @@ def test_noise_ends_its_own_connection_at_worst(request: pytest.FixtureRequest) 
 async def _feed(noise: bytes, portion: int) -> None:
     failures: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: failures.append(context))
-    server = Server()
-    register(server, Desk())
-    service = Service(
-        methods=server._methods,  # the real handlers
-        gate=lambda transport: lambda path, metadata: None,
-        max_message=1000,
-        opened=lambda connection: None,
-        closed=lambda connection: None,
-        turns=Turns(),
-        complaints=server.complaints,
-    )
-    connection, sink = Connection(service), Sink()
-    connection.connection_made(sink)
+    connection, sink = connect(Desk())
     stream = PREFACE + noise
     for at in range(0, len(stream), portion):
         connection.data_received(stream[at : at + portion])
