@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote
 
 import typer
 from rich.console import Console
 from rich.status import Status
 
+from strata.cli import ids
 from strata.cli.options import DataDir, reach
 from strata.client.endpoints import find_observatory
 from strata.client.rest import Rest, path_part
@@ -143,7 +143,7 @@ def _told(batches: Iterator[Batch], name: str, status: Status) -> Iterator[Batch
 
 
 def export(
-    run: Annotated[str, typer.Argument(help="The run's id, from `strata runs`.")],
+    run: Annotated[str, typer.Argument(help="The run's id, from `strata runs`.", callback=ids.run_id)],
     file: Annotated[Path, typer.Argument(help="Where to write: .csv or .parquet.")],
     data_dir: DataDir = None,
 ) -> None:
@@ -154,7 +154,7 @@ def export(
     api = Rest(reach(data_dir=data_dir))
     staged = file.with_name(f"{file.name}.part")
     try:
-        with api.open(f"/api/runs/{quote(run, safe='')}/export?format={kind}") as answer, staged.open("wb") as target:
+        with api.open(f"/api/runs/{path_part(run)}/export?format={kind}") as answer, staged.open("wb") as target:
             shutil.copyfileobj(answer, target)
         staged.replace(file)
     except OSError as error:
