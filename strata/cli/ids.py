@@ -1,5 +1,5 @@
 """Ids as commands take them, by callbacks of typer. One that nothing of ours can have is not known, and nobody is
-asked: an empty one, or one with a slash, would be another question to the REST API, and half of a character none at all.
+asked: an empty one, or one with a slash, is another question to the REST API, and half of a character none at all.
 """
 
 from collections.abc import Callable
