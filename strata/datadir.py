@@ -8,10 +8,11 @@ from pathlib import Path
 
 from strata.errors import InvalidConfig
 
-__all__ = ["is_ours", "network_file_system", "open_data_dir", "write_private"]
+__all__ = ["check_data_dir", "is_ours", "network_file_system", "open_data_dir", "write_private"]
 
 _log = logging.getLogger(__name__)
 
+_MAX_SHOWN = 300
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "lustre"})
 # tests/unit/test_datadir.py finds every name that the code puts into a data folder, and each of them must stand here.
@@ -46,10 +47,25 @@ def open_data_dir(folder: Path) -> None:
         if folder.stat().st_mode & _OTHERS:
             _close(folder)
     except OSError as error:
-        raise InvalidConfig(
-            f"the data folder {folder} cannot be used: {error.strerror}",
-            hint="Give a folder you may write to with --data-dir.",
-        ) from None
+        raise _unusable(folder, error) from None
+
+
+def check_data_dir(folder: Path) -> None:
+    """For those who only read: a folder that is not there is one in which nothing runs. One that cannot even be looked
+    for, because its name is too long or its place is closed to this user, is an error."""
+    try:
+        folder.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise _unusable(folder, error) from None
+
+
+def _unusable(folder: Path, error: OSError) -> InvalidConfig:
+    return InvalidConfig(
+        f"the data folder {str(folder)[:_MAX_SHOWN]} cannot be used: {error.strerror}",
+        hint="Give a folder you may write to with --data-dir.",
+    )
 
 
 def _close(folder: Path) -> None:

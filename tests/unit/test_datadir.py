@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.datadir import _FILES, _FOLDERS, is_ours, open_data_dir, write_private
+from strata.datadir import _FILES, _FOLDERS, check_data_dir, is_ours, open_data_dir, write_private
 from strata.errors import InvalidConfig
 
 
@@ -44,6 +44,19 @@ def test_a_folder_of_other_things_is_left_and_named(tmp_path: Path, caplog: pyte
     (folder / "token").touch()
     open_data_dir(folder)  # the next process of ours, beside the first one's files
     assert _mode(folder) == 0o755
+
+
+def test_a_folder_that_cannot_be_looked_for_is_an_error_and_one_that_is_not_there_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for fine in (tmp_path, tmp_path / "none", tmp_path / "file" / "data"):
+        check_data_dir(fine)
+    for odd in ("x" * 5_000, "x" * 300):
+        with pytest.raises(InvalidConfig, match="x cannot be used: File name too long") as caught:
+            check_data_dir(tmp_path / odd)
+        assert len(caught.value.message) < 400
+    (tmp_path / "itself").symlink_to(tmp_path / "itself")
+    with pytest.raises(InvalidConfig, match="Too many levels of symbolic links"):
+        check_data_dir(tmp_path / "itself" / "data")
 
 
 def test_a_file_in_its_place_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:

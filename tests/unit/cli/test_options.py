@@ -35,6 +35,19 @@ def test_an_empty_data_folder_is_refused_by_every_command(tmp_path: Path, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 
+def test_a_folder_whose_name_is_too_long_is_an_error_and_no_traceback(tmp_path: Path) -> None:
+    long = str(tmp_path / ("x" * 5_000))
+    commands: list[tuple[list[str], dict[str, str]]] = [
+        ([name, *_BELOW.get(name, []), "--data-dir", long, *_WORDS.get(name, [])], {})
+        for name in ("tasks", "logs", "why", "doctor", "state", "up", "sync", "token")
+    ]
+    for done in strata_each(commands):
+        assert done.returncode == 1, done.args
+        said = " ".join((done.stderr + done.stdout).split())  # the doctor has a table
+        assert "Traceback" not in said
+        assert "File name too long" in said, done.args[:1]
+
+
 def _takes_a_folder(name: str) -> bool:
     command = load(name)
     below = getattr(command, "commands", {}).values()
