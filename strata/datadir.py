@@ -8,16 +8,33 @@ from pathlib import Path
 
 from strata.errors import InvalidConfig
 
-__all__ = ["network_file_system", "open_data_dir", "write_private"]
+__all__ = ["check_data_dir", "is_ours", "network_file_system", "open_data_dir", "write_private"]
 
 _log = logging.getLogger(__name__)
 
+_MAX_SHOWN = 300
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "lustre"})
-_FOLDERS = "agent|checkpoints|coordinator|demo|files|fleets|logs|metrics|observatory|offline|restored|spool|tls"
-_FILES = r"token|store\.lock|strata\.lock|(agent|alert-deliveries|alert-rules|coordinator|endpoints|observatory)\.json"
-_LOGS = r"(strata|agent|coordinator|observatory)\.log"  # where people send what it says
-_OURS = re.compile(f"{_FOLDERS}|{_FILES}|{_LOGS}")
+# tests/unit/test_datadir.py finds every name that the code puts into a data folder, and each of them must stand here.
+_FOLDERS = frozenset(
+    {
+        "agent", "checkpoints", "coordinator", "demo", "files", "fleets", "logs", "metrics", "offline", "restored",
+        "spool", "tls",
+    }
+)  # fmt: skip
+_FILES = frozenset(
+    {
+        "agent.json", "alert-deliveries.json", "alert-rules.json", "ca.pem", "coordinator.json", "endpoints.json",
+        "observatory.json", "store.lock", "strata.lock", "token",
+    }
+)  # fmt: skip
+_LOGS = frozenset({"agent.log", "coordinator.log", "observatory.log", "strata.log"})  # where people send what it says
+_STAGED = re.compile(r"\.(part|[0-9]+)\Z")  # of a file whose writer was killed
+
+
+def is_ours(name: str) -> bool:
+    """Whether an entry of a data folder, by its name, is one that Strata has made."""
+    return name in _FOLDERS or name in _LOGS or _STAGED.sub("", name) in _FILES
 
 
 def open_data_dir(folder: Path) -> None:
@@ -30,15 +47,30 @@ def open_data_dir(folder: Path) -> None:
         if folder.stat().st_mode & _OTHERS:
             _close(folder)
     except OSError as error:
-        raise InvalidConfig(
-            f"the data folder {folder} cannot be used: {error.strerror}",
-            hint="Give a folder you may write to with --data-dir.",
-        ) from None
+        raise _unusable(folder, error) from None
+
+
+def check_data_dir(folder: Path) -> None:
+    """For those who only read: a folder that is not there is one in which nothing runs. One that cannot even be looked
+    for, because its name is too long or its place is closed to this user, is an error."""
+    try:
+        folder.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise _unusable(folder, error) from None
+
+
+def _unusable(folder: Path, error: OSError) -> InvalidConfig:
+    return InvalidConfig(
+        f"the data folder {str(folder)[:_MAX_SHOWN]} cannot be used: {error.strerror}",
+        hint="Give a folder you may write to with --data-dir.",
+    )
 
 
 def _close(folder: Path) -> None:
     found = folder.stat()
-    if found.st_uid == os.geteuid() and all(_OURS.fullmatch(entry.name) for entry in folder.iterdir()):
+    if found.st_uid == os.geteuid() and all(is_ours(entry.name) for entry in folder.iterdir()):
         folder.chmod(0o700)
         return
     text = "other users may enter the data folder %s (mode %o): its files may hold keys; use one of your own, mode 0700"
@@ -58,7 +90,7 @@ def network_file_system(folder: Path) -> str:
 
 def write_private(path: Path, text: str) -> None:
     """A file that only its owner can read, whole or as it was before."""
-    staged = path.with_suffix(".part")
+    staged = path.with_name(f"{path.name}.part")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)

@@ -18,7 +18,7 @@ _HEAD = """# REST
 Generated from the OpenAPI schema by `make reference`; a running Strata serves the same at `/docs` and `/openapi.json`.
 The base is `http://127.0.0.1:3000`. JSON is snake_case, times are Unix seconds. Who may ask is decided by
 `strata/trust/table.py`: the owner needs no token on the own machine; elsewhere it goes into `Authorization: Bearer …`.
-The stream of events is in [sse.md](sse.md).
+Every GET may be a HEAD: the same status and headers without the body. The stream of events is in [sse.md](sse.md).
 
 Every error is `{"error": {"code", "message", "hint", "field"}}`; `field` is null where no single one is wrong. Any
 route answers 401 or 403 to who may not ask, 422 to parameters or a body that do not fit, 413 to a body that is too

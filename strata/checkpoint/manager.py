@@ -256,6 +256,9 @@ class CheckpointManager(Generic[Saved]):
         self._catalog.pin(step)
 
     def unpin(self, step: int) -> None:
+        """A step that is neither pinned nor there is an error, as for `pin`; a pin may outlive its step."""
+        if step not in self._catalog.pins():
+            self._catalog.commit_of(step)
         self._catalog.unpin(step)
 
     def remove(self, step: int) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from strata.cli.lists import cluster_rows
+from strata.cli.cluster import cluster_rows
 from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, ago, number, show_rows, size
 from strata.cli.verify import verify
@@ -49,7 +49,8 @@ def ls(
         _show(_of_cluster(data_dir, removed=removed), as_json=as_json)
         return
     with _manager(path) as manager:
-        _show([_row(info) for info in manager.list()], as_json=as_json)
+        rows = [_row(info) for info in manager.list()]
+    _show(rows, as_json=as_json, empty=f"No checkpoints in {path} yet.")
 
 
 def show(path: Path, step: Step) -> None:
@@ -132,7 +133,7 @@ def _row(info: CheckpointInfo) -> dict[str, Any]:
     return {**row, "throughput": info.throughput}
 
 
-def _show(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+def _show(rows: list[dict[str, Any]], *, as_json: bool, empty: str = "No checkpoints yet.") -> None:
     columns: list[Column] = [
         ("step", lambda row: row["step"]),
         ("epoch", lambda row: row["epoch"]),
@@ -145,4 +146,4 @@ def _show(rows: list[dict[str, Any]], *, as_json: bool) -> None:
         ("saved", lambda row: ago(row.get("created_at"))),
         ("path", lambda row: row["path"]),
     ]
-    show_rows(rows, columns, as_json=as_json, empty="No checkpoints yet.")
+    show_rows(rows, columns, as_json=as_json, empty=empty)

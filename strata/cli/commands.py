@@ -42,7 +42,7 @@ LINES = {
     "workers": Line("lists", "List the workers: rank, status, step, heartbeat, shards, host and pid.", "Inspect"),
     "datasets": Line("lists", "List the registered datasets.", "Inspect"),
     "runs": Line("lists", "List the runs that have metrics.", "Inspect"),
-    "logs": Line("lists", "Show the newest log lines of coordinator, agents and workers.", "Inspect"),
+    "logs": Line("logs", "Show the newest log lines of coordinator, agents and workers.", "Inspect"),
     "why": Line(
         "why",
         "Say why a task failed, was restarted or stands still: the first cause, who was hit, the cost, what to do.",

@@ -6,6 +6,7 @@ import os
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from strata.cli.options import Json
 from strata.config import Settings, dotenv_variables, load_settings, masked, variables
@@ -28,7 +29,7 @@ def show(as_json: Json = False) -> None:
         return
     table = Table("setting", "value", "from")
     for name, value in values.items():
-        table.add_row(name, value, _source(settings, name))
+        table.add_row(name, Text(str(value)), _source(settings, name))
     Console().print(table)
 
 
@@ -36,7 +37,7 @@ def _source(settings: Settings, name: str) -> str:
     if name not in settings.given:
         return "[dim]default[/]"
     for place, known in (("", os.environ), (".env: ", dotenv_variables())):
-        found = next((variable for variable in variables(name) if variable in known), None)
+        found = next((variable for variable in variables(name) if known.get(variable)), None)
         if found:
             return place + found
     return "strata.toml"

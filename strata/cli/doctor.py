@@ -8,6 +8,7 @@ from strata.cli.checks import Finding, check_all
 from strata.cli.options import DataDir, GrpcPort, Host, HttpPort, Json, TelemetryPort
 from strata.cli.show import Column, show_rows
 from strata.config import load_settings
+from strata.datadir import check_data_dir
 from strata.errors import InvalidConfig
 
 __all__ = ["add_to"]
@@ -37,7 +38,9 @@ def doctor(
     # Each of the others is called as the setting that it gives.
     flags = {name: value for name, value in locals().items() if name != "as_json"}
     try:
-        findings = list(check_all(load_settings(flags)))
+        settings = load_settings(flags)
+        check_data_dir(settings.data_dir)
+        findings = list(check_all(settings))
     except InvalidConfig as error:
         findings = [Finding(check="settings", status="failed", found=error.message, todo=error.hint)]
     show_rows([asdict(finding) for finding in findings], _COLUMNS, as_json=as_json, empty="")

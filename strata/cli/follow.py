@@ -3,12 +3,11 @@
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from rich.console import Console
 from rich.text import Text
 
-from strata.client.rest import Rest
+from strata.client.rest import Rest, query_of
 
 __all__ = ["LogFollower", "print_lines"]
 
@@ -28,12 +27,12 @@ class LogFollower:
 
     def first(self, limit: int) -> list[Mapping[str, Any]]:
         """The newest lines there are."""
-        return self._take(self._api.get(f"/api/logs?{urlencode({**self._query, 'limit': limit})}"))
+        return self._take(self._api.get(f"/api/logs?{query_of({**self._query, 'limit': limit})}"))
 
     def more(self) -> list[Mapping[str, Any]]:
         """What came since."""
         after = max(0.0, self._newest - _OVERLAP_S)
-        return self._take(self._api.get(f"/api/logs?{urlencode({**self._query, 'limit': _PAGE, 'after': after})}"))
+        return self._take(self._api.get(f"/api/logs?{query_of({**self._query, 'limit': _PAGE, 'after': after})}"))
 
     def _take(self, rows: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         fresh = sorted((row for row in rows if row["id"] not in self._seen), key=lambda row: str(row["id"]))

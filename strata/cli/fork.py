@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from strata.cli import ids
 from strata.cli.attend import Attendance, task_cluster, whisper
 from strata.cli.options import DataDir, reach
 from strata.cli.run import workers_of
@@ -30,7 +31,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def fork(
-    task_id: Annotated[str, typer.Argument(help="The task to fork, from `strata tasks`; it may be running.")],
+    task_id: Annotated[
+        str, typer.Argument(help="The task to fork, from `strata tasks`; it may be running.", callback=ids.task_id)
+    ],
     arguments: Annotated[
         list[str] | None, typer.Argument(help="More arguments for the script, behind `--`: strata fork TASK -- --lr 1")
     ] = None,

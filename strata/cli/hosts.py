@@ -1,16 +1,16 @@
 """`strata hosts` and `strata drain`: which hosts there are, and how one is emptied without losing a step."""
 
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 from rich.console import Console
 
-from strata.cli.lists import cluster_rows
+from strata.cli import ids
+from strata.cli.cluster import cluster_rows
 from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, show_rows
 from strata.cli.spans import parse_span
-from strata.client.rest import Rest
+from strata.client.rest import Rest, path_part
 
 __all__ = ["add_to"]
 
@@ -36,7 +36,9 @@ def hosts(data_dir: DataDir = None, as_json: Json = False) -> None:
 
 
 def drain(
-    host: Annotated[str, typer.Argument(help="The host's name or its agent's id, from `strata hosts`.")],
+    host: Annotated[
+        str, typer.Argument(help="The host's name or its agent's id, from `strata hosts`.", callback=ids.host_id)
+    ],
     deadline: Annotated[
         str | None, typer.Option("--deadline", help="When it goes away: 30, 90s, 10m, 2h (default: when it is empty).")
     ] = None,
@@ -48,7 +50,7 @@ def drain(
 
     No step is lost. Ranks that have not left when the deadline is near get SIGTERM, and SIGKILL when it has come.
     """
-    path = f"/api/hosts/{quote(host, safe='')}"
+    path = f"/api/hosts/{path_part(host)}"
     body: dict[str, Any] = {"reason": reason or "drained by the user"}
     if deadline is not None:
         body["deadline_s"] = parse_span("--deadline", deadline)

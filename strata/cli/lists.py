@@ -1,30 +1,26 @@
-"""`strata workers`, `datasets`, `tasks`, `runs`, `logs`: what the dashboard shows, in a terminal."""
+"""`strata workers`, `datasets`, `tasks`, `runs`: what the dashboard shows, in a terminal."""
 
-import time
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from strata.cli.follow import LogFollower, print_lines
+from strata.cli import ids
+from strata.cli.cluster import cluster_rows
 from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, ago, number, resumed, show_rows
 from strata.client.api import Api
 from strata.client.rest import Rest
-from strata.errors import CoordinatorUnavailable
 
-__all__ = ["add_to", "cluster_rows"]
+__all__ = ["add_to"]
 
-TaskId = Annotated[str, typer.Argument(help="The task's id, from `strata tasks`.")]
-
-_FOLLOW_S = 1.0
+TaskId = Annotated[str, typer.Argument(help="The task's id, from `strata tasks`.", callback=ids.task_id)]
 
 
 def add_to(app: typer.Typer) -> None:
     app.command()(workers)
     app.command()(datasets)
     app.command()(runs)
-    app.command()(logs)
     group = typer.Typer(help="List tasks; stop or resume one.", invoke_without_command=True)
     group.callback()(tasks)
     group.command()(stop)
@@ -112,42 +108,6 @@ def runs(data_dir: DataDir = None, as_json: Json = False) -> None:
         ("reason", lambda row: row.get("reason")),
     ]
     show_rows(_rest(data_dir).get("/api/runs"), columns, as_json=as_json, empty="No runs yet. See strata.init().")
-
-
-def logs(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until Ctrl-C.")] = False,
-    task: Annotated[str | None, typer.Option("--task", help="Only this task's lines.")] = None,
-    worker: Annotated[str | None, typer.Option("--worker", help="Only this worker's lines.")] = None,
-    level: Annotated[str | None, typer.Option("--level", help="Only this level: error, warn, info, debug.")] = None,
-    search: Annotated[str | None, typer.Option("--search", "-q", help="Only lines that contain this.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many lines.")] = 100,
-    data_dir: DataDir = None,
-    as_json: Json = False,
-) -> None:
-    """Show the newest log lines of coordinator, agents and workers."""
-    wanted = {"task_id": task, "worker_id": worker, "level": level, "q": search}
-    follower = LogFollower(_rest(data_dir), wanted)
-    rows = follower.first(limit)
-    if as_json:
-        show_rows(rows, [], as_json=True, empty="")
-        return
-    print_lines(rows)
-    while follow:
-        time.sleep(_FOLLOW_S)
-        print_lines(follower.more())
-
-
-def cluster_rows(rest: Rest, path: str) -> list[dict[str, Any]]:
-    """What the observatory knows of the cluster. Where it does not hear the coordinator that is said, and an empty list
-    of one that it has never heard is an error: nobody can tell what there is."""
-    rows: list[dict[str, Any]] = rest.get(path)
-    status = rest.get("/api/status")
-    if not status["connected"]:
-        problem = status["problem"] or f"the observatory does not hear the coordinator at {status['address']} yet"
-        if status["cluster_id"] is None:
-            raise CoordinatorUnavailable(problem)
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"{problem}: this was known last", markup=False)
-    return rows
 
 
 def _rest(data_dir: Any) -> Rest:

@@ -1,6 +1,5 @@
 """The flags that several commands share, and how they become settings."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,7 +24,10 @@ __all__ = [
     "reach",
 ]
 
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where state is kept (default .strata).")]
+# Text, not Path: an empty one would be the working folder, and the settings refuse it.
+DataDir = Annotated[
+    str | None, typer.Option("--data-dir", metavar="PATH", help="Where state is kept (default .strata).")
+]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default 127.0.0.1).")]
 GrpcPort = Annotated[int | None, typer.Option("--grpc-port", help="Coordinator's port (default 50051, 0 = any).")]
 HttpPort = Annotated[int | None, typer.Option("--http-port", help="Dashboard's port (default 3000, 0 = any).")]
@@ -39,8 +41,10 @@ AllowOrigin = Annotated[
 Advertise = Annotated[
     str | None, typer.Option("--advertise", help="The name or address by which other hosts reach this one.")
 ]
-Cert = Annotated[Path | None, typer.Option("--cert", help="A certificate (PEM), instead of one of the cluster's CA.")]
-Key = Annotated[Path | None, typer.Option("--key", help="The key of that certificate (PEM).")]
+Cert = Annotated[
+    str | None, typer.Option("--cert", metavar="PATH", help="A certificate (PEM), instead of one of the cluster's CA.")
+]
+Key = Annotated[str | None, typer.Option("--key", metavar="PATH", help="The key of that certificate (PEM).")]
 Join = Annotated[
     str | None,
     typer.Option("--join", metavar="TOKEN@HOST:PORT", help="A cluster to join, as `strata up` or `strata token` says."),

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from strata.cli import ids
 from strata.cli.attend import Attendance, TaskCluster, answers, task_cluster, whisper
 from strata.cli.code import find_program, send_code
 from strata.cli.fleet import Fleet, FleetRequest, open_fleet
@@ -138,7 +139,10 @@ def run(
 
 
 def resume(
-    task_id: Annotated[str, typer.Argument(help="The task's id, from `strata tasks` or the end of `strata run`.")],
+    task_id: Annotated[
+        str,
+        typer.Argument(help="The task's id, from `strata tasks` or the end of `strata run`.", callback=ids.task_id),
+    ],
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when it is in the queue.")] = False,
     data_dir: DataDir = None,
 ) -> None:

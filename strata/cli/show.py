@@ -40,7 +40,7 @@ def show_rows(rows: Iterable[Mapping[str, Any]], columns: list[Column], *, as_js
         console.print_json(json.dumps(listed))
         return
     if not listed:
-        console.print(empty)
+        console.print(empty, markup=False, soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title, _ in columns:

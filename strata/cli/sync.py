@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from strata.cli import ids
 from strata.cli.options import DataDir, reach
 
 __all__ = ["add_to"]
@@ -15,7 +16,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def sync(
-    run_id: Annotated[str | None, typer.Argument(help="One run; all that wait in the data folder without it.")] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Argument(help="One run; all that wait in the data folder without it.", callback=ids.run_id),
+    ] = None,
     address: Annotated[str | None, typer.Option("--to", help="The observatory's telemetry host:port.")] = None,
     data_dir: DataDir = None,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from strata.cli import ids
 from strata.cli.options import DataDir, Json, reach
 from strata.cli.show import Column, ago, show_rows
 from strata.cli.spans import parse_span
@@ -69,7 +70,8 @@ def list_tokens(data_dir: DataDir = None, as_json: Json = False) -> None:
 
 
 def revoke(
-    token_id: Annotated[str, typer.Argument(help="Its id, from `strata token list`.")], data_dir: DataDir = None
+    token_id: Annotated[str, typer.Argument(help="Its id, from `strata token list`.", callback=ids.token_id)],
+    data_dir: DataDir = None,
 ) -> None:
     """End a token now, whoever holds it. An agent's credential ends its stream within a second."""
     with _tokens(data_dir) as tokens:

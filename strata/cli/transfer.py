@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote
 
 import typer
 from rich.console import Console
 from rich.status import Status
 
+from strata.cli import ids
 from strata.cli.options import DataDir, reach
 from strata.client.endpoints import find_observatory
 from strata.client.rest import Rest, path_part
@@ -79,7 +79,9 @@ def import_(
         try:
             check_name("run", found.run_id)
             with _stderr.status(found.run_id) as status:
-                batches = run_batches(found, _had(rest, found.run_id))
+                had, said = _had(rest, found.run_id)
+                end_at_ms = None if said else time.time_ns() // 1_000_000
+                batches = run_batches(found, had, end_at_ms=end_at_ms)
                 count = send_batches(_told(batches, found.run_id, status), target.telemetry, target.access)
             _console.print(f"{found.run_id}: {count:,} points")
         except (DataError, InvalidArgument) as error:
@@ -92,19 +94,20 @@ def import_(
         raise typer.Exit(1)
 
 
-def _had(rest: Rest, run_id: str) -> "dict[SeriesKey, Had]":
-    """How many points of each series there are: a file that has grown brings only what is new. Waits until the store
-    holds all that was accepted; of a Strata that has just been started it comes seconds after the page."""
+def _had(rest: Rest, run_id: str) -> "tuple[dict[SeriesKey, Had], str | None]":
+    """How many points of each series there are: a file that has grown brings only what is new. And how the run stands
+    by its own word, if it has one: a script may be logging to it. Waits until the store holds all that was accepted; of
+    a Strata that has just been started it comes seconds after the page."""
     ends_at = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            accepted = int(rest.get(f"/api/runs/{path_part(run_id)}/info")["num_points"])
+            known = rest.get(f"/api/runs/{path_part(run_id)}/info")
         except NotFound:
-            accepted = 0
+            known = {"num_points": 0, "status": None}
         with contextlib.suppress(StoreUnavailable, Busy):
             had = _stored(rest, run_id)
-            if sum(stored.points for stored in had.values()) >= accepted:
-                return had
+            if sum(stored.points for stored in had.values()) >= int(known["num_points"]):
+                return had, known["status"]
         if time.monotonic() > ends_at:
             raise StoreUnavailable(f"the metric store does not have all points of {run_id} yet", hint="Try again.")
         time.sleep(0.5)
@@ -143,7 +146,7 @@ def _told(batches: Iterator[Batch], name: str, status: Status) -> Iterator[Batch
 
 
 def export(
-    run: Annotated[str, typer.Argument(help="The run's id, from `strata runs`.")],
+    run: Annotated[str, typer.Argument(help="The run's id, from `strata runs`.", callback=ids.run_id)],
     file: Annotated[Path, typer.Argument(help="Where to write: .csv or .parquet.")],
     data_dir: DataDir = None,
 ) -> None:
@@ -154,7 +157,7 @@ def export(
     api = Rest(reach(data_dir=data_dir))
     staged = file.with_name(f"{file.name}.part")
     try:
-        with api.open(f"/api/runs/{quote(run, safe='')}/export?format={kind}") as answer, staged.open("wb") as target:
+        with api.open(f"/api/runs/{path_part(run)}/export?format={kind}") as answer, staged.open("wb") as target:
             shutil.copyfileobj(answer, target)
         staged.replace(file)
     except OSError as error:

@@ -1,7 +1,7 @@
 """`strata checkpoints verify`: every byte of checkpoints against its hash, and the running cluster hears of it."""
 
+import os.path
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +10,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from strata.checkpoint import CheckpointManager
 from strata.checkpoint.layout import parse_step, step_path
+from strata.cli.cluster import cluster_rows
 from strata.cli.options import DataDir, reach
 from strata.cli.show import size
 from strata.client.channel import Channel
@@ -61,9 +62,10 @@ def verify(
 
 
 def _targets(settings: Settings, what: str | None, step: int | None) -> list[_Target]:
-    if what is not None and ("://" in what or Path(what).is_dir()):
+    # Not Path: an empty one is this folder, and one that is too long raises.
+    if what is not None and ("://" in what or os.path.isdir(what)):  # noqa: PTH112
         return [_target_of(what) if step is None else _Target(root=what, step=step)]
-    known = [one for one in Rest(settings).get("/api/checkpoints") if one["status"] == "completed"]
+    known = [one for one in cluster_rows(Rest(settings), "/api/checkpoints") if one["status"] == "completed"]
     wanted = [_target_of(one["path"]) for one in known if what in (None, one["id"])]
     if what is not None and not wanted:
         raise CheckpointNotFound(

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from strata.cli import ids
+from strata.cli.cluster import hear_coordinator
 from strata.cli.options import DataDir, Json, reach
 from strata.cli.spans import parse_span
 from strata.client.api import Api
@@ -22,14 +24,18 @@ def add_to(app: typer.Typer) -> None:
 
 
 def why(
-    task_id: Annotated[str, typer.Argument(help="The task's id, from `strata tasks`.", metavar="TASK")],
+    task_id: Annotated[
+        str, typer.Argument(help="The task's id, from `strata tasks`.", metavar="TASK", callback=ids.task_id)
+    ],
     ago: Annotated[str | None, typer.Option("--ago", help="About how long ago: 90s, 10m, 2h. Else the newest.")] = None,
     as_json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
     """Say why a task failed, was restarted or stands still: the first cause, who was hit, the cost, what to do."""
     at = None if ago is None else time.time() - parse_span("--ago", ago)
-    verdict = Api(rest=Rest(reach(data_dir=data_dir))).why(task_id, at)
+    rest = Rest(reach(data_dir=data_dir))
+    hear_coordinator(rest)
+    verdict = Api(rest=rest).why(task_id, at)
     if as_json:
         json.dump(verdict, sys.stdout)
         sys.stdout.write("\n")

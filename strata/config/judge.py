@@ -5,6 +5,7 @@ import difflib
 import os
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, AliasChoices, AliasGenerator, BeforeValidator, Field, ValidationError, create_model
@@ -30,6 +31,7 @@ class _Sources(BaseSettings):
         populate_by_name=True,
         toml_file=TOML,
         env_file=DOTENV,
+        env_ignore_empty=True,
         dotenv_filtering="only_existing",  # the file is the whole project's, not ours alone
         alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(*variables(name))),
     )
@@ -70,10 +72,19 @@ def _model() -> type[_Sources]:
             kind = Annotated[kind, AfterValidator(_unless_none(check))]
         if read := allowed.pop("read", None):
             kind = Annotated[kind, NoDecode, BeforeValidator(read)]
+        if Path in (kind, *get_args(kind)):
+            kind = Annotated[kind, BeforeValidator(_refuse_empty)]
         default = default_of(field)
         allowed["default"] = default.get_secret_value() if isinstance(default, Secret) else default
         fields[name] = (kind, Field(**allowed))
     return create_model("JudgedSettings", __base__=_Sources, **fields)
+
+
+def _refuse_empty(value: Any) -> Any:
+    """Path("") is the working folder, which nobody means who says nothing."""
+    if value == "":
+        raise ValueError("it is empty: leave it out, or say . for the working folder")
+    return value
 
 
 def _unless_none(check: Any) -> Any:
@@ -100,7 +111,7 @@ def _as_written(key: str) -> str:
     for field in SETTINGS:
         names = variables(field)
         if key in names:
-            return next((name for name in names if name in os.environ or name in dotenv_variables()), field)
+            return next((name for name in names if os.environ.get(name) or dotenv_variables().get(name)), field)
     return key
 
 

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from strata.config.plain import read_plainly
-from strata.config.settings import SETTINGS, Settings
+from strata.config.settings import SETTINGS, Secret, Settings
 from strata.config.sources import environment
 from strata.config.variables import refuse_unknown
 from strata.errors import InvalidConfig
@@ -34,6 +35,12 @@ def check_storage(settings: Settings) -> None:
         )
 
 
-def masked(settings: Settings) -> dict[str, str]:
-    """Every setting as text, secrets masked: what `strata config show` prints."""
-    return {name: str(getattr(settings, name)) for name in SETTINGS}
+def masked(settings: Settings) -> dict[str, Any]:
+    """Every setting as JSON has it, secrets masked: what `strata config show` prints."""
+    return {name: _as_json(getattr(settings, name)) for name in SETTINGS}
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Secret | Path):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value

@@ -36,10 +36,10 @@ def read_plainly(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settin
         return None
     spellings = {name: variables(name) for name in SETTINGS}
     known = {one.lower(): one for names in spellings.values() for one in names}
-    for layer in (dotenv_variables(), environ):
+    for layer in (dotenv_variables(), environ):  # where an empty variable is none
         if any(known.get(name.lower(), name) != name for name in layer):
             return None  # they are read in any case of letters
-        told |= {name: layer[one] for name, names in spellings.items() for one in reversed(names) if one in layer}
+        told |= {name: layer[one] for name, names in spellings.items() for one in reversed(names) if layer.get(one)}
     try:
         values = {name: _read(SETTINGS[name], value) for name, value in {**told, **flags}.items()}
     except _NotPlain:
@@ -73,7 +73,10 @@ def _text(value: Any, field: Field[Any]) -> str:
 
 
 def _path(value: Any, field: Field[Any]) -> Path:
-    return Path(_text(str(value) if isinstance(value, Path) else value, field))
+    text = _text(str(value) if isinstance(value, Path) else value, field)
+    if not text:
+        raise _NotPlain
+    return Path(text)
 
 
 def _number(pattern: re.Pattern[str], *kinds: type) -> Callable[[Any, Field[Any]], Any]:

@@ -16,13 +16,19 @@ DOTENV, TOML = Path(".env"), Path("strata.toml")
 
 
 def environment() -> Mapping[str, str]:
-    """The process's variables; below them those of `.env` in the working folder, then strata.toml's, as if set."""
-    merged = dict(os.environ)
-    for layer in (dotenv_variables(), _toml_variables()):
+    """The process's variables; below them those of `.env` in the working folder, then strata.toml's, as if set. A
+    setting's variable that is empty is not set: so scripts and compose files pass on what nobody has said."""
+    merged = _without_empty(os.environ)
+    for layer in (_without_empty(dotenv_variables()), _toml_variables()):
         spellings = [variables(field) for field in SETTINGS] if layer else []
         taken = {name for names in spellings if any(one in merged for one in names) for name in names}
         merged |= {name: value for name, value in layer.items() if name not in taken and name not in merged}
     return merged
+
+
+def _without_empty(given: Mapping[str, str]) -> dict[str, str]:
+    ours = {name for field in SETTINGS for name in variables(field)}
+    return {name: value for name, value in given.items() if value or name not in ours}
 
 
 def _toml_variables() -> dict[str, str]:

@@ -147,6 +147,7 @@ TABLE: Mapping[str, Rule] = {
     "GET /metrics/{run_id}": _VIEWERS,
     "GET /api/metrics/{run_id}": _VIEWERS,
     "GET /api/series": _VIEWERS,
+    "GET /api/series/names": _VIEWERS,
     "GET /api/outline": _VIEWERS,
     "POST /api/sql": _VIEWERS,  # reads what the routes around it give, and nothing else
     "GET /api/dashboards": _VIEWERS,

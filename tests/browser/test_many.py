@@ -20,6 +20,8 @@ NAMES, WIDE_RUNS, STEPS = 4_000, 9, 3
 FEW_RUNS = 120
 OLD_RUNS = 600
 """More than one snapshot lists."""
+RARE = "rare/figure"
+"""Of one old run."""
 EVERY_RUN = WIDE_RUNS + FEW_RUNS + OLD_RUNS
 
 
@@ -57,6 +59,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with Cluster(tmp_path_factory.mktemp("many"), "--no-agent") as cluster:
         eventually("the store", lambda: cluster.get("/api/status")["metric_store_problem"] is None, within_s=120)
         few, old = small_batch("few", FEW_RUNS, 0.25), small_batch("old", OLD_RUNS, 0.5, began_ms=1_600_000_000_000)
+        old.series.add(index=OLD_RUNS, run_id="old-001", metric=RARE, device=NO_DEVICE)
+        old.points.series.append(OLD_RUNS)
+        old.points.step.append(1)
+        old.points.value.append(0.75)
+        old.points.event_time_ms.append(1_600_000_000_001)
         batches = [*map(wide_batch, range(WIDE_RUNS)), few, old]
         send_batches(batches, cluster.endpoints["telemetry"])
         eventually("the runs", lambda: len(cluster.get("/runs")) == EVERY_RUN, within_s=60)
@@ -71,6 +78,23 @@ def look_at(page: Page, metric: str, run: str, total: int) -> None:
     page.wait_for_function(
         "([run, metric, total]) => window.__strata.series(run, metric)?.steps.length === total",
         arg=[run, metric, total],
+    )
+
+
+def test_search_finds_a_metric_of_a_run_whose_series_were_never_sent(page: Page, url: str) -> None:
+    page.goto(f"{url}/ui/overview")
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
+    page.keyboard.press("Control+k")
+    box = page.get_by_role("combobox", name=re.compile("Search"))
+    for text in ("nothing is called so", "\ud800"):
+        box.fill(text)
+        expect(page.get_by_text("Nothing is called")).to_be_visible()
+    box.fill("metric RARE figure")
+    expect(page.get_by_role("option").filter(has_text=f"{RARE} · old-001")).to_be_visible()
+    box.press("Enter")
+    expect(page.get_by_role("dialog", name=RARE)).to_be_visible()
+    page.wait_for_function(
+        "([run, metric]) => window.__strata.series(run, metric)?.steps.length === 1", arg=["old-001", RARE]
     )
 
 

@@ -40,7 +40,7 @@ _REFUSALS = {
 LISTS = (
     "/health", "/api/status", "/api/tasks", "/api/workers", "/api/datasets", "/api/checkpoints", "/api/barriers",
     "/api/metrics", "/api/alerts", "/api/dashboard", "/api/logs", "/runs", "/metrics", "/metrics/odd",
-    "/api/outline?runs=odd", "/checkpoints/odd", "/api/tasks/nothing/logs",
+    "/api/outline?runs=odd", "/api/series/names", "/checkpoints/odd", "/api/tasks/nothing/logs",
 )  # fmt: skip
 
 # Method, path and body; ODD stands for the value as JSON, N for a number of its own.

@@ -160,6 +160,9 @@ export function makeRequests(send: Send) {
     /** Points of series by their numbers in the stream; only asked for after a snapshot with an outline. */
     points: (ids: readonly number[], points: number, signal?: AbortSignal) =>
       ask("GET /series", { query: { ids: ids.join(","), points }, signal }),
+    /** Metrics by name, of all runs. */
+    metricNames: (q: string, limit: number, signal?: AbortSignal) =>
+      ask("GET /series/names", { query: { q, limit }, signal }),
     /** Who the series of these runs are; only asked for runs that a snapshot left out. */
     outline: (runs: readonly string[], signal?: AbortSignal) =>
       ask("GET /outline", { query: { runs: runs.join(",") }, signal }),

@@ -555,6 +555,12 @@ export interface MediaSteps {
   more: boolean;
 }
 
+/** A metric that was logged, and the newest run that has it. */
+export interface MetricName {
+  metric: string;
+  run: RunInfo;
+}
+
 /** `last` is the mean over ranks; null when there is no finite value. */
 export interface MetricSummary {
   last: number | null;
@@ -1293,6 +1299,7 @@ export interface Answers {
   "GET /runs/{run_id}/media/entries": MediaEntries;
   "GET /runs/{run_id}/heat": Heat;
   "GET /series": PointsAnswer;
+  "GET /series/names": MetricName[];
   "GET /outline": OutlineAnswer;
   "GET /logs": LogEntry[];
   "GET /tasks/{task_id}/logs": LogEntry[];

@@ -1,31 +1,51 @@
 import { type KeyboardEvent, useMemo, useState } from "react";
 import { useLocation } from "wouter";
+import type { Requests } from "@/api/requests";
 import { Dialog } from "@/components/ui/dialog";
+import { seriesStore } from "@/data/series-store";
 import { useResource } from "@/hooks/resource";
 import { useRested } from "@/hooks/rested";
 import { cx } from "@/lib/cx";
+import { useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { useOverlay } from "@/stores/overlay";
-import { collectTargets, find, type Target, workerQuery, workerTarget } from "./targets";
+import { collectTargets, find, foreignMetric, metricQuery, type Target, workerQuery, workerTarget } from "./targets";
 
 const SHOWN = 12;
-/** Places that others leave to workers whom the server found. */
-const WORKERS = 4;
+/** Places that others leave to what the server found. */
+const FOUND = 4;
+/** Of names that begin alike the page may know many: those that it does not know must be among these. */
+const ASKED = 50;
 
-/** Workers of a fleet so large that the page knows none of them by name: null while the server looks for them. */
-function useFleetTargets(text: string): Target[] | null {
-  const folded = useCluster((state) => state.fleet.folded);
+/** Whom the page was not told of: null while the server looks for them. What was found for another text must not be
+ * opened by an Enter that comes early. */
+function useFound(
+  what: string,
+  text: string,
+  enabled: boolean,
+  ask: (requests: Requests, text: string, signal: AbortSignal) => Promise<Target[]>,
+): Target[] | null {
   const rested = useRested(text);
-  const enabled = folded && text !== "";
+  const wanted = enabled && text !== "";
   const { data, isPending } = useResource(
-    ["search/workers", rested],
-    (requests, signal) => requests.fleetWorkers({ ...workerQuery(rested), limit: SHOWN }, signal),
-    { enabled: enabled && rested === text },
+    [`search/${what}`, rested],
+    (requests, signal) => ask(requests, rested, signal),
+    { enabled: wanted && rested === text },
   );
-  // What was found for another text must not be opened by an Enter that comes early.
-  if (enabled && (isPending || rested !== text)) return null;
-  return enabled ? (data?.workers ?? []).map(workerTarget) : [];
+  if (wanted && (isPending || rested !== text)) return null;
+  return wanted ? (data ?? []) : [];
 }
+
+/** Workers of a fleet so large that the page knows none of them by name. */
+const askWorkers = async (requests: Requests, text: string, signal: AbortSignal): Promise<Target[]> =>
+  (await requests.fleetWorkers({ ...workerQuery(text), limit: SHOWN }, signal)).workers.map(workerTarget);
+
+/** Metrics of runs whose series are not here. */
+const askMetrics = async (requests: Requests, text: string, signal: AbortSignal): Promise<Target[]> => {
+  const known = new Set(seriesStore.names());
+  const found = await requests.metricNames(metricQuery(text), ASKED, signal);
+  return found.filter(({ metric }) => !known.has(metric)).map(foreignMetric);
+};
 
 /** Ctrl-K: pages, runs, metrics, workers, tasks and datasets by name. */
 export function Palette() {
@@ -33,10 +53,21 @@ export function Palette() {
   const [at, setAt] = useState(0);
   const [, navigate] = useLocation();
   const targets = useMemo(collectTargets, []);
-  const asked = useFleetTargets(text.trim());
-  const workers = asked ?? [];
-  const others = find(targets, text).slice(0, SHOWN - Math.min(WORKERS, workers.length));
-  const found = [...others, ...workers].slice(0, SHOWN);
+  const workers = useFound(
+    "workers",
+    text.trim(),
+    useCluster((state) => state.fleet.folded),
+    askWorkers,
+  );
+  const metrics = useFound(
+    "metrics",
+    text.trim(),
+    useCatalog((state) => state.outlined !== null),
+    askMetrics,
+  );
+  const asked = [...(metrics ?? []).slice(0, FOUND), ...(workers ?? [])];
+  const others = find(targets, text).slice(0, SHOWN - Math.min(FOUND, asked.length));
+  const found = [...others, ...asked].slice(0, SHOWN);
   const close = () => useOverlay.setState({ search: false });
   const go = (target: Target | undefined) => {
     if (!target) return;
@@ -92,7 +123,7 @@ export function Palette() {
         ))}
         {found.length === 0 && (
           <p className="px-4 py-3 text-xs text-muted">
-            {asked === null ? "Looking among the workers" : `Nothing is called “${text}”.`}
+            {workers === null || metrics === null ? "Looking on the server" : `Nothing is called “${text}”.`}
           </p>
         )}
       </div>

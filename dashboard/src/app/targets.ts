@@ -1,11 +1,11 @@
 /** Everything that search can jump to. Opening a target may set parts of the view first. */
 import type { FleetQuery } from "@/api/requests";
-import type { Worker } from "@/api/wire";
+import type { MetricName, Worker } from "@/api/wire";
 import { seriesStore } from "@/data/series-store";
 import { tabOf } from "@/lib/metric-tabs";
 import { type Page, pathOf } from "@/lib/routes";
 import type { View } from "@/lib/view-codec";
-import { displayName, useCatalog } from "@/stores/catalog";
+import { addRuns, displayName, shownRuns, useCatalog } from "@/stores/catalog";
 import { useCluster } from "@/stores/cluster";
 import { usePrefs } from "@/stores/prefs";
 import { addressOf, useView } from "@/stores/view";
@@ -38,8 +38,31 @@ export function workerQuery(text: string): FleetQuery {
   return { q: rest.trim().replace(/\s+/g, " "), ...(rank && { rank: Number(rank[1]) }) };
 }
 
+function metricView(name: string): Partial<View> {
+  return { tab: tabOf(name, usePrefs.getState().rules), search: "", focus: name };
+}
+
+/** A metric of a run whose series the page was not told of: the run is shown with it. */
+export function foreignMetric({ metric, run }: MetricName): Target {
+  const open = () => {
+    addRuns([run]);
+    const shown = shownRuns(useCatalog.getState().runs, useView.getState().runs);
+    const runs = shown.includes(run.run_id) ? null : { runs: [...shown, run.run_id] };
+    useView.getState().set({ ...metricView(metric), ...runs });
+    return addressOf(pathOf("metrics"));
+  };
+  return { kind: "metric", name: `${metric} · ${displayName(run)}`, open };
+}
+
+/** What is typed, without the word for the kind: the server knows metrics by their names alone. */
+export function metricQuery(text: string): string {
+  return text
+    .replace(/\bmetrics?\b/i, " ")
+    .trim()
+    .replace(/\s+/g, " ");
+}
+
 export function collectTargets(): Target[] {
-  const { rules } = usePrefs.getState();
   const { workers, tasks, datasets } = useCluster.getState();
   return [
     ...ENTRIES.map((entry) => target("page", entry.label, entry.page)),
@@ -47,11 +70,7 @@ export function collectTargets(): Target[] {
     ...tasks.map((task) => target("task", `${task.name} (${task.id})`, "tasks", task.id)),
     ...workers.map(workerTarget),
     ...datasets.map((dataset) => target("dataset", dataset.id, "data", undefined, { dataset: dataset.id })),
-    ...seriesStore
-      .names()
-      .map((name) =>
-        target("metric", name, "metrics", undefined, { tab: tabOf(name, rules), search: "", focus: name }),
-      ),
+    ...seriesStore.names().map((name) => target("metric", name, "metrics", undefined, metricView(name))),
   ];
 }
 

@@ -8,6 +8,7 @@ from strata.types.metrics import RunState
 
 __all__ = [
     "AttemptBegan",
+    "MetricName",
     "MetricSummary",
     "PointsAccepted",
     "RunDeleted",
@@ -90,6 +91,14 @@ class RunSummary:
     run_id: str
     metrics: dict[str, MetricSummary]
     values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricName:
+    """A metric that was logged, and the newest run that has it."""
+
+    metric: str
+    run: RunInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from strata.observatory.http.dashboards import dashboards_router
 from strata.observatory.http.datasets import datasets_router
 from strata.observatory.http.errors import ERROR_ANSWERS, install_error_handlers
 from strata.observatory.http.export import export_router
+from strata.observatory.http.head import HeadAsGet
 from strata.observatory.http.heat import heat_router
 from strata.observatory.http.hosts import hosts_router
 from strata.observatory.http.logs import logs_router
@@ -71,4 +72,5 @@ def create_app(parts: Parts) -> FastAPI:
     app.add_middleware(BodyLimit)
     app.add_middleware(GuardMiddleware, guard=parts.guard, routes=routes)
     allow_origins(app, parts.guard.origins)
+    app.add_middleware(HeadAsGet)
     return app

@@ -60,7 +60,7 @@ class BodyLimit:
 
 
 def _limit(method: str, path: str) -> int:
-    if method in ("GET", "HEAD", "OPTIONS"):
+    if method in ("GET", "OPTIONS"):
         return 0
     return _MAX_POINTS_BYTES if _POINTS.fullmatch(path) else _MAX_BYTES
 

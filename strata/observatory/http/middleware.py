@@ -48,10 +48,9 @@ class GuardMiddleware:
         await self._app(scope, receive, send)
 
     def _command(self, scope: Scope) -> str | None:
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
         for route in self._routes:
             if route.matches(scope)[0] is Match.FULL:
-                return f"{method} {getattr(route, 'path', '')}"
+                return f"{scope['method']} {getattr(route, 'path', '')}"
         return None
 
 

@@ -19,7 +19,7 @@ def allow_origins(app: FastAPI, origins: Collection[str]) -> None:
             CORSMiddleware,
             allow_origins=sorted(origins),
             allow_credentials=True,
-            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=["Authorization", "Content-Type", "If-Match", "If-None-Match", "Last-Event-ID"],
         )
 

@@ -1,5 +1,5 @@
 """GET /api/series and /api/outline: the series of runs, and the points of those a page shows, by their numbers in the
-stream's epoch.
+stream's epoch. GET /api/series/names: what their metrics are called, in all runs.
 """
 
 from typing import Annotated
@@ -7,12 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from strata.errors import InvalidArgument
+from strata.observatory.answers.runs import MetricName
 from strata.observatory.answers.series import OutlineAnswer, PointsAnswer, SeriesPoints
 from strata.observatory.http.parts import Parts
 from strata.observatory.http.payload import Answer, answer
 from strata.observatory.live.decimate import Curve
 from strata.observatory.live.tally import SeriesStats
 from strata.observatory.records.fill import fill
+from strata.observatory.search.names import find_names
 
 __all__ = ["series_router"]
 
@@ -37,6 +39,15 @@ def series_router(parts: Parts) -> APIRouter:
         ]
         missing = sorted(set(asked) - set(numbers))
         return answer(PointsAnswer(epoch=parts.broadcaster.epoch, series=found, missing=missing))
+
+    @router.get("/api/series/names")
+    async def names(
+        q: Annotated[str, Query(max_length=200, description="words that the name holds")] = "",
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    ) -> Answer[list[MetricName]]:
+        """Metrics by name, of all runs: a page knows those of the runs that it was told of."""
+        parts.live.tick()
+        return answer(find_names(parts.live, q, limit))
 
     @router.get("/api/outline")
     async def outline(

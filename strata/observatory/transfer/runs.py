@@ -45,20 +45,26 @@ class ImportedRun:
     unread: Counter[str] = field(default_factory=Counter)
 
 
-def run_batches(run: ImportedRun, had: Mapping[SeriesKey, Had]) -> Iterator[Batch]:
-    """What the run is, if its file says so, then its points, without those that the store `had`. A part that cannot be
-    read to its end ends there; its error is raised after all the others are read. Raises DataError before the first
-    batch when the store had other points than these."""
+def run_batches(run: ImportedRun, had: Mapping[SeriesKey, Had], *, end_at_ms: int | None = None) -> Iterator[Batch]:
+    """What the run is, if its file says so, then its points, without those that the store `had`, and with `end_at_ms`
+    that it is over. A part that cannot be read to its end ends there; its error is raised after all the others are
+    read. Raises DataError before the first batch when the store had other points than these."""
     known = run.unread.copy()
     check_had((point for read in run.parts.values() for point in _points(read, [])), run.run_id, had)
     run.unread.clear()  # what was counted while looking is counted again
     run.unread.update(known)
-    if run.started_ms or run.name or run.config:
+    is_described = bool(run.started_ms or run.name or run.config)
+    exists = is_described or bool(had)
+    if is_described:
         yield _description(run)
     left = Counter({key: stored.points for key, stored in had.items()})
     errors: list[DataError] = []
     for source, read in run.parts.items():
-        yield from to_batches(_points(read, errors), run.run_id, source, left, run.unread)
+        for batch in to_batches(_points(read, errors), run.run_id, source, left, run.unread):
+            exists = True
+            yield batch
+    if exists and end_at_ms is not None and not (is_described and run.status):
+        yield _end(run, end_at_ms)
     if errors:
         raise errors[0]
 
@@ -98,6 +104,15 @@ def _description(run: ImportedRun) -> Batch:
             run.unread["summary values that are too long"] += 1
         else:
             said.summaries.add(run_id=run.run_id, name=key, value_json=text, event_time_ms=at_ms)
+    return said
+
+
+def _end(run: ImportedRun, at_ms: int) -> Batch:
+    """Nobody logs to it: without a word it would count as running until it has been silent for minutes."""
+    said = Batch(batch_id=f"import-{blake2b(run.run_id.encode(), digest_size=12).hexdigest()}-end-{at_ms}")
+    said.runs.add(
+        run_id=run.run_id, status=run.status or "finished", reason=run.reason or "imported", updated_at_ms=at_ms
+    )
     return said
 
 

@@ -1,6 +1,11 @@
 """Lists of the cluster while the observatory does not hear the coordinator: what is old is said to be, and what nobody
 knows is no empty list."""
 
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.support.cluster import strata
@@ -19,7 +24,35 @@ def test_a_list_says_when_the_coordinator_is_not_heard(tmp_path: Path) -> None:
         assert "waits-" in strata("tasks", *folder).stdout
         nodes.kill("observatory")
         nodes.start("observatory")
-        for command in (("tasks",), ("tasks", "--json"), ("hosts",), ("workers",), ("checkpoints", "ls")):
-            done = strata(*command, *folder)
+        lists = [
+            ("tasks",),
+            ("tasks", "--json"),
+            ("hosts",),
+            ("workers",),
+            ("checkpoints", "ls"),
+            ("checkpoints", "verify"),
+        ]
+        commands = [*lists, ("why", "waits-1"), ("logs", "--task", "waits-1")]
+        with ThreadPoolExecutor() as pool:  # each waits for it
+            ends = list(pool.map(lambda command: strata(*command, *folder), commands))
+        for command, done in zip(commands, ends, strict=True):
             assert (done.returncode, done.stdout) == (1, ""), command
-            assert "coordinator" in done.stderr
+            assert f"waiting for the coordinator at {nodes.address}\n" in done.stderr, command
+            assert f"has not heard the coordinator at {nodes.address} yet" in done.stderr, command
+
+
+def test_a_list_waits_for_a_coordinator_that_is_about_to_be_heard(tmp_path: Path) -> None:
+    """As right after `strata up`."""
+    with Nodes(tmp_path) as nodes:
+        nodes.start("coordinator")
+        nodes.submit(name="waits", worker_count=9, entrypoint=("true",))
+        os.kill(nodes.pid("coordinator"), signal.SIGSTOP)
+        nodes.start("observatory")
+        command = [sys.executable, "-m", "strata", "tasks", "--data-dir", str(nodes.data_dir)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asking:
+            assert asking.stderr is not None
+            assert asking.stderr.readline() == f"waiting for the coordinator at {nodes.address}\n"
+            os.kill(nodes.pid("coordinator"), signal.SIGCONT)
+            listed, said = asking.communicate(timeout=240)
+        assert (asking.returncode, said) == (0, "")
+        assert "waits-" in listed

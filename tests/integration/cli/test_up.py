@@ -4,9 +4,12 @@ The module needs about 15 s: it starts real coordinators, observatories and thei
 """
 
 import json
+import os
 import signal
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from strata.datadir import is_ours
 from tests.support.cluster import Cluster, descendants, strata, strata_each
 from tests.support.waiting import eventually
 
@@ -67,6 +71,39 @@ def test_the_token_is_for_its_owner_alone(cluster: Cluster) -> None:
     token = cluster.folder / "token"
     assert stat.S_IMODE(token.stat().st_mode) == 0o600
     assert len(token.read_text().strip()) >= 32
+
+
+_USES_ALL = """
+import numpy as np
+import strata
+import strata.wandb as wandb
+
+run = strata.init()
+run.log({"loss": 1.0, "picture": strata.Image(np.zeros((4, 4)))}, step=1)
+with run.checkpoints() as checkpoints:
+    checkpoints.save({"weights": np.zeros(4)}, step=1)
+run.finish()
+with wandb.init(name="other") as other:
+    with open(f"{other.dir}/notes.txt", "w") as file:
+        file.write("kept")
+    other.save("notes.txt")
+"""
+
+
+def test_every_name_in_its_folder_is_known_as_ours(tmp_path: Path) -> None:
+    """After a task, media, files and a token, with a run that waits from before there was a cluster. A name that is
+    missing keeps a folder of ours open to others."""
+    folder = tmp_path / "data"
+    script = tmp_path / "train.py"
+    script.write_text(_USES_ALL, encoding="utf-8")
+    alone = subprocess.run([sys.executable, script], env={**os.environ, "STRATA_DATA_DIR": str(folder)}, timeout=240)
+    assert alone.returncode == 0
+    with Cluster(folder, "--host", "0.0.0.0") as cluster:  # for its TLS
+        assert strata("run", "--data-dir", str(folder), str(script)).returncode == 0
+        assert strata("token", "create", "--role", "viewer", "--data-dir", str(folder)).returncode == 0
+        seen = {path.name for path in cluster.folder.iterdir()}
+    assert {"agent", "checkpoints", "coordinator", "files", "logs", "metrics", "offline", "spool", "tls"} <= seen
+    assert {name for name in seen if not is_ours(name)} == set()
 
 
 def test_a_second_up_on_the_same_folder_is_refused_with_the_owners_pid(cluster: Cluster) -> None:

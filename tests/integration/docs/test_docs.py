@@ -60,8 +60,8 @@ def test_every_block_is_run_by_a_test_or_says_why_not(one: Block) -> None:
 def test_the_toml_of_the_page_is_read(tmp_path: Path) -> None:
     (tmp_path / "strata.toml").write_text(block("docs/configuration.md", "strata.toml"))
     shown = json.loads(run("strata config show --json", tmp_path, tmp_path / "data"))
-    assert (shown["http_port"], shown["heartbeat_timeout"]) == ("3000", "10.0")
-    assert shown["task_types"] == "{'finetune': ['python', 'finetune.py']}"
+    assert (shown["http_port"], shown["heartbeat_timeout"]) == (3000, 10.0)
+    assert shown["task_types"] == {"finetune": ["python", "finetune.py"]}
 
 
 @pytest.mark.parametrize("document", PAGES, ids=lambda document: str(document.relative_to(ROOT)))

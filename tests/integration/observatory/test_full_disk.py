@@ -66,7 +66,7 @@ def test_a_full_disk_keeps_nobody_from_being_told(
         fill(disk / "filler")
         _told_of(receiver, "disk_full")
         _told_of(receiver, "set_aside")
-        kept, tried = process.data_dir / "alert-deliveries.json", process.data_dir / "alert-deliveries.part"
+        kept, tried = process.data_dir / "alert-deliveries.json", process.data_dir / "alert-deliveries.json.part"
         for _ in range(3):
             before = tried.stat().st_mtime_ns
             wait_until(lambda before=before: tried.stat().st_mtime_ns > before, "another try")  # type: ignore[misc]  # bound

@@ -55,6 +55,43 @@ def test_one_rank_is_read_alone_from_memory_and_from_the_store(shared_observator
         assert httpx.get(f"{shared_observatory.http}/metrics/ranked?rank={odd}").status_code == 422
 
 
+def test_every_list_and_page_answers_head_and_a_stream_ends(shared_observatory: ObservatoryProcess) -> None:
+    http = shared_observatory.http
+    shared_observatory.post("/api/runs/headed/points", {"points": [{"metric": "loss", "step": 1, "value": 1.0}]})
+    paths = ["/", "/ui/runs", "/docs", "/openapi.json", "/health", "/metrics/headed", "/api/runs", "/api/logs"]
+    for path in (*paths, "/api/runs/headed/export", "/api/tasks/none", "/api/nothing", "/stream?topics=gossip"):
+        whole, head = LOCAL.get(f"{http}{path}"), LOCAL.head(f"{http}{path}")
+        assert (head.status_code, head.content) == (whole.status_code, b""), path
+        volatile = {"date", "etag", "last-modified", "content-length"}  # of lists that change meanwhile
+        assert {k: v for k, v in head.headers.items() if k not in volatile} == {
+            k: v for k, v in whole.headers.items() if k not in volatile
+        }, path
+    assert LOCAL.head(f"{http}/metrics").headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert LOCAL.head(f"{http}/", headers={"host": "evil.example"}).status_code == 403
+    streamed = LOCAL.head(f"{http}/stream")
+    assert (streamed.status_code, streamed.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    wait_until(lambda: "strata_stream_clients 0.0" in LOCAL.get(f"{http}/metrics").text, "the stream's end")
+
+
+def test_metrics_are_found_by_name_in_all_runs(shared_observatory: ObservatoryProcess) -> None:
+    names = ["odd name/Zeta", "odd name/eta", *(f"many/{number:05d}" for number in range(300))]
+    points = [{"metric": name, "step": 1, "value": 1.0} for name in names]
+    shared_observatory.post("/api/runs/named/points", {"points": points}).raise_for_status()
+    found = shared_observatory.get("/api/series/names", q="ETA odd")
+    assert [(one["metric"], one["run"]["run_id"]) for one in found] == [
+        ("odd name/eta", "named"),
+        ("odd name/Zeta", "named"),
+    ]
+    assert [one["metric"] for one in shared_observatory.get("/api/series/names", q="many/0029", limit=2)] == [
+        "many/00290",
+        "many/00291",
+    ]
+    assert shared_observatory.get("/api/series/names", q="nobody/has/this") == []
+    for odd in ("limit=0", f"limit={2**70}", "limit=nan", f"q={'x' * 201}"):
+        assert LOCAL.get(f"{shared_observatory.http}/api/series/names?{odd}").status_code == 422, odd
+    assert LOCAL.get(f"{shared_observatory.http}/api/series/names?q=%ED%A0%80").json() == []  # half of a character
+
+
 def test_errors_have_one_form(shared_observatory: ObservatoryProcess) -> None:
     def error(response: httpx.Response, status: int) -> str:
         assert response.status_code == status, response.text

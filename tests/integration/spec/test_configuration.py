@@ -23,18 +23,18 @@ def _strata(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
 def test_defaults_are_those_of_the_specification(tmp_path: Path) -> None:
     shown = json.loads(_strata(tmp_path, "config", "show", "--json").stdout)
     expected = {
-        "http_port": "3000",
-        "grpc_port": "50051",
+        "http_port": 3000,
+        "grpc_port": 50051,
         "coordinator_addr": "localhost:50051",
-        "heartbeat_timeout": "30.0",
+        "heartbeat_timeout": 30.0,
         "storage_backend": "local",
-        "ch_host": "None",
-        "ch_port": "8123",
+        "ch_host": None,
+        "ch_port": 8123,
         "ch_protocol": "http",
         "ch_database": "training_observability",
         "ch_user": "default",
         "ch_password": "",
-        "poll_interval_sec": "3.0",
+        "poll_interval_sec": 3.0,
     }
     assert {name: shown[name] for name in expected} == expected
 

@@ -17,31 +17,26 @@ from strata.client.tie import Tie
 from strata.errors import StrataError
 from strata.protocol.generated import control_pb2 as ct
 from strata.protocol.generated import coordinator_pb2 as pb
-from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.generated.control_pb2_grpc import ControlStub
 from strata.protocol.generated.coordinator_pb2_grpc import CoordinatorStub
 from strata.types.workers import MemberState
 from tests.support.nodes import Nodes, wait_for
+from tests.support.tied_rank import TiedRank
 
 _NAME = "w"
 _BEFORE, _LOST = 10, 11
 
 
-class _Rank:
+class _Rank(TiedRank):
     """Says at which step it is."""
 
     def __init__(self) -> None:
-        self.step = _BEFORE
+        super().__init__(_NAME, step=_BEFORE)
         self.said = 0
-
-    def hello(self) -> rk.RankHello:
-        return rk.RankHello(worker_id=_NAME, incarnation="i")
 
     def beat(self) -> pb.HeartbeatRequest:
         self.said = self.step
-        return pb.HeartbeatRequest(status=pb.WorkerStatus(state=pb.WorkerStatus.TRAINING, current_step=self.step))
-
-    def hear(self, news: rk.RankNews) -> None: ...
+        return super().beat()
 
     def refused(self, error: StrataError) -> None:
         raise error

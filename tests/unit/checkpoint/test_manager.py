@@ -127,7 +127,11 @@ def test_retention_keeps_the_newest_every_nth_and_the_pinned(tmp_path: Path) -> 
         with pytest.raises(InvalidArgument, match="pinned"):
             manager.remove(300)
         manager.unpin(300)
+        manager.unpin(300)
         manager.remove(300)
+        for change in (manager.pin, manager.unpin):
+            with pytest.raises(CheckpointNotFound, match="step 300"):
+                change(300)
         assert not (tmp_path / "step-000000000300").exists()
 
 

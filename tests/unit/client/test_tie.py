@@ -14,6 +14,7 @@ from strata.errors import StrataError
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
+from tests.support.tied_rank import TiedRank
 
 
 class Road:
@@ -50,18 +51,10 @@ class Road:
                 self.greeted.set()
 
 
-class Rank:
+class Rank(TiedRank):
     def __init__(self, *roads: Road) -> None:
+        super().__init__()
         self.tie = Tie(self, [f"{UNIX}{road.path}" for road in roads])
-
-    def hello(self) -> rk.RankHello:
-        return rk.RankHello(worker_id="w", incarnation="i")
-
-    def beat(self) -> pb.HeartbeatRequest:
-        return pb.HeartbeatRequest()
-
-    def hear(self, news: rk.RankNews) -> None:
-        pass
 
     def refused(self, error: StrataError) -> None:
         raise AssertionError(error)

@@ -1,10 +1,11 @@
 """Settings: flags over environment over .env over strata.toml; what is wrong is named, with what is allowed."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from strata.config import SETTINGS, check_storage, environment, load_settings, masked
+from strata.config import SETTINGS, check_storage, default_of, environment, load_settings, masked, variables
 from strata.errors import InvalidConfig
 from strata.storage.options import StorageOptions
 
@@ -153,6 +154,53 @@ def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings()
     assert "hush" not in str(masked(settings)) + repr(settings)
     assert set(masked(settings)) == set(SETTINGS)
+
+
+def test_what_is_shown_are_the_values_as_json_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRATA_ALLOWED_ORIGINS", "http://localhost:5173")
+    monkeypatch.setenv("STRATA_QUIET", "1")
+    monkeypatch.setenv("STRATA_TOKEN", "hush-hush")
+    monkeypatch.setenv("STRATA_TASK_TYPES", '{"mine": ["python", "m.py"]}')
+    shown = masked(load_settings({"data_dir": "/data"}))
+    assert json.loads(json.dumps(shown, allow_nan=False)) == shown
+    assert (shown["http_port"], shown["heartbeat_timeout"], shown["quiet"], shown["slots"]) == (3000, 30.0, True, None)
+    assert (shown["data_dir"], shown["token"], shown["ch_password"]) == ("/data", "*" * 10, "")
+    assert shown["allowed_origins"] == ["http://localhost:5173"]
+    assert shown["task_types"] == {"mine": ["python", "m.py"]}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_an_empty_variable_is_not_set(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a compose file it is one that nobody has said."""
+    plain, *_ = reversed(variables(name))
+    for odd in ("0", "+0"):  # read plainly, and judged
+        monkeypatch.setenv("STRATA_HTTP_PORT", odd if name != "http_port" else "")
+        monkeypatch.setenv(plain, "")
+        assert getattr(load_settings(), name) == default_of(SETTINGS[name])
+        assert name not in load_settings().given
+        assert plain not in environment()
+    (folder / ".env").write_text(f"{plain}=\n")
+    monkeypatch.delenv(plain)
+    assert name not in load_settings().given
+
+
+def test_an_empty_variable_leaves_the_word_to_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / ".env").write_text("STRATA_DATA_DIR=/from-dotenv\nAWS_REGION=north\n")
+    monkeypatch.setenv("STRATA_DATA_DIR", "")
+    monkeypatch.setenv("STRATA_AWS_REGION", "")
+    assert load_settings().data_dir == Path("/from-dotenv")
+    assert environment()["STRATA_DATA_DIR"] == "/from-dotenv"
+    assert StorageOptions.from_environment(environment()).region == "north"
+
+
+@pytest.mark.parametrize("name", [name for name, field in SETTINGS.items() if "Path" in str(field.type)])
+def test_an_empty_path_is_refused(name: str, folder: Path) -> None:
+    with pytest.raises(InvalidConfig, match=f"^{name} = '' is not valid: it is empty: leave it out, or say \\. for"):
+        load_settings({name: ""})
+    (folder / "strata.toml").write_text(f"{name} = ''\n")
+    with pytest.raises(InvalidConfig, match=f"^{name} = '' is not valid: it is empty"):
+        load_settings()
+    assert getattr(load_settings({name: "."}), name) == Path()
 
 
 def test_origins_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,14 +16,13 @@ from strata.client.stream import UNIX
 from strata.client.tie import Tie
 from strata.config import Settings
 from strata.coordinator.server import CoordinatorServer
-from strata.errors import StrataError
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
-from strata.protocol.generated import ranks_pb2 as rk
 from strata.trust.token import ensure_token
 from tests.support.barrier_book import BARRIERS, SIZE, Arrival, Book, Told, key_of
 from tests.support.ports import free_ports
 from tests.support.relay_host import RelayHost
+from tests.support.tied_rank import TiedRank
 
 ON_HOSTS = 6  # ranks, three on each of two hosts; the others come straight
 STEPS = 60
@@ -32,28 +31,15 @@ PATIENCE_S = 30.0
 _NAMES = [f"w{rank}" for rank in range(SIZE)]
 
 
-class Process:
+class Process(TiedRank):
     """A rank's process, with its tie. `over` when it was ended, or somebody has its place."""
 
     def __init__(self, worker_id: str, incarnation: str, roads: tuple[str, ...]) -> None:
-        self.worker_id = worker_id
-        self.incarnation = incarnation
+        super().__init__(worker_id, incarnation)
         self.over = False
         self.arrivals: list[Arrival] = []
         self.tie = Tie(self, roads, beat_s=0.2)
         self._running = asyncio.create_task(self.tie.run())
-
-    def hello(self) -> rk.RankHello:
-        return rk.RankHello(worker_id=self.worker_id, incarnation=self.incarnation)
-
-    def beat(self) -> pb.HeartbeatRequest:
-        return pb.HeartbeatRequest()
-
-    def hear(self, news: rk.RankNews) -> None:
-        pass
-
-    def refused(self, error: StrataError) -> None:
-        pass
 
     def break_stream(self) -> None:
         if self.tie._stream is not None:

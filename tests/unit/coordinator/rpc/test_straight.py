@@ -18,27 +18,11 @@ from strata.grpcserver.wire import Turns
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
 from strata.protocol.generated import ranks_pb2 as rk
+from tests.support.tied_rank import TiedRank
 
 NUMBER = 30
 
 Told = pb.BarrierResponse | StrataError
-
-
-class Member:
-    def __init__(self, worker_id: str) -> None:
-        self.worker_id = worker_id
-
-    def hello(self) -> rk.RankHello:
-        return rk.RankHello(worker_id=self.worker_id, incarnation="i")
-
-    def beat(self) -> pb.HeartbeatRequest:
-        return pb.HeartbeatRequest()
-
-    def hear(self, news: rk.RankNews) -> None:
-        pass
-
-    def refused(self, error: StrataError) -> None:
-        pass
 
 
 class Crowd:
@@ -50,7 +34,7 @@ class Crowd:
         self.ends: list[BarrierReleased] = []
         assert server.coordinator is not None
         server.coordinator.listen(self._on_event)
-        self.ties = [Tie(Member(f"w{rank}"), (server.address,), turns=turns) for rank in range(NUMBER)]
+        self.ties = [Tie(TiedRank(f"w{rank}"), (server.address,), turns=turns) for rank in range(NUMBER)]
         self._running: list[asyncio.Task[None]] = []
 
     def _on_event(self, event: Event) -> None:
@@ -135,7 +119,7 @@ async def test_a_process_that_takes_a_rank_s_place_is_not_told_what_the_one_befo
     """A script that runs twice in one rank has its name and incarnation both times, and comes to the same barriers."""
     for step in (1, 2):
         await answers(*(crowd.arrive(rank, step=step) for rank in range(NUMBER)))
-    again = Tie(Member("w0"), (crowd.address,))
+    again = Tie(TiedRank("w0"), (crowd.address,))
     running = asyncio.create_task(again.run())
     for step in (1, 2):
         told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()

@@ -17,6 +17,7 @@ from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.generated import ranks_pb2_grpc as rk_grpc
 from strata.types.workers import MemberState
+from tests.support.tied_rank import TiedRank
 
 
 class Cluster:
@@ -38,27 +39,6 @@ class Cluster:
         return membership.pulses.standing(worker_id, membership.workers[worker_id].state)
 
 
-class Member:
-    """A rank that notes what it hears."""
-
-    def __init__(self, worker_id: str) -> None:
-        self.worker_id = worker_id
-        self.heard: list[rk.RankNews] = []
-        self.errors: list[StrataError] = []
-
-    def hello(self) -> rk.RankHello:
-        return rk.RankHello(worker_id=self.worker_id, incarnation="i")
-
-    def beat(self) -> pb.HeartbeatRequest:
-        return pb.HeartbeatRequest(status=pb.WorkerStatus(current_step=3))
-
-    def hear(self, news: rk.RankNews) -> None:
-        self.heard.append(news)
-
-    def refused(self, error: StrataError) -> None:
-        self.errors.append(error)
-
-
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     server = CoordinatorServer(Settings(data_dir=tmp_path, grpc_port=0))
@@ -72,7 +52,7 @@ def arrival(worker_id: str, request_id: str = "r") -> pb.BarrierRequest:
     return pb.BarrierRequest(worker_id=worker_id, barrier_id="b", step=1, request_id=request_id)
 
 
-async def tied(cluster: Cluster, member: Member) -> tuple[Tie, "asyncio.Task[None]"]:
+async def tied(cluster: Cluster, member: TiedRank) -> tuple[Tie, "asyncio.Task[None]"]:
     tie = Tie(member, (cluster.server.address,), beat_s=0.05)
     running = asyncio.create_task(tie.run())
     async with asyncio.timeout(20):
@@ -107,7 +87,7 @@ async def test_stock_grpc_speaks_it(cluster: Cluster) -> None:
 
 async def test_members_meet_and_a_loss_is_told_to_all_at_once(cluster: Cluster) -> None:
     await cluster.register("w0", "w1", "w2")
-    members = [Member(f"w{number}") for number in range(3)]
+    members = [TiedRank(f"w{number}") for number in range(3)]
     ties = [await tied(cluster, member) for member in members]
     told = [await answer(tie, arrival(member.worker_id)) for member, (tie, _) in zip(members, ties, strict=True)]
     results = await asyncio.wait_for(asyncio.gather(*told), 20)
@@ -133,7 +113,7 @@ async def test_members_meet_and_a_loss_is_told_to_all_at_once(cluster: Cluster) 
 
 async def test_an_arrival_that_nobody_waits_for_is_taken_back(cluster: Cluster) -> None:
     await cluster.register("w0", "w1")
-    (first, running), (second, other) = await tied(cluster, Member("w0")), await tied(cluster, Member("w1"))
+    (first, running), (second, other) = await tied(cluster, TiedRank("w0")), await tied(cluster, TiedRank("w1"))
     await answer(first, arrival("w0", "gone"))
     first.withdraw("gone")
     assert await first.beat()
@@ -150,14 +130,14 @@ async def test_an_arrival_that_nobody_waits_for_is_taken_back(cluster: Cluster) 
 
 async def test_a_broken_stream_makes_a_suspect_and_the_next_one_says_everything_again(cluster: Cluster) -> None:
     await cluster.register("w0", "w1")
-    tie, running = await tied(cluster, Member("w0"))
+    tie, running = await tied(cluster, TiedRank("w0"))
     waits = await answer(tie, arrival("w0"))
     assert await tie.beat()
     assert tie._stream is not None
     tie._stream.abort()
     await until(lambda: cluster.state_of("w0") is MemberState.SUSPECT)
     await until(lambda: cluster.state_of("w0") is MemberState.READY)
-    other, finishing = await tied(cluster, Member("w1"))
+    other, finishing = await tied(cluster, TiedRank("w1"))
     last = await asyncio.wait_for(await answer(other, arrival("w1")), 20)
     first = await asyncio.wait_for(waits, 20)
     assert isinstance(first, pb.BarrierResponse)
@@ -168,7 +148,7 @@ async def test_a_broken_stream_makes_a_suspect_and_the_next_one_says_everything_
 
 
 async def test_a_rank_that_nobody_knows_is_told_so_and_comes_in_once_it_is_registered(cluster: Cluster) -> None:
-    member = Member("w0")
+    member = TiedRank("w0")
     tie = Tie(member, (cluster.server.address,), beat_s=0.05)
     running = asyncio.create_task(tie.run())
     waits = await answer(tie, arrival("w0"))

@@ -3,14 +3,17 @@
 import math
 import struct
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from strata.errors import DataError
+from strata.errors import DataError, StrataError
 from strata.observatory.batch.columns import to_columns
+from strata.observatory.batch.door import check_extras
 from strata.observatory.transfer.batches import Had, ImportedPoint, check_had, to_batches
 from strata.observatory.transfer.find import find_runs
+from strata.observatory.transfer.runs import ImportedRun, run_batches
 from strata.observatory.transfer.table import read_csv
 from strata.observatory.transfer.tensorboard import find_event_files, read_event_file
 from strata.types.metrics import NO_DEVICE, SeriesKey
@@ -233,3 +236,35 @@ def test_what_the_store_had_must_be_the_first_points_of_the_file() -> None:
     for had in ({key: Had(3, 0 + 2 + 3)}, {key: Had(6, 10)}):
         with pytest.raises(DataError, match="which are not the first ones here"):
             check_had(points, "r1", had)
+
+
+def test_a_run_is_over_when_its_import_ends(tmp_path: Path) -> None:
+    """Also one that was half read; one whose file says how it ended has that said, and an empty file makes no run."""
+    (tmp_path / "plain.csv").write_text("step,loss\n1,0.5\n")
+    (tmp_path / "empty.csv").write_text("step,loss\n")
+    (plain,), (empty,) = (list(find_runs(tmp_path / name, 0, raised)) for name in ("plain.csv", "empty.csv"))
+    *_, points, end = run_batches(plain, {}, end_at_ms=7)
+    assert len(points.points.step) == 1
+    (said,) = end.runs
+    assert (said.run_id, said.status, said.reason, said.updated_at_ms) == ("plain", "finished", "imported", 7)
+    check_extras(end)
+    had = {SeriesKey("plain", "loss", "", 0, NO_DEVICE): Had(1, 1)}
+    assert [batch.runs[0].status for batch in run_batches(plain, had, end_at_ms=8)] == ["finished"]
+    assert not any(batch.runs for batch in run_batches(plain, {}))  # a script logs to it
+    assert list(run_batches(empty, {}, end_at_ms=7)) == []
+    told = ImportedRun(run_id="told", name="told", status="failed", reason="exit code 3", parts=plain.parts)
+    ends = [run.status for batch in run_batches(told, {}, end_at_ms=7) for run in batch.runs]
+    assert ends == ["failed"]
+
+    def half() -> Iterator[ImportedPoint]:
+        yield ImportedPoint("loss", 1, 1, 0.5)
+        raise DataError("the rest is damaged")
+
+    batches = run_batches(ImportedRun(run_id="half", parts={"f": half}), {}, end_at_ms=7)
+    assert [[run.status for run in next(batches).runs] for _ in range(2)] == [[], ["finished"]]
+    with pytest.raises(DataError, match="damaged"):
+        next(batches)
+
+
+def raised(_: object, error: StrataError) -> None:
+    raise error

@@ -1,5 +1,6 @@
 """`strata.training` goes on from a checkpoint of the same model, and from no other without a word."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,31 @@ def test_an_array_of_another_kind_is_refused(tmp_path: Path, other: Any) -> None
     train(tmp_path / "saved", 3, weights=np.zeros(3))
     with pytest.raises(InvalidArgument, match=r"weights has shape .*, and \(3,\) \(float64\) in the checkpoint"):
         train(tmp_path / "saved", 5, weights=other)
+
+
+@pytest.mark.parametrize(
+    "nest", [lambda array: {"net": {"w": array}}, lambda array: [array], lambda array: [(array, 1)]]
+)
+def test_an_array_of_another_shape_in_a_nest_is_refused_too(tmp_path: Path, nest: Any) -> None:
+    for size, total in ((3, 2), (3, 4), (4, 6)):
+        weights = np.zeros(size)
+        with contextlib.ExitStack() as stack:
+            if size == 4:
+                stack.enter_context(pytest.raises(InvalidArgument, match=r"model\[.*has shape \(4,\) .*, and \(3,\)"))
+            job = stack.enter_context(
+                strata.training(total=total, every=1, path=tmp_path / "saved", model=nest(weights))
+            )
+            for _ in job:
+                weights += 1
+        assert weights.tolist() == ([total] * 3 if size == 3 else [0] * 4)
+
+
+@pytest.mark.parametrize("order", ["<f8", ">f8"])
+def test_an_array_of_another_byte_order_goes_on(tmp_path: Path, order: str) -> None:
+    for total in (2, 4):
+        weights = np.zeros(3, order)
+        train(tmp_path / "saved", total, weights=weights)
+    assert (weights.tolist(), weights.dtype) == ([4, 4, 4], np.dtype(order))
 
 
 def test_an_array_in_a_dict_may_grow(tmp_path: Path) -> None:
