@@ -17,6 +17,7 @@ _log = logging.getLogger(__name__)
 
 _INTERVAL_S = 0.2
 _STALL_S = 1.0
+_UNREAD_S = 0.3  # less than the half second in which a rank that was cut off must be heard again (state/agents.py)
 
 
 async def run_ticker(
@@ -38,7 +39,7 @@ async def run_ticker(
             _log.warning("the event loop is %.1f s behind its peers; leases get fresh terms until it is not", unread)
         elif steady and not was_steady:
             _log.warning("the journal is back; every lease gets a fresh term")
-        if lag > _STALL_S or not read or steady != was_steady:
+        if lag > _STALL_S or unread > _UNREAD_S or steady != was_steady:
             coordinator.state.renew_leases(coordinator.now())
         busy_s, was_steady, was_read = tick(coordinator) if steady else 0.0, steady, read
         then()

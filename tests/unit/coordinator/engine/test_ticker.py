@@ -41,7 +41,7 @@ async def test_a_stall_of_our_own_renews_every_lease() -> None:
 
 async def test_what_lies_unread_renews_every_lease() -> None:
     """A busy loop turns often, and yet the beats of some lie there for longer than their lease."""
-    lease_s, unread_s, ticks = 0.3, 2.0, 0
+    lease_s, unread_s, ticks = 0.3, 0.4, 0
     coordinator = Coordinator(ClusterState(StateConfig(worker_lease_s=lease_s)), MemoryJournal(), SystemClock())
     await coordinator.open()
     lost, ticked = asyncio.Event(), asyncio.Event()
