@@ -50,7 +50,7 @@ class FedHost(Host):
                 step_time_s=step_time(process.rank, self._steps),
             )
             beats.add(tie, rk.RankWords(beat=pb.HeartbeatRequest(status=status), sequence=1))
-        if self.ranks:
+        if self.ranks and self._welcome >= self.ranks.keys():
             self.say(ag.AgentMessage(ties=ag.TieFrames(frames=beats.take())))
 
 
@@ -68,7 +68,7 @@ class Fleet:
         self.attach_block = header_block("/strata.agents.Agents/Attach", token)
         self._hosts = [FedHost(self, number) for number in range(num_hosts)]
         self._num_ranks = num_hosts * RANKS
-        self._num_greeted = 0
+        self._greeted: set[str] = set()
         self._ready = asyncio.Event()
         self._jobs: set[asyncio.Task[None]] = set()
 
@@ -78,15 +78,17 @@ class Fleet:
         task.add_done_callback(self._jobs.discard)
 
     def heard(self, what: str, number: int) -> None:
-        self._num_greeted += number if what == "greeted" else 0
-        if self._num_greeted >= self._num_ranks:
-            self._ready.set()
+        """Only who is there counts here."""
 
     def came(self, what: str, who: str) -> None:
-        self.heard(what, 1)
+        if what == "greeted":
+            self._greeted.add(who)
+        if len(self._greeted) >= self._num_ranks:
+            self._ready.set()
 
     def went(self, what: str, who: str) -> None:
-        self.heard(what, -1)
+        if what == "greeted":
+            self._greeted.discard(who)
 
     async def run(self) -> None:
         await asyncio.gather(*(host.attach() for host in self._hosts))

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from benchmarks.scripts.grpc_wire import Connection
 from strata.agent.beats import HeldBeats
-from strata.errors import Fenced, UnknownWorker
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
@@ -20,8 +19,7 @@ __all__ = ["RANKS", "Host"]
 
 RANKS = 8
 RETRY_S = (0.05, 0.15)  # between two tries to reach a coordinator that is away
-AGAIN_S = (0.02, 0.3)  # before a hello that was refused is said again, at first and at most
-_TOO_EARLY = (UnknownWorker.code, Fenced.code)  # a rank's hello has overtaken its agent's word that it runs
+AGAIN_S = (0.02, 0.3)  # before a rank whose tie has ended says its hello again, at first and at most
 
 
 class Listening(Protocol):
@@ -122,8 +120,6 @@ class Host:
         elif kind == "welcome":
             self._fleet.came("welcome", self.name)
             self._greet(list(self.ranks))
-            if self._waiting:
-                self.send(self._arrivals())
 
     # --- its processes
 
@@ -142,6 +138,8 @@ class Host:
         for tie in started:
             self.say(ag.AgentMessage(process=self._report(wanted[tie], running=True, pid=1)))
         if started:
+            newest = max(process.attempt for process in self.ranks.values())
+            self._ended = [report for report in self._ended if report.attempt == newest]
             self._prepare()
             self._greet(started)
         if not wanted:
@@ -155,8 +153,9 @@ class Host:
         self._waiting.difference_update(ties)
         self._welcome.difference_update(ties)
         self.say(ag.AgentMessage(ties=ag.TieFrames(frames=[ag.TieFrame(tie=tie, ended=True) for tie in ties])))
-        self._ended = [self._report(process, **how) for process in gone]
-        for report in self._ended:
+        ended = [self._report(process, **how) for process in gone]
+        self._ended += ended
+        for report in ended:
             self.say(ag.AgentMessage(process=report))
 
     def _prepare(self) -> None:
@@ -176,6 +175,7 @@ class Host:
     # --- its ranks
 
     def _greet(self, ties: list[int]) -> None:
+        """A hello has what its rank still waits for, as that of `client/tie.py`."""
         frames = []
         for tie in ties:
             if (process := self.ranks.get(tie)) is None:
@@ -185,7 +185,16 @@ class Host:
                 incarnation=incarnation_of(process.task_id, process.attempt, process.rank, process.life),
                 proof=process.env[SECRET_VARIABLE],
             )
-            frames.append(ag.TieFrame(tie=tie, payload=rk.RankWords(hello=hello).SerializeToString()))
+            words = rk.RankWords(hello=hello)
+            if tie in self._waiting:
+                words.arrivals.add(
+                    worker_id=hello.worker_id,
+                    incarnation=hello.incarnation,
+                    barrier_id="b",
+                    step=self._step,
+                    request_id=self._request,
+                )
+            frames.append(ag.TieFrame(tie=tie, payload=words.SerializeToString()))
         if frames:
             self.say(ag.AgentMessage(ties=ag.TieFrames(frames=frames)))
 
@@ -217,10 +226,9 @@ class Host:
                 self._on_answers("released", frame.releases.ties)
             elif frame.HasField("news"):
                 self._on_news(frame.news.ties, rk.RankNews.FromString(frame.news.alike))
-            elif frame.ended:
+            elif frame.ended:  # its hello has overtaken its agent's word that it runs, most often
                 self._welcome.discard(frame.tie)
-                if frame.error_code in _TOO_EARLY:
-                    again.append(frame.tie)
+                again.append(frame.tie)
                 self._fleet.heard(f"end of a tie: {frame.error_code}", 1)
             elif frame.payload:
                 self._on_news((frame.tie,), rk.RankNews.FromString(frame.payload))

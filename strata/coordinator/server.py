@@ -144,7 +144,7 @@ class CoordinatorServer:
             probe = Probe(coordinator, proofs)
             await probe.start(settings.host, settings.coordinator_http_port, identity.context() if identity else None)
             stack.push_async_callback(probe.stop)
-        for job in (run_ticker(coordinator, lifecycle.flush), vitals.run(), scheduler.run()):
+        for job in (run_ticker(coordinator, lifecycle.flush, server.unread_s), vitals.run(), scheduler.run()):
             task = asyncio.create_task(job)
             stack.push_async_callback(_cancelled, task)
             task.add_done_callback(lambda done: _stop_on_bug(done, coordinator))

@@ -20,6 +20,7 @@ __all__ = [
     "REFUSAL",
     "RESET",
     "SETTINGS",
+    "TURN_FRAMES",
     "TURN_S",
     "WAITING_BYTES",
     "WRITE_BUFFER_BYTES",
@@ -33,6 +34,9 @@ _log = logging.getLogger(__name__)
 # How long one connection's frames keep the loop before others have their turn. A beat takes 30 µs, so a peer that
 # means well is through long before.
 TURN_S = 0.002
+# So many it may say however long that takes: on a busy host the clock runs on while the loop waits for a processor, and
+# who says a few words would stand behind those that send without end.
+TURN_FRAMES = 16
 # How long all connections together keep it, when a thousand peers speak at once: the rest is read in its next turns.
 # docs/adr/0040 has what a ping waits at the end of 10,000 ranks.
 READING_S = 0.010

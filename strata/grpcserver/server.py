@@ -81,6 +81,10 @@ class Server:
         self._listener = await loop.create_unix_server(self._accept, sock=bound, backlog=_BACKLOG)
         self._keepalive = loop.create_task(self._ask_the_silent())
 
+    def unread_s(self) -> float:
+        """How long what somebody has said waits to be read."""
+        return self._service.turns.unread_s()
+
     async def stop(self, grace: float) -> None:
         """No new connections and calls; those that run have `grace` seconds to end."""
         if self._listener is not None:

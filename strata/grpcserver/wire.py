@@ -26,6 +26,7 @@ from strata.grpcserver.limits import (
     LINGER_S,
     LITTLE_BYTES,
     READING_S,
+    TURN_FRAMES,
     TURN_S,
     WAITING_BYTES,
     WRITE_BUFFER_BYTES,
@@ -44,11 +45,14 @@ Ear = tuple[int, Callable[[bytes], bool]]
 
 class Turns:
     """What connections of one loop share: their writes leave together at the end of a turn, and what was sent beyond
-    that which fits into one turn is read on one after the other."""
+    that which fits into one turn is read on one after the other. Who found the turn over is `late`, and is read before
+    those who speak later: newcomers that went first would keep it waiting as long as they come. Who has used up a turn
+    of its own is `behind` all others."""
 
     def __init__(self) -> None:
         self._unsent: list[Wire] = []
-        self._behind: deque[Wire] = deque()
+        self._late: deque[tuple[Wire, float]] = deque()  # each since when
+        self._behind: deque[tuple[Wire, float]] = deque()
         self._resuming = False
         self._reading_ends = 0.0  # in this turn of the loop, if something was read in it
 
@@ -63,7 +67,10 @@ class Turns:
             wire.flush()
 
     def is_over(self) -> bool:
-        """Whether so much was read in this turn of the loop that the rest must wait for its next ones."""
+        """Whether so much was read in this turn of the loop that the rest must wait for its next ones, or others wait
+        already."""
+        if self._late:
+            return True
         now = time.monotonic()
         if not self._reading_ends:
             self._reading_ends = now + READING_S
@@ -73,26 +80,36 @@ class Turns:
     def _end_reading(self) -> None:
         self._reading_ends = 0.0
 
-    def resume_soon(self, wire: "Wire") -> None:
-        self._behind.append(wire)
+    def unread_s(self) -> float:
+        """How long what somebody said has lain here unread: for so long, silence proves nothing."""
+        since = [waiting[0][1] for waiting in (self._late, self._behind) if waiting]
+        return time.monotonic() - min(since) if since else 0.0
+
+    def resume_soon(self, wire: "Wire", *, late: bool = False) -> None:
+        (self._late if late else self._behind).append((wire, time.monotonic()))
         self._schedule()
 
     def _schedule(self) -> None:
-        if self._behind and not self._resuming:
+        if (self._late or self._behind) and not self._resuming:
             self._resuming = True
             asyncio.get_running_loop().call_soon(self._resume)
 
     def _resume(self) -> None:
-        """Some of those that wait, for as long as one of them may take, then the loop: what others sent comes first."""
-        ends = time.monotonic() + TURN_S
+        """As many of those that are late as a turn of the loop may read, then some that are behind, for as long as one
+        of them may take, then the loop: a ping of somebody else comes before the rest."""
         try:
-            for _ in range(len(self._behind)):
-                self._behind.popleft().turn()
-                if time.monotonic() > ends:
-                    break
+            self._read(self._late, READING_S)
+            self._read(self._behind, TURN_S)
         finally:
             self._resuming = False
             self._schedule()
+
+    def _read(self, waiting: "deque[tuple[Wire, float]]", seconds: float) -> None:
+        ends = time.monotonic() + seconds
+        for _ in range(len(waiting)):
+            waiting.popleft()[0].turn()
+            if time.monotonic() > ends:
+                break
 
 
 class Wire(asyncio.Protocol):
@@ -166,8 +183,10 @@ class Wire(asyncio.Protocol):
             self._buffer = b""
         elif self._behind or self.paused or (len(data) > LITTLE_BYTES and self._turns.is_over()):
             self._buffer = data
-            self._fall_behind(len(data))
-        elif not self._take_whole(data):
+            self._fall_behind(len(data), late=True)
+        elif self._take_whole(data):
+            self._buffer = b""
+        else:
             self._take(data)
 
     def eof_received(self) -> None:
@@ -221,7 +240,7 @@ class Wire(asyncio.Protocol):
             return 0
         size = len(data)
         unpack = FRAME_HEADER.unpack_from
-        turn_ends = 0.0
+        turn_ends, num_frames = 0.0, 0
         while size - at >= 9:
             high, low, kind, flags, stream = unpack(data, at)
             length = high << 8 | low
@@ -238,20 +257,21 @@ class Wire(asyncio.Protocol):
             at = end
             if at < size:
                 now = time.monotonic()
+                num_frames += 1
                 if not turn_ends:
                     turn_ends = now + TURN_S
-                elif now > turn_ends:
-                    self._fall_behind(size - at)
+                elif now > turn_ends and num_frames >= TURN_FRAMES:
+                    self._fall_behind(size - at, late=False)
                     break
         return at
 
-    def _fall_behind(self, size: int) -> None:
+    def _fall_behind(self, size: int, *, late: bool) -> None:
         """So much waits for a later turn. Nothing more is read meanwhile from a peer that has sent much or does not
         read; for one that has said a few words, to stop and start again would cost more than to read them."""
         if not self._behind:
             self._behind = True
             if not self.paused:
-                self._turns.resume_soon(self)
+                self._turns.resume_soon(self, late=late)
         if self._reads and (self.paused or size > WAITING_BYTES):
             self._reads = False
             self._transport.pause_reading()

@@ -133,7 +133,7 @@ class Ties:
         named = list(zip(event.worker_ids, event.reasons, strict=True))
         for worker_id, reason in named:
             tie = group.get(worker_id)
-            if tie is not None:
+            if tie is not None and not self._has_joined(tie):
                 tie.fence(Fenced(f"fenced: worker {worker_id} is out: {reason}"))
         task = self.state.tasks.tasks.get(event.task_id)
         if task is not None and (task.status.final or task.status is TaskStatus.RECOVERING):
@@ -143,6 +143,11 @@ class Ties:
             self._tell_lost(event.task_id, named)
         else:
             held += named
+
+    def _has_joined(self, tie: "RankTie") -> bool:
+        """Whether its rank is a member: it has joined since the loss that is told only now, when it is durable."""
+        worker = self.state.membership.workers.get(tie.worker_id)
+        return worker is not None and worker.alive and worker.incarnation == tie.caller.incarnation
 
     def _tell_lost(self, task_id: str, named: list[tuple[str, str]]) -> None:
         """A first loss is told at once. While a large group hears of it, further ones gather, to be told together: if

@@ -129,6 +129,8 @@ class Pulses:
         pulses, moment = self._pulses, now.monotonic
         for name in names:
             pulses[name].seen_at = moment
+            if name in self.cut:
+                self.cut[name] = moment
 
     def note_change(self, names: Iterable[str]) -> None:
         for name in names:

@@ -47,6 +47,18 @@ async def test_what_is_heard_does_not_depend_on_how_it_came() -> None:
         assert desk.heard == said
 
 
+async def test_a_message_whose_bytes_come_in_pieces_is_heard_once() -> None:
+    desk = Desk()
+    connection, sink = await _listening(desk)
+    for cut in (1, 8, 9, 13, 14, 15):
+        whole = data(b"%d" % cut)
+        connection.data_received(whole[:cut])
+        connection.data_received(whole[cut:])
+        connection.data_received(data(b"alone"))
+    assert desk.heard == [text for cut in (1, 8, 9, 13, 14, 15) for text in (b"%d" % cut, b"alone")]
+    assert not sink.closed
+
+
 async def test_padded_compressed_and_last_messages_come_by_frames() -> None:
     desk = Desk()
     connection, sink = await _listening(desk)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from strata.grpcserver.frames import PREFACE, ConnectionFault, Kind, build_frame
-from strata.grpcserver.limits import LITTLE_BYTES, READING_S
+from strata.grpcserver.limits import LITTLE_BYTES, READING_S, TURN_FRAMES
 from strata.grpcserver.wire import Turns, Wire
 
 _PEERS = 30
@@ -91,6 +91,47 @@ async def test_one_turn_of_the_loop_does_not_read_all_that_came() -> None:
     assert all(heard.index(said[number]) < heard.index(said[number + 1]) for number in range(0, len(said), 2))
     assert max(Counter(turn for turn, _ in desk.heard).values()) < 10
     assert heard.index(b"modest") < 20
+
+
+async def test_who_waits_is_heard_before_those_who_speak_later() -> None:
+    """Newcomers that went first would keep it waiting as long as they come."""
+    desk = _Desk()
+    async with _greeted(desk, 2 * _PEERS) as peers:
+        for number, peer in enumerate(peers[:_PEERS]):
+            peer.write(_words(number))
+        while not desk.heard:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        for number, peer in enumerate(peers[_PEERS:], start=_PEERS):
+            peer.write(_words(number))
+        while len(desk.heard) < 2 * _PEERS:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    heard = [each for _, each in desk.heard]
+    assert sorted(heard[:_PEERS]) == [b"%05d-" % number for number in range(_PEERS)]
+
+
+async def test_how_long_somebody_waits_to_be_heard_is_known() -> None:
+    desk = _Desk()
+    longest = 0.0
+    async with _greeted(desk, _PEERS) as peers:
+        assert desk.turns.unread_s() == 0.0
+        for number, peer in enumerate(peers):
+            peer.write(_words(number))
+        while len(desk.heard) < _PEERS:
+            longest = max(longest, desk.turns.unread_s())
+            await asyncio.sleep(0)
+        assert desk.turns.unread_s() == 0.0
+    assert longest > _PEERS * _FRAME_S / 2
+
+
+async def test_a_few_words_are_heard_in_one_turn_however_long_that_takes() -> None:
+    """On a busy host the clock runs on while the loop waits for a processor."""
+    desk = _Desk()
+    async with _greeted(desk, 1) as (peer,):
+        desk.count()
+        peer.write(b"".join(_words(number) for number in range(TURN_FRAMES)))
+        while len(desk.heard) < TURN_FRAMES:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert len({turn for turn, _ in desk.heard}) == 1
 
 
 async def test_what_peers_say_before_they_leave_is_heard_although_others_speak() -> None:

@@ -9,14 +9,21 @@ import grpc
 import pytest
 
 from strata.client.tie import Tie
+from strata.clock import SystemClock
 from strata.config import Settings
+from strata.coordinator.engine.coordinator import Coordinator
+from strata.coordinator.rpc.ties import Ties
 from strata.coordinator.server import CoordinatorServer
+from strata.coordinator.state import commands as c
+from strata.coordinator.state.cluster import ClusterState, StateConfig
 from strata.errors import BarrierBroken, Fenced, StrataError, UnknownWorker
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.generated import ranks_pb2_grpc as rk_grpc
-from strata.types.workers import MemberState
+from strata.trust.proofs import Proofs
+from strata.types.workers import MemberState, WorkerSpec
+from tests.support.memory_journal import MemoryJournal
 from tests.support.tied_rank import TiedRank
 
 
@@ -173,3 +180,31 @@ async def test_nobody_arrives_for_another(cluster: Cluster) -> None:
     await stream.write(rk.RankWords(hello=rk.RankHello(worker_id="w0", incarnation="i"), arrivals=[arrival("w1")]))
     await asyncio.wait_for(stream.read(), 20)  # the welcome
     assert await stream.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_the_loss_of_a_process_does_not_end_the_tie_of_the_next() -> None:
+    """A loss is told when it is durable; by then the next process may have joined and said its hello."""
+    journal = MemoryJournal()
+    coordinator = Coordinator(ClusterState(StateConfig()), journal, SystemClock())
+    await coordinator.open()
+    ties = Ties(coordinator, Proofs(None))
+    sent: dict[str, list[bytes]] = {"old": [], "new": []}
+    ended: list[tuple[str, StrataError]] = []
+
+    def greet(incarnation: str) -> None:
+        tie = ties.carried(1, "host", sent[incarnation].append, lambda error: ended.append((incarnation, error)))
+        tie.hear(rk.RankWords(hello=rk.RankHello(worker_id="w0", incarnation=incarnation)))
+
+    def join(incarnation: str) -> None:
+        member = WorkerSpec(worker_id="w0", task_id="t", incarnation=incarnation, agent_id="host")
+        coordinator.apply(c.RegisterWorker(spec=member))
+
+    join("old")
+    greet("old")
+    journal.hold = True
+    join("new")
+    greet("new")
+    assert not sent["new"]
+    journal.flush()
+    assert not ended
+    assert not rk.RankNews.FromString(sent["new"][-1]).lost  # its welcome

@@ -56,6 +56,20 @@ def test_a_host_on_which_nothing_runs_any_more_is_known_at_once() -> None:
     assert all(cluster.worker(name).alive for name in ("straight", "measured", "elsewhere"))
 
 
+def test_who_was_cut_off_has_a_fresh_term_when_we_did_not_listen() -> None:
+    """Its hello by another road may lie unread."""
+    cluster = _cluster()
+    cluster.state.agents.suspect("h")
+    cluster.state.membership.suspect("gone", cluster.worker("gone").incarnation)
+    cluster.state.membership.note_cut("gone", cluster.worker("gone").incarnation, cluster.now())
+    for _ in range(3):
+        cluster.pass_time(0.4)
+        cluster.state.renew_leases(cluster.now())
+    assert cluster.worker("gone").alive
+    cluster.pass_time(0.6)
+    assert not cluster.worker("gone").alive
+
+
 def test_connections_that_end_prove_nothing_while_the_agent_is_there() -> None:
     cluster = _cluster()
     cluster.state.membership.suspect("gone", cluster.worker("gone").incarnation)
