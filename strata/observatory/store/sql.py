@@ -158,13 +158,15 @@ FROM {point_rows(clause, which)}
     return sql, parameters
 
 
-def raw_points(where: Mapping[str, Any], limit: int, which: Which = "all") -> tuple[str, dict[str, Any]]:
-    """Rows as they are, oldest first."""
+def raw_points(
+    where: Mapping[str, Any], limit: int, which: Which = "all", *, by_metric: bool = False
+) -> tuple[str, dict[str, Any]]:
+    """Rows as they are, oldest first; metric by metric if they are wanted so."""
     clause, parameters = _where(where)
     sql = f"""
 SELECT {_KEY_WORDS}, toLowCardinality(p.unit) AS unit, step, toUnixTimestamp64Milli(event_time) AS ms, value,
        intDiv({TURN if which == "all" else "turn"}, {WORLDS}) AS attempt
-FROM {point_rows(clause, which)} ORDER BY event_time, step LIMIT {limit:d}
+FROM {point_rows(clause, which)} ORDER BY {"metric, " if by_metric else ""}event_time, step LIMIT {limit:d}
 """  # noqa: S608 - clause is made of constants, values are parameters
     return sql, parameters
 
