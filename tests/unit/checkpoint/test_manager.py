@@ -150,22 +150,6 @@ def test_a_committed_step_is_replaced_only_on_request(tmp_path: Path) -> None:
         assert manager.load(1) == b"second"
 
 
-@pytest.mark.parametrize("mistake", [ValueError("of the training"), KeyboardInterrupt()], ids=repr)
-def test_what_ended_the_block_is_raised_though_saves_failed_as_well(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, mistake: BaseException
-) -> None:
-    def train() -> None:
-        with CheckpointManager(tmp_path) as manager:
-            manager.save_async(b"second", step=1)  # refused behind the block: a Conflict, which is no CheckpointError
-            raise mistake
-
-    CheckpointManager(tmp_path).save(b"first", step=1)
-    with pytest.raises(type(mistake)) as caught:
-        train()
-    assert caught.value is mistake
-    assert "a background save failed as well: step 1 is committed already" in caplog.text
-
-
 def test_a_full_staging_memory_blocks_skips_or_raises(tmp_path: Path) -> None:
     for policy in ("skip", "error"):
         manager, store = _slow_manager(tmp_path / policy, on_busy=policy, staging_buffers=1)
