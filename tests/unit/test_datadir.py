@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.datadir import open_data_dir
+from strata.datadir import nearest_folder, open_data_dir
 from strata.errors import InvalidConfig
 
 
@@ -47,3 +47,10 @@ def test_a_file_in_its_place_is_an_error_that_says_what_to_do(tmp_path: Path) ->
     (tmp_path / "file").touch()
     with pytest.raises(InvalidConfig, match="cannot be used"):
         open_data_dir(tmp_path / "file" / "data")
+
+
+def test_the_nearest_folder_is_what_there_is_of_a_path(tmp_path: Path) -> None:
+    assert nearest_folder(tmp_path) == tmp_path
+    assert nearest_folder(tmp_path / "a" / "b") == tmp_path
+    (tmp_path / "file").touch()
+    assert nearest_folder(tmp_path / "file" / "b") == tmp_path / "file"
