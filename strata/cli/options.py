@@ -25,7 +25,18 @@ __all__ = [
     "reach",
 ]
 
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where state is kept (default .strata).")]
+
+def _folder(text: str) -> Path:
+    """An empty text is a variable that was not set. As a path it would be the working folder, which others may read."""
+    if not text:
+        raise typer.BadParameter("it is empty; . is this folder")
+    return Path(text)
+
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", parser=_folder, metavar="PATH", help="Where state is kept (default .strata)."),
+]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default 127.0.0.1).")]
 GrpcPort = Annotated[int | None, typer.Option("--grpc-port", help="Coordinator's port (default 50051, 0 = any).")]
 HttpPort = Annotated[int | None, typer.Option("--http-port", help="Dashboard's port (default 3000, 0 = any).")]

@@ -93,3 +93,11 @@ def test_every_command_that_a_sentence_of_ours_names_is_there() -> None:
     for command, word in named:
         below = getattr(load(command), "commands", {})
         assert not below or not word or word in below, f"strata {command} {word}"
+
+
+def test_an_empty_data_folder_is_not_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = strata("up", "--data-dir", "", COLUMNS="200")
+    assert refused.returncode == 2
+    assert "Invalid value for '--data-dir': it is empty; . is this folder" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
