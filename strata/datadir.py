@@ -8,7 +8,7 @@ from pathlib import Path
 
 from strata.errors import InvalidConfig
 
-__all__ = ["check_data_dir", "is_ours", "network_file_system", "open_data_dir", "write_private"]
+__all__ = ["check_data_dir", "is_ours", "nearest_folder", "network_file_system", "open_data_dir", "write_private"]
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +75,11 @@ def _close(folder: Path) -> None:
         return
     text = "other users may enter the data folder %s (mode %o): its files may hold keys; use one of your own, mode 0700"
     _log.warning(text, folder, stat.S_IMODE(found.st_mode))
+
+
+def nearest_folder(path: Path) -> Path:
+    """The path, or what is there of the way to it: whose rights decide whether it can be made."""
+    return next((each for each in (path, *path.parents) if os.access(each, os.F_OK)), path)
 
 
 def network_file_system(folder: Path) -> str:

@@ -108,8 +108,10 @@ def kinds(tree: Any) -> dict[str, str]:
 def check_json(what: str, value: Any, depth: int = 0) -> Any:
     """Refuses what plain JSON would lose, naming the place: for metadata and data cursors, which other tools read
     too."""
-    if value is None or type(value) in (bool, int, str):
+    if value is None or type(value) in (bool, int):
         return value
+    if type(value) is str:
+        return check_text(what, value)
     if type(value) is float:
         if math.isfinite(value):
             return value
@@ -117,7 +119,10 @@ def check_json(what: str, value: Any, depth: int = 0) -> Any:
             f"{what} is {value}, which JSON has no word for", hint="Store it as a string or leave it out."
         )
     if depth < _MAX_DEPTH and isinstance(value, Mapping) and all(type(key) is str for key in value):
-        return {key: check_json(f"{what}[{key!r}]", item, depth + 1) for key, item in value.items()}
+        return {
+            check_text(f"a key of {what}", key): check_json(f"{what}[{key!r}]", item, depth + 1)
+            for key, item in value.items()
+        }
     if depth < _MAX_DEPTH and isinstance(value, list | tuple):
         return [check_json(f"{what}[{index}]", item, depth + 1) for index, item in enumerate(value)]
     raise UnsupportedState(

@@ -31,7 +31,6 @@ from strata.checkpoint.saver import SaveJob, info_of
 from strata.checkpoint.spreading import Exchange, HalfRead, exchanged, spread
 from strata.checkpoint.writers import Until, Writers, later_in
 from strata.errors import (
-    CheckpointError,
     CheckpointNotFound,
     CorruptCheckpoint,
     InvalidArgument,
@@ -205,10 +204,10 @@ class CheckpointManager(Generic[Saved]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
             self.close()
-        except CheckpointError:
+        except Exception as failure:  # whatever a save died of: what ended the block is what its caller handles
             if error is None:
                 raise
-            _log.exception("a background save failed as well")
+            _log.error("a background save failed as well: %s", failure)
 
     # Finding
 

@@ -1,6 +1,7 @@
 """Which checkpoints stay and which go: pure decisions, each with its reason. Acting on them is the manager's job."""
 
 import math
+import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +23,23 @@ class RetentionPolicy:
     def __post_init__(self) -> None:
         for name in ("keep_count", "keep_every"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InvalidConfig(f"{name} is {value}; it must be 1 or more, or None")
-        if self.keep_best is not None and tuple(self.keep_best)[1:] not in (("min",), ("max",)):
+            if value is not None and not _counts(value):
+                raise InvalidConfig(f"{name} is {value!r}; it must be a whole number, 1 or more, or None")
+        if self.keep_best is not None and not _names_best(self.keep_best):
             raise InvalidConfig(
                 f"keep_best is {self.keep_best!r}", hint='Give a metric and what is better: ("val/loss", "min").'
             )
+
+
+def _counts(value: Any) -> bool:
+    try:
+        return operator.index(value) >= 1
+    except TypeError:  # also NaN, above which nothing is old: every checkpoint would stay, without a word
+        return False
+
+
+def _names_best(given: Any) -> bool:
+    return isinstance(given, Sequence) and tuple(given[1:]) in (("min",), ("max",)) and bool(given[0])
 
 
 def best_step(metadata: Mapping[int, Mapping[str, Any]], keep_best: tuple[str, str]) -> int | None:

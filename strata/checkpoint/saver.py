@@ -152,7 +152,8 @@ class Saver:
             data_state=job.data_state,
             metadata=job.metadata,
         )
-        self._warn_if_unchanged(job.step, manifest.digest)
+        if job.image.tensors:  # plain values lie in the manifest: all states without an array have the same bytes
+            self._warn_if_unchanged(job.step, manifest.digest)
         data = manifest.to_bytes()
         where = manifest_key(job.step, attempt.attempt, rank)
         self._store.put(where, data)

@@ -1,5 +1,6 @@
 """`strata workers`, `datasets`, `tasks`, `runs`: what the dashboard shows, in a terminal."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -41,10 +42,15 @@ def workers(data_dir: DataDir = None, as_json: Json = False) -> None:
         ("heartbeat", lambda row: ago(row.get("last_heartbeat"))),
         ("cpu", lambda row: number((row.get("resources") or {}).get("cpu_percent"), " %")),
         ("host", lambda row: row.get("host")),
-        ("pid", lambda row: row.get("pid")),
+        ("pid", _pid),
     ]
     rows = cluster_rows(_rest(data_dir), "/api/workers")
     show_rows(rows, columns, as_json=as_json, empty="No workers yet. Start some with `strata run`.")
+
+
+def _pid(row: Mapping[str, Any]) -> Any:
+    """People kill by it. The process of a failed worker is mostly gone, and its number may be another one's by now."""
+    return f"was {row['pid']}" if row.get("pid") and row["status"] == "failed" else row.get("pid")
 
 
 def datasets(data_dir: DataDir = None, as_json: Json = False) -> None:

@@ -14,7 +14,7 @@ from strata.client.endpoints import Endpoints, find_endpoints
 from strata.client.mismatch import untrusted
 from strata.config import Settings
 from strata.error_codes import rebuild_error
-from strata.errors import ObservatoryUnavailable, StrataError
+from strata.errors import InvalidArgument, ObservatoryUnavailable, StrataError
 from strata.network import is_loopback, join_address
 from strata.trust.access import client_context
 
@@ -25,7 +25,9 @@ _TIMEOUT_S = 30.0
 
 def path_part(name: object) -> str:
     """A name in a path. What no server could have, such as half of a character, is asked for as its escape, and not
-    found."""
+    found. An empty one would ask for something else: it is a variable that was not set."""
+    if not str(name):
+        raise InvalidArgument("the id or name is empty", hint="Give the one that is meant: is a variable not set?")
     return quote(str(name), safe="", errors="backslashreplace")
 
 

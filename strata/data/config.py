@@ -69,6 +69,8 @@ class LoaderConfig:
         for name, least in (("memory_bytes", 1), ("prefetch_bytes", 0), ("num_threads", 0)):
             if getattr(self, name) < least:
                 raise InvalidArgument(f"{name} must be at least {least}: {getattr(self, name)}")
+        if self.seed is not None:
+            object.__setattr__(self, "seed", _whole("seed", self.seed))
         if self.on_error not in ("raise", "skip"):
             raise InvalidArgument(f"on_error is {self.on_error!r}; allowed are 'raise' and 'skip'")
         if self.columns is not None and not self.columns:
@@ -76,13 +78,17 @@ class LoaderConfig:
 
 
 def check_batch_size(value: Any) -> int:
-    """Returns it as an int: a whole number of any library."""
-    try:
-        size = operator.index(value)
-    except TypeError:
-        raise InvalidArgument(
-            f"batch_size is {value!r}, it must be a whole number", hint="Divide by //, and int() reads a text."
-        ) from None
+    size = _whole("batch_size", value)
     if not 1 <= size <= _LARGEST:
         raise InvalidArgument(f"batch_size must be at least 1, and at most {_LARGEST:,}: {size}")
     return size
+
+
+def _whole(name: str, value: Any) -> int:
+    """Returns it as an int: a whole number of any library."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidArgument(
+            f"{name} is {value!r}, it must be a whole number", hint="Divide by //, and int() reads a text."
+        ) from None

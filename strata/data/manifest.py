@@ -19,7 +19,7 @@ from strata.data.files.listing import DataFiles, FileRef, files_for
 from strata.data.readers import FileIndex, Reader, canonical_format, format_of, reader_for
 from strata.data.readers.base import select
 from strata.data.table.types import merge_schemas
-from strata.errors import DataError
+from strata.errors import DataError, InvalidArgument
 
 __all__ = ["Dataset", "Manifest", "build_manifest", "open_manifest"]
 
@@ -148,7 +148,12 @@ def open_manifest(
     """The manifest of what a user gave a loader: one that is there already, a path, or several."""
     if isinstance(dataset, Manifest):
         return dataset
-    paths = [fspath(part) for part in ([dataset] if isinstance(dataset, str | PathLike) else dataset)]
+    try:
+        paths = [fspath(part) for part in ([dataset] if isinstance(dataset, str | PathLike) else dataset)]
+    except TypeError:
+        raise InvalidArgument(
+            f"the dataset is {dataset!r}, it must be a path, several of them, or the id of a dataset"
+        ) from None
     cache = LocalCache(Path(cache_dir or default_cache_dir()))
     return build_manifest(paths, format, columns=columns, cache=cache, on_bad=on_bad)
 

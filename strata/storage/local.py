@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from strata.datadir import nearest_folder
 from strata.errors import StorageAccessDenied, StorageConflict, StorageError, StorageFull, StorageNotFound
 from strata.storage.base import Buffer, Listing, StoredObject, check_key
 from strata.storage.direct import BLOCK_BYTES, DirectFile, set_direct
@@ -220,7 +221,7 @@ def _translated(root: str, key: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise StorageNotFound(f"no object {root}/{key}") from error
     except PermissionError as error:
-        hint = f"Give this user the right to read and write {root}."
+        hint = f"Give this user the right to read and write {nearest_folder(Path(root))}."
         raise StorageAccessDenied(f"no access to {root}/{key}: {error.strerror}", hint=hint) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

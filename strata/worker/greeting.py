@@ -1,9 +1,11 @@
 """What a script's own run says on the terminal: where to look at it, or where it is kept and how it is sent."""
 
+import os
 import shlex
 import sys
 
 from strata.client.endpoints import Endpoints
+from strata.datadir import nearest_folder
 from strata.worker.environment import Place
 
 __all__ = ["greet", "how_to_send", "whisper"]
@@ -20,6 +22,9 @@ def greet(place: Place, observatory: Endpoints | None) -> None:
 
 def how_to_send(place: Place) -> str:
     folder = place.data_dir
+    found = nearest_folder(folder / "offline" / place.run_id)
+    if not os.access(found, os.W_OK | os.X_OK):  # said before the script has trained for a night
+        return f"its points cannot be kept either, as {found} cannot be written; STRATA_DATA_DIR names another folder"
     command = shlex.join(["strata", "sync", place.run_id, "--data-dir", str(folder)])
     return f"its points are kept in {folder / 'offline' / place.run_id} until `{command}` sends them"
 

@@ -4,6 +4,7 @@ data-parallel over its ranks, with checkpoints, metrics and exact resumption.
 
 import hashlib
 import logging
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ from strata.data.blocks import INDEX
 from strata.data.loader import Loader
 from strata.data.plan import StaticPlan
 from strata.data.table.columns import Columns, join
-from strata.errors import InvalidArgument, PeerLost, StrataError
+from strata.errors import InvalidArgument, PeerLost
+from strata.worker.media.unfit import shown
 from strata.worker.model import Model, learn_scheme
 from strata.worker.plan import SharePlan, owners, shares_of
 from strata.worker.run import Run, init
@@ -32,6 +34,8 @@ _log = logging.getLogger("strata.trainer")
 _LOOK_ROWS = 16_384
 _LEDGER = 32  # bytes
 _PEER_WAIT_S = 30.0
+_ABOVE_ZERO = ("learning_rate", "batch_size", "epochs", "hidden_size")
+_BELOW = 2**63  # a seed may be large; more is a mistake of whoever wrote it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +54,26 @@ class TrainingConfig:
     @classmethod
     def of(cls, given: dict[str, Any]) -> "TrainingConfig":
         """Other keys of a task's config are the user's own business."""
-        values: dict[str, Any] = {}
         defaults = cls()
-        for name in cls.__dataclass_fields__:
-            if name in given:
-                try:
-                    values[name] = type(getattr(defaults, name))(given[name])
-                except (TypeError, ValueError):
-                    raise InvalidArgument(f"{name} is {given[name]!r}, it must be a number") from None
-        config = cls(**values)
-        for name in ("learning_rate", "batch_size", "epochs"):
-            if not 0 < getattr(config, name) < 1e9:
-                raise InvalidArgument(f"{name} is {getattr(config, name)}, it must be above 0")
-        return config
+        names = [name for name in cls.__dataclass_fields__ if name in given]
+        values: dict[str, Any] = {name: _number(name, given[name], type(getattr(defaults, name))) for name in names}
+        return cls(**values)
+
+
+def _number(name: str, given: Any, kind: type[float]) -> float:
+    """JSON has one kind of number, and shells only texts: 32, 32.0 and "32" are the same."""
+    try:
+        number = kind(given)
+        fits = not math.isnan(number) and (kind is float or isinstance(given, str) or number == given)
+    except (TypeError, ValueError, OverflowError):  # OverflowError: infinity as a whole number, 10**400 as any
+        fits = False
+    word = "whole number" if kind is int else "number"
+    if not fits:
+        raise InvalidArgument(f"{name} is {shown(given)}, it must be a {word}")
+    if not 0 <= number < _BELOW or (number == 0 and name in _ABOVE_ZERO):
+        least = "above 0" if name in _ABOVE_ZERO else "from 0 on"
+        raise InvalidArgument(f"{name} is {shown(given)}, it must be a {word} {least}, and below {_BELOW:,}")
+    return number
 
 
 class Trainer:
@@ -238,16 +249,19 @@ def main() -> int:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(_Lines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    run = init()
     try:
-        run = init()
-        Trainer(run, TrainingConfig.of(dict(run.config))).train()
+        config = TrainingConfig.of(dict(run.config))
+    except InvalidArgument as error:
+        # In argparse's words and with its code: the agent finds the reason, and nobody starts it again.
+        sys.stderr.write(f"training: error: {error}\n")
+        return 2
+    try:
+        Trainer(run, config).train()
     except PeerLost as error:
         _log.warning("%s; waiting to be started anew", error)
         time.sleep(_PEER_WAIT_S)  # the agent ends this process; an exit now would only blur who died first
         return FENCED_EXIT
-    except StrataError as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}" + (f" ({error.hint})" if error.hint else "") + "\n")
-        return 1
     run.finish()
     return 0
 

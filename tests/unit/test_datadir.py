@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.datadir import _FILES, _FOLDERS, check_data_dir, is_ours, open_data_dir, write_private
+from strata.datadir import _FILES, _FOLDERS, check_data_dir, is_ours, nearest_folder, open_data_dir, write_private
 from strata.errors import InvalidConfig
 
 
@@ -124,3 +124,10 @@ def test_a_file_that_is_half_written_is_ours(tmp_path: Path, monkeypatch: pytest
     assert all(is_ours(path.name) for path in tmp_path.iterdir())
     assert not is_ours("thesis.part")
     assert not is_ours("metrics.part")
+
+
+def test_the_nearest_folder_is_what_there_is_of_a_path(tmp_path: Path) -> None:
+    assert nearest_folder(tmp_path) == tmp_path
+    assert nearest_folder(tmp_path / "a" / "b") == tmp_path
+    (tmp_path / "file").touch()
+    assert nearest_folder(tmp_path / "file" / "b") == tmp_path / "file"

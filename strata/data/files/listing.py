@@ -172,6 +172,9 @@ def _compiled(pattern: str, suffixes: Sequence[str]) -> re.Pattern[str]:
 
 def files_for(patterns: Sequence[str], suffixes: Sequence[str], cache: LocalCache) -> DataFiles:
     """The place that these patterns name. Local patterns may be many; a bucket is named by one."""
+    # A variable that was not set. As a path it would be the working folder and all below it.
+    if "" in patterns or "file://" in patterns:
+        raise DataError("a path of the data is empty", file="", hint="Name a file, a folder (here: .) or a glob.")
     remote = [pattern for pattern in patterns if "://" in pattern and not pattern.startswith("file://")]
     if not remote:
         return LocalFiles([pattern.removeprefix("file://") for pattern in patterns], suffixes)

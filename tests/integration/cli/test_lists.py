@@ -1,13 +1,15 @@
-"""Lists of the cluster while the observatory does not hear the coordinator: what is old is said to be, and what nobody
-knows is no empty list."""
+"""Lists of the cluster: what is old is said to be, and what nobody knows, as the coordinator is not heard, is no empty
+list."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from strata.types.tasks import TaskStatus
 from tests.support.cluster import strata
 from tests.support.nodes import Nodes
 from tests.support.waiting import eventually
@@ -56,3 +58,21 @@ def test_a_list_waits_for_a_coordinator_that_is_about_to_be_heard(tmp_path: Path
             listed, said = asking.communicate(timeout=240)
         assert (asking.returncode, said) == (0, "")
         assert "waits-" in listed
+
+
+def test_the_pid_of_a_worker_that_failed_is_not_one_to_kill(tmp_path: Path) -> None:
+    with Nodes(tmp_path) as nodes:
+        nodes.start("coordinator", "observatory", "agent")
+        folder = ("--data-dir", str(nodes.data_dir))
+        (tmp_path / "ends.py").write_text(
+            "import os, strata\nstrata.init()\nprint(os.getpid(), flush=True)\nos._exit(3)"
+        )
+        task = nodes.wait_task(
+            nodes.submit(name="ends", entrypoint=("python", str(tmp_path / "ends.py")), max_restarts=0)
+        )
+        assert task.status is TaskStatus.FAILED
+        row = eventually(
+            "the worker that failed",
+            lambda: next((line for line in strata("workers", *folder).stdout.splitlines() if " failed " in line), ""),
+        )
+        assert re.search(r" was \d+ *$", row), row

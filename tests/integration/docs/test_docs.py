@@ -38,6 +38,14 @@ def test_python_in_the_docs_runs(tmp_path: Path, code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_training_loop_runs_in_an_empty_folder_on_the_data_of_its_page(tmp_path: Path) -> None:
+    loop, data = [one.code for one in blocks(ROOT / "docs/training.md") if one.language == "python" and not one.mark]
+    for code in (data, loop):
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    assert list((tmp_path / ".strata" / "checkpoints" / "demo").glob("step-*50"))
+
+
 def test_there_is_python_to_run() -> None:
     assert len(PYTHON) >= 1
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from strata.errors import InvalidArgument, UnknownDataset, UnknownTask
@@ -109,6 +111,23 @@ def test_a_script_that_cannot_work_is_not_started_again(nodes: Nodes, text: str,
     task = nodes.wait_task(nodes.submit(name="unreadable", entrypoint=_script(nodes, "unreadable", text)))
     assert (task.status, task.attempt) == (TaskStatus.FAILED, 1)
     assert task.reason == f"{said}; it would end the same way again, so it is not restarted"
+
+
+def test_a_config_that_the_built_in_training_cannot_use_is_the_reason(nodes: Nodes, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [0.5] * 8, "label": [0, 1] * 4}), tmp_path / "points.parquet")
+    nodes.register("points", str(tmp_path / "points.parquet"), shard_size=4)
+    task = nodes.wait_task(nodes.submit(name="odd", dataset_id="points", config={"learning_rate": "fast"}))
+    assert (task.status, task.attempt) == (TaskStatus.FAILED, 1)
+    said = "rank 0 exited with code 2: training: error: learning_rate is 'fast', it must be a number"
+    assert task.reason == f"{said}; it would end the same way again, so it is not restarted"
+
+
+def test_data_that_the_built_in_training_cannot_use_are_the_reason(nodes: Nodes, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": ["a"] * 8, "label": ["b"] * 8}), tmp_path / "words.parquet")
+    nodes.register("words", str(tmp_path / "words.parquet"), shard_size=4)
+    task = nodes.wait_task(nodes.submit(name="words", dataset_id="words", max_restarts=0))
+    assert task.status is TaskStatus.FAILED
+    assert task.reason.startswith("rank 0 exited with code 1: strata.errors.")
 
 
 def test_a_last_line_that_names_no_cause_is_not_glued_to_it(nodes: Nodes) -> None:

@@ -113,6 +113,9 @@ def test_metadata_must_be_plain_json() -> None:
     for value in ({"a": math.nan}, {"a": {1: 2}}, {"a": np.zeros(1)}, {"a": b"x"}):
         with pytest.raises(UnsupportedState, match="metadata"):
             check_json("metadata", value)
+    for odd, named in (({"a": ["\ud800"]}, r"metadata\['a'\]\[0\]"), ({"\ud800": 1}, "a key of metadata")):
+        with pytest.raises(InvalidArgument, match=f"{named} holds half a character"):
+            check_json("metadata", odd)
 
 
 def test_a_shard_must_lie_inside_its_array() -> None:

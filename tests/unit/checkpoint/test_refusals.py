@@ -57,3 +57,19 @@ def test_bad_calls_are_refused_before_anything_is_written(tmp_path: Path) -> Non
 def test_what_is_no_path_is_named(path: Any) -> None:
     with pytest.raises(InvalidArgument, match=f"the checkpoint path is {path}"):
         CheckpointManager(path)
+
+
+@pytest.mark.parametrize("mistake", [ValueError("of the training"), KeyboardInterrupt()], ids=repr)
+def test_what_ended_the_block_is_raised_though_saves_failed_as_well(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mistake: BaseException
+) -> None:
+    def train() -> None:
+        with CheckpointManager(tmp_path) as manager:
+            manager.save_async(b"second", step=1)  # refused behind the block: a Conflict, which is no CheckpointError
+            raise mistake
+
+    CheckpointManager(tmp_path).save(b"first", step=1)
+    with pytest.raises(type(mistake)) as caught:
+        train()
+    assert caught.value is mistake
+    assert "a background save failed as well: step 1 is committed already" in caplog.text

@@ -42,6 +42,13 @@ def test_no_limit_keeps_all_and_bad_limits_are_refused() -> None:
             RetentionPolicy(**bad)
 
 
+@pytest.mark.parametrize("odd", [math.nan, 2.0, "3", ""])
+def test_a_limit_that_is_no_whole_number_is_refused(odd: Any) -> None:
+    for name in ("keep_count", "keep_every"):
+        with pytest.raises(InvalidConfig, match=f"{name} is {odd!r}; it must be a whole number"):
+            RetentionPolicy(**{name: odd})
+
+
 def test_only_dead_quiet_attempts_are_garbage() -> None:
     def attempt(name: str, *, committed: bool = False, age_s: float = 99.0) -> SaveFolder:
         return SaveFolder(step=1, attempt=name, committed=committed, age_s=age_s)
@@ -64,7 +71,7 @@ def test_what_is_no_value_is_never_the_best(odd: dict[str, Any]) -> None:
     assert best_step({10: odd}, ("loss", "min")) is None
 
 
-@pytest.mark.parametrize("odd", [("loss", "least"), "loss", ("loss",)])
+@pytest.mark.parametrize("odd", [("loss", "least"), "loss", ("loss",), ("", "min"), (None, "min"), 5])
 def test_a_best_that_nobody_can_tell_is_refused(odd: Any) -> None:
     with pytest.raises(InvalidConfig, match="keep_best is"):
         RetentionPolicy(keep_best=odd)

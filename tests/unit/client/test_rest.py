@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from strata.client.rest import Rest
+from strata.client.rest import Rest, path_part
 from strata.config import Settings
-from strata.errors import ObservatoryUnavailable, StrataError, UnknownTask
+from strata.errors import InvalidArgument, ObservatoryUnavailable, StrataError, UnknownTask
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -77,3 +77,9 @@ def test_nobody_there_gives_the_specs_advice(tmp_path: Path) -> None:
     with pytest.raises(ObservatoryUnavailable, match="no Strata answers") as refused:
         nobody.get("/api/status")
     assert "VITE_API_URL points to the correct address" in refused.value.hint
+
+
+def test_an_empty_name_is_not_asked_for() -> None:
+    assert path_part("a/b\ud800") == "a%2Fb%5Cud800"
+    with pytest.raises(InvalidArgument, match="the id or name is empty"):
+        path_part("")

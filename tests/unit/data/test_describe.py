@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from strata.data import build_manifest, describe_dataset, read_range
-from strata.errors import InvalidArgument
+from strata.errors import DataError, InvalidArgument
 from strata.sharding import ShardManager
 
 if TYPE_CHECKING:
@@ -42,3 +42,15 @@ def test_ranges_outside_are_refused(parquet: "Dataset") -> None:
     assert read_range(manifest, 38, 48)["id"].tolist() == list(range(38, 48))
     with pytest.raises(InvalidArgument, match="139 to 141"):
         read_range(manifest, 139, 141)
+
+
+@pytest.mark.parametrize("paths", ["", [""], "file://", ["{glob}", ""]])
+def test_an_empty_path_is_not_the_working_folder(
+    parquet: "Dataset", monkeypatch: pytest.MonkeyPatch, paths: str | list[str]
+) -> None:
+    folder, _, files = parquet.glob.rpartition("/")
+    monkeypatch.chdir(folder)
+    given = paths if isinstance(paths, str) else [path.format(glob=files) for path in paths]
+    with pytest.raises(DataError, match="a path of the data is empty"):
+        build_manifest(given, "parquet")
+    assert build_manifest(".", "parquet").num_samples == 140

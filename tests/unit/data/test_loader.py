@@ -53,6 +53,20 @@ def test_every_sample_once_in_every_format(dataset: "Dataset", num_threads: int)
     assert second != flat(ids(batches))
 
 
+@pytest.mark.parametrize("seed", [float("nan"), 0.5, "", "7"])
+def test_a_seed_that_is_no_whole_number_is_named(parquet: "Dataset", seed: Any) -> None:
+    with pytest.raises(InvalidArgument, match=f"seed is {seed!r}, it must be a whole number"):
+        Loader(parquet.glob, batch_size=4, seed=seed)
+    counted: Any = np.int64(7)
+    assert ids(Loader(parquet.glob, batch_size=4, seed=counted)) == ids(Loader(parquet.glob, batch_size=4, seed=7))
+
+
+@pytest.mark.parametrize("dataset", [None, float("nan"), 2**70, [None]], ids=repr)
+def test_a_dataset_that_is_no_path_is_named(dataset: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"the dataset is .*, it must be a path"):
+        Loader(dataset, batch_size=4)
+
+
 @pytest.mark.parametrize("size", [0, -1, 32.0, "32", float("nan"), None, 2**70])
 def test_a_batch_size_that_is_none_is_named(size: Any) -> None:
     for loader in (Loader, QueueLoader):
