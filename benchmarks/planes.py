@@ -27,8 +27,8 @@ _RATE = 100_000
 _CLIENTS = 500
 _BESIDE = "barrier of 100 beside a loaded observatory, p99"
 _BURSTS = (
-    "the same barrier takes the coordinator a seventh to a quarter more CPU beside the observatory; neither an order of "
-    "processes nor processors of their own, nor a journal in memory, mend the tail (ADR 8)."
+    "the same barrier takes the coordinator more CPU beside the observatory; neither an order of processes nor "
+    "processors of their own, nor a journal in memory, mend the tail (ADR 8)."
 )
 
 
