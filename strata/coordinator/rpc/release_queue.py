@@ -13,7 +13,7 @@ __all__ = ["ReleaseQueue"]
 
 _FIRST = 8  # hosts in the turn in which it ends: they are at work while those for the next are made
 _AT_ONCE = 32  # hosts in one turn of the loop: that takes 0.1 ms, and as long until they have left
-_LARGE = 4  # turns of a barrier after which there is more to collect than a next one would leave alone
+_LARGE = 5  # turns of a barrier after which there is more to collect than a next one would leave alone
 _LEFT_S = 0.01  # after which the last of them have left
 _OLDER = 20  # every so many times those that outlived earlier passes are looked at, too
 
