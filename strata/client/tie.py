@@ -84,6 +84,7 @@ class Tie:
         self._unheard: dict[int, asyncio.Future[bool]] = {}
         self._sequence = 0
         self._meeting, self._since = uuid.uuid4().hex, 0  # where it was released last, and its arrivals after that
+        self._told = (0, 0)  # the newest release that came before it was durable: its term, its record
         self._due = asyncio.Event()
         self._error: StrataError = CoordinatorUnavailable("the coordinator was not reached yet")
         self._over: StrataError | None = None  # after which nothing more is said
@@ -185,6 +186,7 @@ class Tie:
             return None
         words = self._words()
         words.hello.CopyFrom(self._rank.hello())
+        words.hello.told_term, words.hello.told_record = self._told
         words.arrivals.extend(request for request, _ in self._arrivals.values())
         said = set(self._arrivals)
         stream.send(words.SerializeToString())
@@ -287,6 +289,7 @@ class Tie:
             return
         request, on_result = waiting
         response = result.response
+        self._told = max(self._told, (response.term, response.record))
         if response.meeting and not (self._arrivals and self._waits_also_at(request)):
             self._meeting, self._since = response.meeting, 0
         on_result(error or response)

@@ -22,6 +22,7 @@ __all__ = ["KEEP_BARRIERS", "KEEP_GONE", "Cluster"]
 
 KEEP_GONE = 1_000  # workers that are lost or have left
 KEEP_BARRIERS = 200  # rounds that have ended
+KEEP_STARTS = 1_000  # of coordinators
 
 
 class Cluster:
@@ -32,6 +33,7 @@ class Cluster:
         self.cluster_id = ""
         self.term = 0
         self.started_at = 0.0
+        self.starts: dict[int, int] = {}  # term → the last record before it
         self.workers: dict[str, Worker] = {}
         self.gone = Gone()
         self.groups: dict[str, Group] = {"": Group(task_id="")}
@@ -79,7 +81,7 @@ class Cluster:
                     if group.size != task.size:  # else it stays the same object, by which others see that nobody came
                         self.groups[event.task_id] = replace(group, size=task.size)
             case e.ClusterStarted():
-                self.cluster_id, self.term, self.started_at = event.cluster_id, event.term, event.started_at
+                self._start(event)
             case _:
                 self.checkpoints.evolve(event)
         self.queues.evolve(event)
@@ -88,6 +90,18 @@ class Cluster:
     def world(self, task_id: str) -> Group:
         """The group, also one that nobody has joined yet."""
         return self.groups.get(task_id) or Group(task_id=task_id)
+
+    def has_forgotten(self, term: int, seq: int) -> bool:
+        """Whether this record, which was told in that term, was not there when the next one began."""
+        after = self.starts.get(term + 1)
+        return after is not None and seq > after
+
+    def _start(self, event: e.ClusterStarted) -> None:
+        self.cluster_id, self.term, self.started_at = event.cluster_id, event.term, event.started_at
+        if event.after is not None:
+            self.starts[event.term] = event.after
+        if len(self.starts) > KEEP_STARTS:
+            del self.starts[next(iter(self.starts))]
 
     def _join(self, event: e.WorkerJoined) -> None:
         self.groups[event.task_id] = replace(self.world(event.task_id), generation=event.generation)

@@ -32,6 +32,7 @@ def copy_cluster(cluster: Cluster) -> dict[str, Any]:
         "cluster_id": cluster.cluster_id,
         "term": cluster.term,
         "started_at": cluster.started_at,
+        "starts": list(cluster.starts.items()),
         "workers": _records(cluster.workers.values()),
         "groups": _records(cluster.groups.values()),
         "agents": _records(cluster.agents.values()),
@@ -53,6 +54,7 @@ def load_cluster(cluster: Cluster, dumped: Mapping[str, Any], guard: Guard = nul
     read is left out by itself."""
     cluster.cluster_id, cluster.term = dumped["cluster_id"], dumped["term"]
     cluster.started_at = dumped["started_at"]
+    cluster.starts.update(dumped.get("starts", ()))
 
     def read(name: str, cls: type[_Record]) -> list[_Record]:
         found = []

@@ -34,5 +34,6 @@ class Process:
     dead: bool = False
     arrivals: int = 0
     releases: int = 0
+    told: tuple[int, int] = (0, 0)  # the newest release that it heard of before it was durable: term, record
     call: Call | None = None
     attempt: SaveAttempt | None = None

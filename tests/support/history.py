@@ -48,6 +48,7 @@ class History:
         self._writers: dict[tuple[str, int, int], str] = {}
         self._told_generation: dict[str, int] = defaultdict(int)
         self._outcomes: set[Outcome] = set()
+        self._kept: dict[Outcome, tuple[int, int]] = {}  # told before they were durable: term, record
         self._decided: dict[tuple[str, str], Outcome] = {}
         self._arrived: set[tuple[BarrierKey, int, str, str]] = set()
         self._given_up: set[tuple[BarrierKey, int, str]] = set()
@@ -96,8 +97,16 @@ class History:
                 raise Violation(f"{key} vanished while somebody waited")
             del self._rounds[key]
 
-    def on_crash(self) -> None:
-        """What was not durable is gone; the next life begins with what was."""
+    def on_crash(self, kept: list[e.Event], *, power: bool) -> None:
+        """What was not durable is gone; the next life begins with what was, and what was kept if the power was not
+        lost."""
+        for event in kept:
+            if power and isinstance(event, Outcome):
+                self._outcomes.discard(event)
+                for request in requests_of(event).items():
+                    self._decided.pop(request, None)
+            else:
+                self.on_durable(event)
         self._given_up.clear()
         self._arrived.clear()
         self._rounds.clear()
@@ -109,13 +118,27 @@ class History:
 
     # --- what is durable, and what anybody hears
 
+    def on_kept(self, event: e.BarrierReleased, position: tuple[int, int]) -> None:
+        """It may be told from now on."""
+        self._kept[event] = position
+        self._decide(event)
+
+    def is_kept(self, event: e.Event) -> bool:
+        return isinstance(event, Outcome) and event in self._kept
+
+    def position_of(self, event: Outcome) -> tuple[int, int]:
+        return self._kept.get(event, (0, 0))
+
+    def _decide(self, event: Outcome) -> None:
+        self._outcomes.add(event)
+        for request in requests_of(event).items():
+            if request[1]:
+                self._check_decided_once(request, event)
+
     def on_durable(self, event: e.Event) -> None:
         self.durable.append(event)
         if isinstance(event, e.BarrierReleased | e.BarrierBroke):
-            self._outcomes.add(event)
-            for request in requests_of(event).items():
-                if request[1]:
-                    self._check_decided_once(request, event)
+            self._decide(event)
         elif isinstance(event, e.TaskSubmitted) and event.request_id:
             if event.request_id in self._tasks:
                 raise Violation(f"request {event.request_id} became two tasks")

@@ -8,10 +8,13 @@ __all__ = ["MemoryJournal"]
 
 
 class MemoryJournal:
-    """Durable at once while `hold` is False; else when `flush` is called, and `crash` loses what was not flushed."""
+    """Durable at once while `hold` is False; else when `flush` is called, and `crash` loses what was not flushed. What
+    was kept, where it `keeps`, is lost only with the power."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps: bool = False) -> None:
         self.hold = False
+        self._keeps = keeps
+        self._kept: list[Record] = []  # the first ones of those that are pending
         self._records: list[Record] = []
         self._private: dict[str, bytes] = {}
         self._pending: list[Record] = []
@@ -41,6 +44,13 @@ class MemoryJournal:
         if not self.hold:
             self.flush()
 
+    def keep(self, record: Record) -> bool:
+        if self._keeps:
+            assert self._kept == self._pending, "kept behind what is neither kept nor durable"
+            self._kept.append(record)
+            self.append([record])
+        return self._keeps
+
     def flush(self) -> None:
         """Everything appended so far becomes durable."""
         if self._pending_snapshot is not None:
@@ -48,12 +58,14 @@ class MemoryJournal:
         if self._pending:
             self._records.extend(self._pending)
             self._private |= self._pending_private
-            self._pending, self._pending_private = [], {}
+            self._pending, self._pending_private, self._kept = [], {}, []
             self._on_durable(self._records[-1].seq)
 
-    def crash(self) -> None:
-        """What was not flushed never happened."""
-        self._pending, self._pending_private = [], {}
+    def crash(self, *, power: bool = False) -> None:
+        """What was not flushed never happened. What was kept did, unless the power failed."""
+        if not power:
+            self._records.extend(self._kept)
+        self._pending, self._pending_private, self._kept = [], {}, []
         self._pending_snapshot = None
 
     def save_snapshot(self, snapshot: Snapshot) -> None:

@@ -39,7 +39,7 @@ class World:
             reuse=not plain and self.rng.random() < 0.7,
         )
         self.clock = ManualClock()
-        self.journal = MemoryJournal()
+        self.journal = MemoryJournal(keeps=not plain)
         self.history = History()
         self.node = Node(self.journal, self.clock, self.history)
         if self.mode.sized:
@@ -144,12 +144,18 @@ class World:
         self.processes.append(self._process(process.worker_id if again else f"w{self._number}"))
 
     def crash_coordinator(self) -> None:
-        """Before or after its last flush. Connections die with it; answers already sent may still be on their way."""
+        """Before or after its last flush. Connections die with it; answers already sent may still be on their way. If
+        its host loses power, too, they are heard before anybody comes back to the next one."""
         if self.rng.random() < 0.5:
             self.node.flush()
         outbox = [item for item in self.node.outbox if self.rng.random() < 0.5]
-        self.journal.crash()
-        self.history.on_crash()
+        power = self.rng.random() < 0.3
+        if power:
+            for call, result in outbox:
+                call.answer(result)
+            outbox = []
+        self.journal.crash(power=power)
+        self.history.on_crash(self.node.kept(), power=power)
         self.requests.clear()
         self.cancels.clear()
         if self.rng.random() < 0.3:
@@ -264,13 +270,13 @@ class World:
         )
 
     def _send(self, process: Process, command: c.Command[Any]) -> None:
-        call = Call(process.worker_id, command, lambda result: None, task_id=self.task_id)
+        call = Call(process.worker_id, command, lambda result: None, told=process.told, task_id=self.task_id)
         call.answer = lambda result: self._on_answer(process, call, result)
         process.call = call
         self.requests.append(call)
 
     def _beat(self, process: Process) -> None:
-        told = self.node.beat(process.worker_id, "" if self.mode.plain else process.incarnation)
+        told = self.node.beat(process.worker_id, "" if self.mode.plain else process.incarnation, process.told)
         if isinstance(told, StrataError):
             self._on_error(process, told)
         else:
@@ -289,6 +295,7 @@ class World:
             case e.BarrierReleased():
                 process.arrivals += 1
                 process.releases += 1
+                process.told = max(process.told, self.history.position_of(result))
             case e.BarrierBroke():
                 process.arrivals += 1
                 process.stale = True

@@ -37,6 +37,7 @@ class Call:
     command: c.Command[Any]
     answer: Callable[[object], None]
     cancelled: bool = False
+    told: tuple[int, int] = (0, 0)  # the newest release that the caller knows, which was not durable then
     task_id: str = ""
     accepted_as: str = ""  # the incarnation that the coordinator took the caller for
 
@@ -58,6 +59,7 @@ class Node:
         self._history = history
         self._replies: list[_Reply] = []
         self._undurable: list[tuple[int, e.Event]] = []
+        self._appended = 0
         self._waiting: dict[tuple[BarrierKey, int, str], list[Call]] = {}
         self._named_tasks = 0
         self.outbox: list[tuple[Call, object]] = []
@@ -73,7 +75,7 @@ class Node:
         self.state.renew_leases(now)
         generations = {name: group.generation for name, group in self.state.membership.groups.items()}
         self._history.check_after_restart(set(self.state.tasks.tasks), generations)
-        self.apply(c.Start(cluster_id="sim"))
+        self.apply(c.Start(cluster_id="sim", after=self.seq))
 
     # --- commands
 
@@ -86,21 +88,35 @@ class Node:
                 self._history.on_arrival(applied.reply.key, applied.reply.round, command.arrival)
         if applied.events:
             self._history.on_applied(applied.events)
-            self._append(applied.events, now.wall)
+            self._append(applied.events, now.wall, may_be_told=isinstance(command, c.Arrive))
         self._history.on_closed(self.state.barriers.open, self._waited_for())
         return applied.reply
 
-    def _append(self, events: list[e.Event], at: float) -> None:
+    def _append(self, events: list[e.Event], at: float, *, may_be_told: bool) -> None:
         records = []
         for event in events:
             self.seq += 1
             records.append(Record(self.seq, at, type(event).__name__, e.encode_event(event)))
             self._snapshots.note(records[-1])
             self._undurable.append((self.seq, event))
+        if may_be_told and self.durable >= self._appended and self._journal.keep(*records):
+            (event,) = events
+            assert isinstance(event, e.BarrierReleased)
+            self._history.on_kept(event, (self.state.term, self.seq))
+            self._announce(event)
+            return
+        self._appended = self.seq
         self._journal.append(records)
+
+    def kept(self) -> list[e.Event]:
+        """What was told, is in the journal's place for that, and not durable."""
+        return [event for seq, event in self._undurable if self.durable < seq and self._history.is_kept(event)]
 
     def receive(self, call: Call) -> None:
         """A request arrives. Its caller may have given it up long ago, if the connection has not told yet."""
+        if self._has_forgotten(call.worker_id, call.told):
+            self.outbox.append((call, StrataError("fenced: out")))
+            return
         try:
             reply = self.apply(self._named(call.command))
         except StrataError as error:
@@ -115,7 +131,8 @@ class Node:
             self._waiting.setdefault((reply.key, reply.round, call.worker_id), []).append(call)
             return
         result = reply.outcome if isinstance(reply, BarrierReply) else reply
-        self._replies.append(_Reply(self.seq, call, result, self._accepted(call)))
+        rests_on = 0 if isinstance(result, Outcome) and self._history.is_kept(result) else self.seq
+        self._replies.append(_Reply(rests_on, call, result, self._accepted(call)))
         self._release()
 
     def _named(self, command: c.Command[Any]) -> c.Command[Any]:
@@ -131,9 +148,18 @@ class Node:
             return None
         return worker.task_id, worker.rank, self.state.membership.group_of(worker).generation, worker.incarnation
 
-    def beat(self, worker_id: str, incarnation: str) -> int | StrataError:
+    def _has_forgotten(self, worker_id: str, told: tuple[int, int]) -> bool:
+        """As rpc/ties.py has it: who passed a barrier of which nobody knows any more is lost."""
+        if not self.state.cluster.has_forgotten(*told):
+            return False
+        self.apply(c.LoseWorkers(gone={worker_id: "it passed a barrier that is forgotten"}))
+        return True
+
+    def beat(self, worker_id: str, incarnation: str, told: tuple[int, int]) -> int | StrataError:
         """A heartbeat: not journaled, answered at once; the generation it tells must be durable."""
         now = read_clock(self._clock)
+        if self._has_forgotten(worker_id, told):
+            return StrataError("fenced: out")
         try:
             worker = self.state.membership.authorize(Caller(worker_id=worker_id, incarnation=incarnation), now)
         except StrataError as error:

@@ -10,11 +10,13 @@ __all__ = ["AgentDraining", "AgentJoined", "AgentLost", "ClusterStarted", "Membe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStarted(Event):
-    """A coordinator took over: `term` counts its starts, `cluster_id` stays for the life of the data folder."""
+    """A coordinator took over: `term` counts its starts, `cluster_id` stays for the life of the data folder. `after` is
+    the number of the last record that it found."""
 
     cluster_id: str
     term: int
     started_at: float
+    after: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The one writer: every command goes through here, in order, on one event loop. A reply leaves only when everything it
-rests on is durable; followers and waiters hear of an event only then, too.
+rests on is durable; followers and waiters hear of an event only then, too. Ranks are released a little earlier, when
+the journal keeps it that they are (ADR 47).
 """
 
 import asyncio
@@ -52,6 +53,7 @@ class Coordinator:
         self._clock = clock
         self._seq = 0
         self._durable = 0
+        self._appended = 0  # the last record that nobody may hear of before it is durable
         self._snapshot_seq = 0
         self._unsaved_bytes = 0  # of records behind the last snapshot
         self._draft: Draft | None = None
@@ -85,7 +87,7 @@ class Coordinator:
         self._unsaved_bytes = sum(len(record.body) for record in stored.records)
         self.feed.start_after(stored.snapshot_seq, stored.records)
         self.state.renew_leases(now)
-        await self.ask(c.Start(cluster_id=uuid.uuid4().hex))
+        await self.ask(c.Start(cluster_id=uuid.uuid4().hex, after=self._seq))
         _log.info(
             "term %d of cluster %s: %d workers, %d datasets, %d tasks known",
             self.state.term,
@@ -158,19 +160,34 @@ class Coordinator:
             raise Unavailable("the coordinator is shutting down")
 
     def _record(self, events: list[e.Event], now: Now, private: Mapping[str, bytes]) -> None:
-        records = []
+        self._journal.append([self._numbered(event, now) for event in events], private)
+        self._appended = self._seq
+
+    def _record_release(self, event: Outcome, now: Now) -> bool:
+        """Whether those whom it releases may be told now: if this process is killed, the next one knows of it. That
+        holds for it as long as it holds for everything before it."""
+        record = self._numbered(event, now)
+        if self._durable >= self._appended and self._journal.keep(record):
+            return True
+        self._journal.append([record])
+        self._appended = self._seq
+        return False
+
+    def _numbered(self, event: e.Event, now: Now) -> Record:
         if not self._unpublished:
             self._progress_at = now.monotonic
-        for event in events:
-            self._seq += 1
-            record = Record(self._seq, now.wall, type(event).__name__, e.encode_event(event))
-            records.append(record)
-            self._unsaved_bytes += len(record.body)
-            self._unpublished.append((record, event))
-            self._snapshots.note(record)
-            if isinstance(event, e.BarrierReleased):
-                self._released_at[key_of(event)] = now.monotonic
-        self._journal.append(records, private)
+        self._seq += 1
+        record = Record(self._seq, now.wall, type(event).__name__, e.encode_event(event))
+        self._unsaved_bytes += len(record.body)
+        self._unpublished.append((record, event))
+        self._snapshots.note(record)
+        if isinstance(event, e.BarrierReleased):
+            self._released_at[key_of(event)] = now.monotonic
+        return record
+
+    def record_of(self, event: Outcome) -> int:
+        """The number of its record as long as that is not durable, 0 after that."""
+        return next((record.seq for record, other in self._unpublished if other is event), 0)
 
     async def settled(self) -> None:
         """Returns when everything that has been decided so far is durable."""
@@ -280,7 +297,9 @@ class Coordinator:
 
         waiter = self.arrive(arrival, tell)
         try:
-            return await future
+            outcome = await future
+            await self.settled()  # this one will not say what it was told: see `ReleaseWriter`
+            return outcome
         except asyncio.CancelledError:
             self.give_up(waiter, arrival.worker_id)
             raise
@@ -288,7 +307,7 @@ class Coordinator:
             self.state.barriers.collected(waiter.key, (arrival.worker_id,))
 
     def arrive(self, arrival: BarrierArrival, tell: Tell) -> Waiter:
-        """Arrives; `tell` hears the outcome once it is durable, never before this has returned."""
+        """Arrives; `tell` hears the outcome once it is kept or durable, never before this has returned."""
         self._check_running()
         now = self.now()
         reply, event = self.state.barriers.arrive(arrival, now)  # no command: its frame would cost a sixth
@@ -311,7 +330,8 @@ class Coordinator:
     def _wait(self, waiter: Waiter, reply: BarrierReply, event: Outcome | None, now: Now) -> Waiter:
         if event is not None:
             self.state.evolve(event, now)
-            self._record([event], now, {})
+            if self._record_release(event, now):
+                asyncio.get_running_loop().call_soon(self._announce_barrier, event)
         outcome, members = reply.outcome, list(waiter.requests)
         if outcome is not None and self._durable >= self._seq:
             asyncio.get_running_loop().call_soon(waiter.tell, waiter, members, outcome)

@@ -1,4 +1,6 @@
-"""The journal: numbered events, durable before anybody hears of them, and a snapshot to start from."""
+"""The journal: numbered events, durable before anybody hears of them (releases of barriers: kept), and a snapshot to
+start from.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -51,6 +53,10 @@ class Stored:
 class Journal(Protocol):
     """Append-only, one writer. `append` never blocks; what it was given becomes durable in order, many at a time.
 
+    `keep` is `append` for what may be told before it is durable, if everything before it is durable or kept: the
+    next `open` finds it even if this process is killed now, but not if its host loses power. False, and nothing is
+    done, where there is no such place.
+
     A snapshot keeps its place in that order; `private` becomes durable with the records it came with.
 
     `open` returns when this process is the writer: where several share a journal, that may take for ever.
@@ -63,6 +69,8 @@ class Journal(Protocol):
     async def open(self, on_durable: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> Stored: ...
 
     def append(self, records: list[Record], private: Mapping[str, bytes] | None = None) -> None: ...
+
+    def keep(self, record: Record) -> bool: ...
 
     def save_snapshot(self, snapshot: Snapshot) -> None: ...
 

@@ -119,6 +119,11 @@ class PostgresJournal:
         self._private.update(private or {})
         self._due.set()
 
+    def keep(self, record: Record) -> bool:
+        """Who leads next may be on another host: there is no place but the database."""
+        del record
+        return False
+
     def save_snapshot(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._due.set()

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from strata.coordinator.journal.ahead import Ahead
 from strata.coordinator.journal.base import OUTCOMES, Record, Snapshot, Stored
 from strata.datadir import network_file_system
 from strata.errors import InvalidConfig
@@ -33,6 +34,7 @@ _Batch = tuple[list[Record], Mapping[str, bytes] | None]
 _COMMIT_BYTES = 8 << 10  # of the WAL beside its records: the pages that lead to theirs
 _FOLD_BYTES = 6 << 20  # of the WAL before it is folded into the database
 _WAL_BYTES = 8 << 20  # its length from the start: what one fold is behind, so that commits seldom make it longer
+_BEHIND_S = 0.01  # until what was told already is written, too: several commits become one, after those who were told
 _FOLD = "PRAGMA wal_checkpoint(PASSIVE)"  # never keeps a writer waiting
 
 # Each entry lifts the schema by one version; never edit one that was released.
@@ -110,6 +112,8 @@ class SqliteJournal:
         self._lock = FolderLock(folder, "coordinator")
         self._queue: queue.SimpleQueue[_Batch | Snapshot | None] = queue.SimpleQueue()
         self._fold = _WalFold(folder)
+        self._ahead = Ahead(folder / "ahead")
+        self._behind: list[Record] = []  # kept, and not yet queued
         self._thread: threading.Thread | None = None
         self._on_durable: Callable[[int], None] = lambda seq: None
         self._on_failure: Callable[[BaseException], None] = lambda error: None
@@ -124,15 +128,33 @@ class SqliteJournal:
         with _connect(self._folder) as connection:
             _migrate(connection)
             stored = _read(connection)
+            told = self._ahead.open(stored.last_seq)
+            _insert(connection, told)
         connection.close()
+        stored.records.extend(told)
         self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
         self._thread.start()
         return stored
 
     def append(self, records: list[Record], private: Mapping[str, bytes] | None = None) -> None:
+        self._write_behind()
         self._queue.put((records, private))
 
+    def keep(self, record: Record) -> bool:
+        if not self._ahead.put(record):
+            return False
+        if not self._behind and self._loop is not None:
+            self._loop.call_later(_BEHIND_S, self._write_behind)
+        self._behind.append(record)
+        return True
+
+    def _write_behind(self) -> None:
+        if self._behind:
+            behind, self._behind = self._behind, []
+            self._queue.put((behind, None))
+
     def save_snapshot(self, snapshot: Snapshot) -> None:
+        self._write_behind()
         self._queue.put(snapshot)
 
     def leads(self) -> bool:
@@ -145,8 +167,10 @@ class SqliteJournal:
     async def close(self) -> None:
         """Writes what is queued, then lets go of the folder."""
         if self._thread is not None:
+            self._write_behind()
             self._queue.put(None)
             self._thread.join()
+        self._ahead.close()
         self._lock.release()
 
     # --- the writer thread
@@ -169,10 +193,10 @@ class SqliteJournal:
             self._loop.call_soon_threadsafe(self._on_failure, error)
 
     def _write_batch(self, connection: sqlite3.Connection) -> bool:
-        """Commits all that is queued in one transaction. Returns False after the last one."""
+        """Commits all that is queued in one transaction; what comes meanwhile is for the next one, or this one might
+        never end. Returns False after the last one."""
         items = [self._queue.get()]
-        while not self._queue.empty():
-            items.append(self._queue.get())
+        items += [self._queue.get() for _ in range(self._queue.qsize())]
         started = time.perf_counter()
         batches = [item for item in items if isinstance(item, tuple)]
         records = [record for batch, _ in batches for record in batch]
@@ -180,16 +204,19 @@ class SqliteJournal:
             for _, private in batches:
                 if private:
                     connection.executemany("INSERT OR REPLACE INTO private VALUES (?, ?)", private.items())
-            rows = ((record.seq, record.at, record.kind, record.body) for record in records)
-            connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
+            _insert(connection, records)
             for item in items:
                 if isinstance(item, Snapshot):
                     _replace_snapshot(connection, item)
         self._commit_times.append(time.perf_counter() - started)
         if records and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._on_durable, records[-1].seq)
+            self._loop.call_soon_threadsafe(self._on_committed, records[-1].seq)
         self._fold.wrote(sum(len(record.body) for record in records), connection)
         return None not in items
+
+    def _on_committed(self, seq: int) -> None:
+        self._ahead.forget(seq)
+        self._on_durable(seq)
 
 
 def read_journal(folder: Path) -> Stored:
@@ -264,6 +291,11 @@ def _replace_snapshot(connection: sqlite3.Connection, snapshot: Snapshot) -> Non
         "DELETE FROM records WHERE seq <= ? AND (seq < ? OR kind NOT IN (?, ?))",
         (snapshot.seq, snapshot.outcomes_from, *OUTCOMES),
     )
+
+
+def _insert(connection: sqlite3.Connection, records: list[Record]) -> None:
+    rows = ((record.seq, record.at, record.kind, record.body) for record in records)
+    connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
 
 
 def _read(connection: sqlite3.Connection) -> Stored:

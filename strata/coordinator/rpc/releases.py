@@ -2,6 +2,7 @@
 
 import uuid
 from collections import deque
+from collections.abc import Callable
 from itertools import count
 
 from strata.cluster.events import BarrierBroke, BarrierReleased
@@ -20,9 +21,13 @@ _NAMED = 64  # releases whose names are kept: those of several tasks leave at th
 
 class ReleaseWriter:
     """Keeps what was written of the last end. Each release has a name that no other has, not even one of a coordinator
-    that had the same data folder: a rank that had one of both would use a request twice."""
+    that had the same data folder: a rank that had one of both would use a request twice.
 
-    def __init__(self) -> None:
+    `position` says in which term and record a release is written that is not durable yet. Its ranks say that again in
+    their next hello, so that a coordinator whose host lost power sees what it has forgotten (ADR 47)."""
+
+    def __init__(self, position: Callable[[BarrierReleased], tuple[int, int]]) -> None:
+        self._position = position
         start = uuid.uuid4().hex[:8]
         self._names = (f"{start}.{number}" for number in count(1))
         self._named: deque[tuple[BarrierReleased, str]] = deque(maxlen=_NAMED)  # newest first
@@ -68,6 +73,7 @@ class ReleaseWriter:
             return
         response = convert.to_barrier_response(result_of(event, 0))
         response.meeting = self._name_of(event)
+        response.term, response.record = self._position(event)
         self._alike = rk.RankNews(result=rk.BarrierResult(response=response)).SerializeToString()
         self._response = ag.Releases(alike=response).SerializeToString()
 

@@ -14,6 +14,7 @@ from strata.coordinator.engine.waiters import Waiter
 from strata.coordinator.rpc.beats import take_beat
 from strata.coordinator.rpc.release_queue import ReleaseQueue
 from strata.coordinator.rpc.releases import ReleaseWriter, to_result
+from strata.coordinator.state import commands as c
 from strata.coordinator.state.membership import Caller
 from strata.coordinator.state.outcomes import Outcome
 from strata.errors import Fenced, InvalidArgument, PermissionDenied, StrataError
@@ -49,7 +50,7 @@ class Ties:
     def __init__(self, coordinator: Coordinator, proofs: Proofs) -> None:
         self.coordinator = coordinator
         self.state = coordinator.state
-        self.releases = ReleaseWriter()
+        self.releases = ReleaseWriter(self._position)
         self.releasing = ReleaseQueue()
         self._proofs = proofs
         self._ties: dict[str, dict[str, RankTie]] = {}  # group → worker → tie
@@ -76,6 +77,10 @@ class Ties:
         if visitor is None or not visitor.owns_worker(hello.worker_id):
             raise PermissionDenied(f"the proof of worker {hello.worker_id} is not that of its attempt")
         self.state.tasks.check_attempt(visitor.task_id, visitor.attempt)
+
+    def _position(self, event: e.BarrierReleased) -> tuple[int, int]:
+        record = self.coordinator.record_of(event)
+        return (self.state.term, record) if record else (0, 0)
 
     # --- the newest tie of each worker
 
@@ -293,6 +298,7 @@ class RankTie:
         caller = Caller(worker_id=hello.worker_id, incarnation=hello.incarnation)
         worker = self._state.membership.authorize(caller, self._coordinator.now())
         self._admit(hello, worker)
+        self._check_told(hello)
         self.caller = Caller(worker_id=worker.worker_id, incarnation=worker.incarnation)
         self.task_id = worker.task_id
         self.group = self._state.membership.group_of(worker)
@@ -300,6 +306,14 @@ class RankTie:
         world = self._ties.world(self.task_id)
         if world is not None or not words.HasField("beat"):
             self._acknowledge(0, world)
+
+    def _check_told(self, hello: rk.RankHello) -> None:
+        """Raises Fenced for one that passed a barrier of which this coordinator does not know: others were not told,
+        and wait there. It is lost, so that these hear what became of it."""
+        if self._state.cluster.has_forgotten(hello.told_term, hello.told_record):
+            reason = "it was released from a barrier just before the coordinator's host failed, which has forgotten it"
+            self._coordinator.apply(c.LoseWorkers(gone={hello.worker_id: reason}))
+            raise Fenced(f"fenced: worker {hello.worker_id} is out: {reason}")
 
     def _on_beat(self, words: rk.RankWords) -> None:
         beat, membership = words.beat, self._state.membership

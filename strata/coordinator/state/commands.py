@@ -66,9 +66,11 @@ class Command(Generic[Reply]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start(Command[None]):
-    """A coordinator process takes over. `cluster_id` is used the first time only."""
+    """A coordinator process takes over, and found records up to this number. `cluster_id` is used the first time
+    only."""
 
     cluster_id: str
+    after: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

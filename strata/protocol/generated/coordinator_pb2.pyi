@@ -1039,6 +1039,8 @@ class BarrierResponse(_message.Message):
     GENERATION_FIELD_NUMBER: _builtins.int
     ABSENT_FIELD_NUMBER: _builtins.int
     MEETING_FIELD_NUMBER: _builtins.int
+    TERM_FIELD_NUMBER: _builtins.int
+    RECORD_FIELD_NUMBER: _builtins.int
     released: _builtins.bool
     barrier_id: _builtins.str
     participants: _builtins.int
@@ -1046,6 +1048,10 @@ class BarrierResponse(_message.Message):
     generation: _builtins.int
     meeting: _builtins.str
     """names this release: ranks that were there number their next requests by it, and so alike"""
+    term: _builtins.int
+    """of a release that was told before it was durable: by whom,"""
+    record: _builtins.int
+    """and its number in the journal"""
     @_builtins.property
     def absent(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -1058,10 +1064,12 @@ class BarrierResponse(_message.Message):
         generation: _builtins.int = ...,
         absent: _abc.Iterable[_builtins.str] | None = ...,
         meeting: _builtins.str = ...,
+        term: _builtins.int = ...,
+        record: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "arrival_order", b"arrival_order", "barrier_id", b"barrier_id", "generation", b"generation", "meeting", b"meeting", "participants", b"participants", "released", b"released"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "arrival_order", b"arrival_order", "barrier_id", b"barrier_id", "generation", b"generation", "meeting", b"meeting", "participants", b"participants", "record", b"record", "released", b"released", "term", b"term"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

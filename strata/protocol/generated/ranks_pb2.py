@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from strata.protocol.generated import coordinator_pb2 as strata_dot_protocol_dot_generated_dot_coordinator__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%strata/protocol/generated/ranks.proto\x12\x0cstrata.ranks\x1a+strata/protocol/generated/coordinator.proto\"\xc5\x01\n\tRankWords\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.strata.ranks.RankHello\x12+\n\x04\x62\x65\x61t\x18\x02 \x01(\x0b\x32\x1d.coordinator.HeartbeatRequest\x12\x10\n\x08sequence\x18\x03 \x01(\x03\x12-\n\x08\x61rrivals\x18\x04 \x03(\x0b\x32\x1b.coordinator.BarrierRequest\x12\x11\n\twithdrawn\x18\x05 \x03(\t\x12\x0f\n\x07\x61waited\x18\x06 \x01(\x08\"B\n\tRankHello\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\x12\r\n\x05proof\x18\x03 \x01(\t\"\xe5\x01\n\x08RankNews\x12\x12\n\ngeneration\x18\x01 \x01(\x03\x12\x0c\n\x04term\x18\x02 \x01(\x03\x12\r\n\x05heard\x18\x03 \x01(\x03\x12 \n\x04lost\x18\x04 \x03(\x0b\x32\x12.strata.ranks.Loss\x12\x14\n\x07stop_at\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x13\n\x0bstop_agreed\x18\x14 \x01(\x08\x12+\n\x06result\x18\x06 \x01(\x0b\x32\x1b.strata.ranks.BarrierResult\x12\"\n\x05world\x18\x07 \x01(\x0b\x32\x13.strata.ranks.WorldB\n\n\x08_stop_at\"b\n\x05World\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12\x0c\n\x04size\x18\x02 \x01(\x05\x12\x13\n\x0bmaster_addr\x18\x03 \x01(\t\x12\x13\n\x0bmaster_port\x18\x04 \x01(\x05\x12\x11\n\tgang_port\x18\x05 \x01(\x05\")\n\x04Loss\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\xa3\x01\n\rBarrierResult\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12.\n\x08response\x18\x02 \x01(\x0b\x32\x1c.coordinator.BarrierResponse\x12\x12\n\nerror_code\x18\x03 \x01(\t\x12\x15\n\rerror_message\x18\x04 \x01(\t\x12\x12\n\nerror_hint\x18\x05 \x01(\t\x12\x0f\n\x07missing\x18\x06 \x03(\t2C\n\x05Ranks\x12:\n\x03Tie\x12\x17.strata.ranks.RankWords\x1a\x16.strata.ranks.RankNews(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%strata/protocol/generated/ranks.proto\x12\x0cstrata.ranks\x1a+strata/protocol/generated/coordinator.proto\"\xc5\x01\n\tRankWords\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.strata.ranks.RankHello\x12+\n\x04\x62\x65\x61t\x18\x02 \x01(\x0b\x32\x1d.coordinator.HeartbeatRequest\x12\x10\n\x08sequence\x18\x03 \x01(\x03\x12-\n\x08\x61rrivals\x18\x04 \x03(\x0b\x32\x1b.coordinator.BarrierRequest\x12\x11\n\twithdrawn\x18\x05 \x03(\t\x12\x0f\n\x07\x61waited\x18\x06 \x01(\x08\"j\n\tRankHello\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\t\x12\r\n\x05proof\x18\x03 \x01(\t\x12\x11\n\ttold_term\x18\x04 \x01(\x03\x12\x13\n\x0btold_record\x18\x05 \x01(\x03\"\xe5\x01\n\x08RankNews\x12\x12\n\ngeneration\x18\x01 \x01(\x03\x12\x0c\n\x04term\x18\x02 \x01(\x03\x12\r\n\x05heard\x18\x03 \x01(\x03\x12 \n\x04lost\x18\x04 \x03(\x0b\x32\x12.strata.ranks.Loss\x12\x14\n\x07stop_at\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x13\n\x0bstop_agreed\x18\x14 \x01(\x08\x12+\n\x06result\x18\x06 \x01(\x0b\x32\x1b.strata.ranks.BarrierResult\x12\"\n\x05world\x18\x07 \x01(\x0b\x32\x13.strata.ranks.WorldB\n\n\x08_stop_at\"b\n\x05World\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12\x0c\n\x04size\x18\x02 \x01(\x05\x12\x13\n\x0bmaster_addr\x18\x03 \x01(\t\x12\x13\n\x0bmaster_port\x18\x04 \x01(\x05\x12\x11\n\tgang_port\x18\x05 \x01(\x05\")\n\x04Loss\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\xa3\x01\n\rBarrierResult\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12.\n\x08response\x18\x02 \x01(\x0b\x32\x1c.coordinator.BarrierResponse\x12\x12\n\nerror_code\x18\x03 \x01(\t\x12\x15\n\rerror_message\x18\x04 \x01(\t\x12\x12\n\nerror_hint\x18\x05 \x01(\t\x12\x0f\n\x07missing\x18\x06 \x03(\t2C\n\x05Ranks\x12:\n\x03Tie\x12\x17.strata.ranks.RankWords\x1a\x16.strata.ranks.RankNews(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,15 +35,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RANKWORDS']._serialized_start=101
   _globals['_RANKWORDS']._serialized_end=298
   _globals['_RANKHELLO']._serialized_start=300
-  _globals['_RANKHELLO']._serialized_end=366
-  _globals['_RANKNEWS']._serialized_start=369
-  _globals['_RANKNEWS']._serialized_end=598
-  _globals['_WORLD']._serialized_start=600
-  _globals['_WORLD']._serialized_end=698
-  _globals['_LOSS']._serialized_start=700
-  _globals['_LOSS']._serialized_end=741
-  _globals['_BARRIERRESULT']._serialized_start=744
-  _globals['_BARRIERRESULT']._serialized_end=907
-  _globals['_RANKS']._serialized_start=909
-  _globals['_RANKS']._serialized_end=976
+  _globals['_RANKHELLO']._serialized_end=406
+  _globals['_RANKNEWS']._serialized_start=409
+  _globals['_RANKNEWS']._serialized_end=638
+  _globals['_WORLD']._serialized_start=640
+  _globals['_WORLD']._serialized_end=738
+  _globals['_LOSS']._serialized_start=740
+  _globals['_LOSS']._serialized_end=781
+  _globals['_BARRIERRESULT']._serialized_start=784
+  _globals['_BARRIERRESULT']._serialized_end=947
+  _globals['_RANKS']._serialized_start=949
+  _globals['_RANKS']._serialized_end=1016
 # @@protoc_insertion_point(module_scope)

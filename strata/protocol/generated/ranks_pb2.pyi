@@ -75,20 +75,28 @@ class RankHello(_message.Message):
     WORKER_ID_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
     PROOF_FIELD_NUMBER: _builtins.int
+    TOLD_TERM_FIELD_NUMBER: _builtins.int
+    TOLD_RECORD_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     incarnation: _builtins.str
     proof: _builtins.str
     """the secret of its attempt, for those that an agent speaks for"""
+    told_term: _builtins.int
+    """of the newest release that it was told before that was durable: a coordinator whose journal"""
+    told_record: _builtins.int
+    """has no such record must not go on with this rank"""
     def __init__(
         self,
         *,
         worker_id: _builtins.str = ...,
         incarnation: _builtins.str = ...,
         proof: _builtins.str = ...,
+        told_term: _builtins.int = ...,
+        told_record: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["incarnation", b"incarnation", "proof", b"proof", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["incarnation", b"incarnation", "proof", b"proof", "told_record", b"told_record", "told_term", b"told_term", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

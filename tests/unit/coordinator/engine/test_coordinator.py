@@ -102,6 +102,87 @@ async def test_waiters_are_released_when_the_release_is_durable(
     assert coordinator.meter.barrier_latency_p99_ms() is not None
 
 
+def tied(coordinator: Coordinator, worker_id: str) -> list[object]:
+    """Arrives as ranks do on their streams; what it is told."""
+    told: list[object] = []
+    arrival = BarrierArrival(worker_id=worker_id, barrier_id="b")
+    coordinator.arrive(arrival, lambda waiter, members, outcome: told.append(outcome))
+    return told
+
+
+async def test_ranks_are_released_when_the_release_is_kept_and_plain_clients_when_it_is_durable() -> None:
+    journal = MemoryJournal(keeps=True)
+    coordinator = await opened(journal)
+    for name in "abc":
+        await coordinator.ask(register(name))
+    journal.hold = True
+    plain, first = waiter(coordinator, "a"), tied(coordinator, "b")
+    await turns()
+    last = tied(coordinator, "c")
+    assert last == [], "never before `arrive` has returned"
+    await turns()
+    assert first == last
+    (released,) = first
+    assert isinstance(released, e.BarrierReleased)
+    assert coordinator.record_of(released) == coordinator.seq
+    assert not plain.done()
+    journal.flush()
+    assert await plain is released
+    assert coordinator.record_of(released) == 0
+    assert first == last == [released], "told once"
+
+
+async def test_a_release_is_not_told_before_what_it_rests_on() -> None:
+    """Here a rank that joined: if that is forgotten, so is whatever it made possible."""
+    journal = MemoryJournal(keeps=True)
+    coordinator = await opened(journal)
+    await coordinator.ask(register("a"))
+    journal.hold = True
+    joining = asyncio.create_task(coordinator.ask(register("b")))
+    await turns()
+    told = [tied(coordinator, name) for name in "ab"]
+    await turns()
+    assert told == [[], []]
+    journal.flush()
+    await joining
+    assert [type(item) for (item,) in told] == [e.BarrierReleased] * 2
+
+
+async def test_a_release_that_was_told_is_known_after_a_kill() -> None:
+    journal = MemoryJournal(keeps=True)
+    coordinator = await opened(journal)
+    for name in "ab":
+        await coordinator.ask(register(name))
+    journal.hold = True
+    told = [tied(coordinator, name) for name in "ab"]
+    await turns()
+    assert told[0]
+    journal.crash()
+    journal.hold = False
+    again = await opened(journal)
+    assert await asyncio.wait_for(waiter(again, "a"), 1) == told[0][0]
+    assert not again.state.cluster.has_forgotten(1, coordinator.seq)
+
+
+async def test_a_power_failure_is_seen_by_who_was_told() -> None:
+    journal = MemoryJournal(keeps=True)
+    coordinator = await opened(journal)
+    for name in "ab":
+        await coordinator.ask(register(name))
+    journal.hold = True
+    told = [tied(coordinator, name) for name in "ab"]
+    await turns()
+    assert told[0]
+    journal.crash(power=True)
+    journal.hold = False
+    again = await opened(journal)
+    assert again.state.cluster.has_forgotten(1, coordinator.seq)
+    assert not again.state.cluster.has_forgotten(1, coordinator.seq - 1)
+    await again.close()
+    third = await opened(journal)
+    assert third.state.cluster.has_forgotten(1, coordinator.seq), "a start from a snapshot knows it, too"
+
+
 async def test_two_calls_of_one_member_wait_side_by_side(coordinator: Coordinator) -> None:
     for name in "ab":
         await coordinator.ask(register(name))

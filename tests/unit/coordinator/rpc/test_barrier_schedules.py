@@ -16,6 +16,7 @@ from strata.client.stream import UNIX
 from strata.client.tie import Tie
 from strata.config import Settings
 from strata.coordinator.server import CoordinatorServer
+from strata.coordinator.state.outcomes import Outcome
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import coordinator_pb2_grpc as pb_grpc
 from strata.trust.token import ensure_token
@@ -150,9 +151,15 @@ class Schedule:
         def on_result(told: Told) -> None:
             arrival.told.append(told)
             if not process.over:
-                arrival.gone_at = min(arrival.gone_at, len(self.book.ends))
+                arrival.gone_at = min(arrival.gone_at, self._num_decided())
 
         process.tie.arrive(request, on_result)
+
+    def _num_decided(self) -> int:
+        """Ends that the book has, and those that are told before they are durable."""
+        assert self._server.coordinator is not None
+        ahead = [event for _, event in self._server.coordinator._unpublished if isinstance(event, Outcome)]
+        return len(self.book.ends) + len(ahead)
 
     async def _some_arrive(self) -> None:
         """All who do not wait there."""

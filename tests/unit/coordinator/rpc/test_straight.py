@@ -50,7 +50,7 @@ class Crowd:
         await self.beat()
 
     async def beat(self) -> None:
-        """All that was said before was heard."""
+        """All that was said before was heard, and all that was told is durable."""
         async with asyncio.timeout(20):
             assert all(await asyncio.gather(*(tie.beat() for tie in self.ties)))
 
@@ -105,6 +105,7 @@ async def test_ranks_that_met_come_to_the_next_barrier_with_one_request(crowd: C
     for step in (1, 2, 2, 3):
         told = await answers(*(crowd.arrive(rank, step=step) for rank in range(NUMBER)))
         assert sorted(places(told)) == list(range(1, NUMBER + 1))
+    await crowd.beat()  # answered when all releases are durable
     assert [len(event.request_ids) for event in crowd.ends] == [NUMBER, 1, 1, 1]
     assert len({event.request_ids for event in crowd.ends}) == 4
     gone = pb.BarrierRequest(worker_id="w3", barrier_id="b", step=9, incarnation="i")
@@ -112,6 +113,7 @@ async def test_ranks_that_met_come_to_the_next_barrier_with_one_request(crowd: C
     crowd.ties[3].withdraw(gone.request_id)
     for step in (4, 5):
         await answers(*(crowd.arrive(rank, step=step) for rank in range(NUMBER)))
+    await crowd.beat()
     assert [len(event.request_ids) for event in crowd.ends[4:]] == [NUMBER, 1]
 
 
