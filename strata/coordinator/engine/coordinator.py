@@ -23,7 +23,7 @@ from strata.coordinator.state import commands as c
 from strata.coordinator.state.attempts import SaveAttempt, Verdict
 from strata.coordinator.state.cluster import Applied, ClusterState
 from strata.coordinator.state.now import Now, read_clock
-from strata.coordinator.state.outcomes import Outcome, key_of
+from strata.coordinator.state.outcomes import Outcome, encode_outcome, key_of
 from strata.coordinator.state.replies import BarrierReply
 from strata.errors import Busy, NotLeader, Unavailable
 from strata.types.barriers import BarrierArrival, BarrierKey
@@ -177,7 +177,8 @@ class Coordinator:
         if not self._unpublished:
             self._progress_at = now.monotonic
         self._seq += 1
-        record = Record(self._seq, now.wall, type(event).__name__, e.encode_event(event))
+        body = encode_outcome(event) if isinstance(event, Outcome) else e.encode_event(event)
+        record = Record(self._seq, now.wall, type(event).__name__, body)
         self._unsaved_bytes += len(record.body)
         self._unpublished.append((record, event))
         self._snapshots.note(record)

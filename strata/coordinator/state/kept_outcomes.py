@@ -15,17 +15,37 @@ _KEEP_S = 600.0
 _KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when steps are short and groups large
 
 
+_KEEP_LISTS = 64  # of those who fetched it: several thousand are in a few of them
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Kept:
-    """An outcome and who has not fetched it: a plain client that has it and comes again means a new round.
-    `superseded` are members, and requests that they had come with before. `answers` are the requests that are answered
+    """An outcome. `superseded` are members, and requests that they had come with before. `answers` are the requests that are answered
     by it, however late they are repeated, with who came with each; filled when somebody asks."""
 
     event: Outcome
-    uncollected: set[str]
     superseded: list[tuple[str, str]]
     at: float
     answers: dict[str, set[str]] = field(default_factory=dict)
+    _uncollected: set[str] | None = None
+    _collected: list[Iterable[str]] = field(default_factory=list)  # and not yet taken from the set
+
+    def collected(self, worker_ids: Iterable[str]) -> None:
+        """These have fetched it."""
+        self._collected.append(worker_ids)
+        if len(self._collected) > _KEEP_LISTS:
+            self.uncollected()
+
+    def uncollected(self) -> set[str]:
+        """Who has not fetched it: a plain client that has it and comes again means a new round. Made when somebody
+        asks, which at most barriers nobody does."""
+        if self._uncollected is None:
+            self._uncollected = set(self.event.worker_ids)
+            if isinstance(self.event, BarrierBroke) and self.event.expired:
+                self._uncollected.update(self.event.missing)  # they may still come, and must hear that it is over
+        self._uncollected.difference_update(*self._collected)
+        self._collected.clear()
+        return self._uncollected
 
     def fill_answers(self) -> None:
         requests, pairs = self.event.request_ids, self.superseded
@@ -64,7 +84,7 @@ class KeptOutcomes:
         newest = self._newest.get(key)
         if newest is None:
             return False
-        if not newest.uncollected.isdisjoint(requests):
+        if not newest.uncollected().isdisjoint(requests):
             return True
         answered = self._answers_at(key)
         return any(
@@ -82,7 +102,7 @@ class KeptOutcomes:
         for kept in answered.get(request_id, ()):
             if worker_id in kept.answers[request_id]:
                 return kept.event
-        if worker_id not in newest.uncollected:
+        if worker_id not in newest.uncollected():
             return None
         if request_id:
             if not _came_too_late(newest.event, worker_id):
@@ -91,21 +111,19 @@ class KeptOutcomes:
                 newest.answers[request_id] = set()
                 answered.setdefault(request_id, []).append(newest)
             newest.answers[request_id].add(worker_id)
-        newest.uncollected.discard(worker_id)
+        newest.collected((worker_id,))
         return newest.event
 
     def collected(self, key: BarrierKey, worker_ids: Iterable[str]) -> None:
         """These members were sent their answer."""
         newest = self._newest.get(key)
         if newest is not None:
-            newest.uncollected.difference_update(worker_ids)
+            newest.collected(worker_ids)
 
     def add(self, event: Outcome, superseded: list[tuple[str, str]], now: Now) -> None:
         """`superseded` are members, and requests that they had come with before."""
-        key, waiting = key_of(event), set(event.worker_ids)
-        if isinstance(event, BarrierBroke) and event.expired:
-            waiting.update(event.missing)  # they may still come, and must hear that it is over
-        kept = _Kept(event=event, uncollected=waiting, superseded=superseded, at=now.monotonic)
+        key = key_of(event)
+        kept = _Kept(event=event, superseded=superseded, at=now.monotonic)
         self._kept[key, event.round] = self._newest[key] = kept
         self._unindexed.setdefault(key, {})[kept] = None
         self._entries += _size(event)
