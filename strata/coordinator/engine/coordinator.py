@@ -64,6 +64,7 @@ class Coordinator:
         self._released_at: dict[BarrierKey, float] = {}
         self._attempts: dict[str, list[asyncio.Future[None]]] = {}
         self._listeners: list[Callable[[e.Event], None]] = []
+        self._before: list[Callable[[], None]] = []
         self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     # --- start and stop
@@ -113,6 +114,10 @@ class Coordinator:
         """Calls `listener` with every event once it is durable. It must be quick and must not raise."""
         self._listeners.append(listener)
 
+    def settle_first(self, settle: Callable[[], None]) -> None:
+        """Calls `settle` before every command, for those who put arrivals together: what came first is decided first."""
+        self._before.append(settle)
+
     def now(self) -> Now:
         return read_clock(self._clock)
 
@@ -149,6 +154,8 @@ class Coordinator:
     def apply(self, command: c.Command[c.Reply]) -> Applied[c.Reply]:
         """Applies a command and queues its events; the caller must await `settled` before it answers anybody."""
         self._check_running()
+        for settle in self._before:
+            settle()
         now = self.now()
         applied = self.state.apply(command, now)
         if applied.events:
@@ -296,6 +303,8 @@ class Coordinator:
             else:
                 future.set_result(outcome)
 
+        for settle in self._before:
+            settle()
         waiter = self.arrive(arrival, tell)
         try:
             outcome = await future

@@ -45,15 +45,15 @@ class Ahead:
 
     def put(self, record: Record) -> bool:
         """Whether it is there if this process is killed now."""
-        entry = _entry(record)
-        if self._file < 0 or self._end + len(entry) > _BYTES:
+        head, size = _head(record)
+        if self._file < 0 or self._end + size > _BYTES:
             return False
         try:
-            os.pwrite(self._file, entry, self._end)
+            os.pwritev(self._file, (head, record.body), self._end)
         except OSError as error:
             self._give_up(error)
             return False
-        self._end += len(entry)
+        self._end += size
         self._last = record.seq
         return True
 
@@ -72,10 +72,12 @@ class Ahead:
         _log.warning("every release of a barrier waits for the disk now: %s: %s", self._path, error.strerror)
 
 
-def _entry(record: Record) -> bytes:
+def _head(record: Record) -> tuple[bytes, int]:
+    """What stands before its body, and the length of both."""
     kind = record.kind.encode()
-    content = _HEAD.pack(record.seq, record.at, len(kind)) + kind + record.body
-    return _SUM.pack(zlib.crc32(content), len(content)) + content
+    head = _HEAD.pack(record.seq, record.at, len(kind)) + kind
+    length = len(head) + len(record.body)
+    return _SUM.pack(zlib.crc32(record.body, zlib.crc32(head)), length) + head, _SUM.size + length
 
 
 def _read(data: bytes, last_seq: int) -> list[Record]:

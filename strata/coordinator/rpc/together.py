@@ -1,5 +1,5 @@
-"""Ranks that arrive at one barrier in one turn of the loop, on the same terms: they are heard together at its end, and
-released together, whichever way they came. What is alike is checked, inserted and told once.
+"""Ranks that arrive at one barrier within a moment, on the same terms: they are heard together, and released together,
+whichever way they came. What is alike is checked, inserted and told once.
 """
 
 import asyncio
@@ -17,16 +17,18 @@ from strata.errors import StrataError
 from strata.protocol import convert
 from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.words import read_terms
+from strata.types.barriers import BarrierKey
 
 __all__ = ["Gathering"]
 
+_PATIENCE_S = 0.002  # for which those who came wait for others, unless all are here
 _HEADS = 64  # of messages that are known: at one barrier they are few, by the lengths of names
 
 
 class _Crowd:
     """Companies in the order they came, all of whom said the same, `alike`: their request is one, too."""
 
-    __slots__ = ("_requests", "alike", "companies", "task_id", "terms")
+    __slots__ = ("_requests", "_size", "alike", "companies", "task_id", "terms")
 
     def __init__(self, task_id: str, terms: bytes, alike: pb.BarrierRequest) -> None:
         self.task_id = task_id
@@ -34,9 +36,14 @@ class _Crowd:
         self.alike = alike
         self.companies: list[Company] = []
         self._requests: dict[str, str] = {}
+        self._size = 0
 
     def __len__(self) -> int:
-        return sum([len(company.names) for company in self.companies])
+        return self._size
+
+    def add(self, company: Company) -> None:
+        self.companies.append(company)
+        self._size += len(company.names)
 
     def ties(self) -> Iterator[RankTie]:
         """One rank after the other."""
@@ -58,7 +65,7 @@ class _Crowd:
         known: set[str] = set()
         for company in self.companies:
             is_usual = company.may_act(group) and known.isdisjoint(company.names)
-            (usual if is_usual else others).companies.append(company)
+            (usual if is_usual else others).add(company)
             known.update(company.names)
         return usual, others
 
@@ -66,7 +73,9 @@ class _Crowd:
         """The crowd with these of its ranks, each alone: somebody else may stand between their places."""
         names, left = set(worker_ids), self._like()
         for company in self.companies:
-            left.companies += [Company(company.road, (tie,)) for tie in company.ties if tie.worker_id in names]
+            for tie in company.ties:
+                if tie.worker_id in names:
+                    left.add(Company(company.road, (tie,)))
         return left
 
     def _like(self) -> "_Crowd":
@@ -75,28 +84,51 @@ class _Crowd:
 
 
 class Gathering:
-    """The arrivals of this turn of the loop."""
+    """The arrivals of this moment: until all are here whom a barrier waits for, something else is said, or it is over.
+    To hear a thousand ranks at once is half the work of hearing them in six parts."""
 
     def __init__(self, ties: Ties) -> None:
         self._ties = ties
         self._coordinator = ties.coordinator
         self._state = ties.state
         self._crowds: list[_Crowd] = []
+        self._looks = self._waits = False  # at the end of this turn; for others
         self._told: Outcome | None = None
         self._next_place = 1  # in it, of who comes behind those who were told
         self._heads: dict[tuple[bytes, int], tuple[bytes, pb.BarrierRequest]] = {}
+        self._coordinator.settle_first(self.settle)
 
     def add(self, terms: bytes, alike: pb.BarrierRequest, company: Company) -> None:
         """Takes the arrivals of ranks that have said their hello. What else they say must `settle` these first.
         `alike` is what `terms` say."""
-        if not self._crowds:
-            asyncio.get_running_loop().call_soon(self.settle)
-            self._crowds.append(_Crowd(company.task_id, terms, alike))
-        crowd = self._crowds[-1]
-        if crowd.terms != terms or crowd.task_id != company.task_id:
+        if not self._looks:
+            self._looks = True
+            asyncio.get_running_loop().call_soon(self._look)
+        crowd = self._crowds[-1] if self._crowds else None
+        if crowd is None or crowd.terms != terms or crowd.task_id != company.task_id:
             crowd = _Crowd(company.task_id, terms, alike)
             self._crowds.append(crowd)
-        crowd.companies.append(company)
+        crowd.add(company)
+
+    def _look(self) -> None:
+        """Those who came in this turn are heard now, or a moment later with others."""
+        self._looks = False
+        if len(self._crowds) != 1 or self._are_all_here(self._crowds[0]):
+            self.settle()
+        elif not self._waits:
+            self._waits = True
+            asyncio.get_running_loop().call_later(_PATIENCE_S, self._wait_no_more)
+
+    def _wait_no_more(self) -> None:
+        self._waits = False
+        self.settle()
+
+    def _are_all_here(self, crowd: _Crowd) -> bool:
+        alike = crowd.alike
+        opened = self._state.barriers.open.get(BarrierKey(crowd.task_id, alike.barrier_id, alike.step))
+        if opened is not None:
+            return len(crowd) >= opened.total - len(opened.arrivals)
+        return len(crowd) >= (alike.expected_participants or self._state.membership.world_size(crowd.task_id))
 
     # --- messages of agents that are known by their bytes
 
