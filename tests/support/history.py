@@ -103,6 +103,7 @@ class History:
         for event in kept:
             if power and isinstance(event, Outcome):
                 self._outcomes.discard(event)
+                del self._kept[event]
                 for request in requests_of(event).items():
                     self._decided.pop(request, None)
             else:

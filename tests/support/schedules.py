@@ -146,7 +146,7 @@ class World:
     def crash_coordinator(self) -> None:
         """Before or after its last flush. Connections die with it; answers already sent may still be on their way. If
         its host loses power, too, they are heard before anybody comes back to the next one."""
-        if self.rng.random() < 0.5:
+        if self.rng.random() < (0.1 if self.node.kept() else 0.5):
             self.node.flush()
         outbox = [item for item in self.node.outbox if self.rng.random() < 0.5]
         power = self.rng.random() < 0.3
@@ -172,6 +172,8 @@ class World:
                 self.node.receive(call)
                 if call.cancelled:
                     self.node.hang_up(call)
+            if self.node.kept() and self.rng.random() < 0.4:  # the moment in which most can go wrong
+                self.crash_coordinator()
 
     def deliver_cancel(self) -> None:
         if self.cancels:
