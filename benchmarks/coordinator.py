@@ -35,7 +35,7 @@ _LOAD = SCRIPTS / "coordinator_load.py"
 _RANK_BYTES = 16  # of a release in the journal: a name
 _BEHIND = "barrier of 1,000 ranks behind 125 agents"
 _BEHIND_AGENTS = (
-    "half of the coordinator's CPU is the interpreter's, in reading and writing 125 connections and in a thousand names; "
+    "half of the coordinator's CPU is the interpreter's, in reading and writing 125 connections and a thousand names; "
     "without the host that is real in this load, whose relay and ranks share its processor, it is 1.9 times (ADR 47)."
 )
 _BEHIND_TAIL = (

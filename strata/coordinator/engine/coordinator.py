@@ -115,7 +115,7 @@ class Coordinator:
         self._listeners.append(listener)
 
     def settle_first(self, settle: Callable[[], None]) -> None:
-        """Calls `settle` before every command, for those who put arrivals together: what came first is decided first."""
+        """Calls `settle`, of who puts arrivals together, before every command: what came first is decided first."""
         self._before.append(settle)
 
     def now(self) -> Now:

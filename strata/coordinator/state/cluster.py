@@ -129,8 +129,7 @@ class ClusterState:
 
     def _start(self, command: c.Start, now: Now, emit: c.Emit) -> None:
         cluster_id = self.cluster_id or command.cluster_id
-        term = self.term + 1
-        emit(e.ClusterStarted(cluster_id=cluster_id, term=term, started_at=now.wall, after=command.after))
+        emit(e.ClusterStarted(cluster_id=cluster_id, term=self.term + 1, started_at=now.wall, after=command.after))
 
     def _register_worker(self, command: c.RegisterWorker, now: Now, emit: c.Emit) -> JoinReply:
         spec = command.spec

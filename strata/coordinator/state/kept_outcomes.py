@@ -20,8 +20,8 @@ _KEEP_LISTS = 64  # of those who fetched it: several thousand are in a few of th
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Kept:
-    """An outcome. `superseded` are members, and requests that they had come with before. `answers` are the requests that are answered
-    by it, however late they are repeated, with who came with each; filled when somebody asks."""
+    """An outcome. `superseded` are members, and requests that they had come with before. `answers` are the requests
+    that are answered by it, however late they are repeated, with who came with each; filled when somebody asks."""
 
     event: Outcome
     superseded: list[tuple[str, str]]
