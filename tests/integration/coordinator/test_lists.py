@@ -73,5 +73,5 @@ def test_a_followers_first_message_holds_public_records_only(server: Coordinator
     assert "hunter2" not in text
     assert set(json.loads(text)) == {
         "agents", "attempts", "barriers", "checkpoints", "cluster_id", "datasets", "groups", "queues", "started_at",
-        "tasks", "term", "tokens", "workers",
+        "starts", "tasks", "term", "tokens", "workers",
     }  # fmt: skip
