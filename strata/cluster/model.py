@@ -22,7 +22,7 @@ __all__ = ["KEEP_BARRIERS", "KEEP_GONE", "Cluster"]
 
 KEEP_GONE = 1_000  # workers that are lost or have left
 KEEP_BARRIERS = 200  # rounds that have ended
-KEEP_STARTS = 1_000  # of coordinators
+_KEEP_STARTS = 1_000  # of coordinators
 
 
 class Cluster:
@@ -100,7 +100,7 @@ class Cluster:
         self.cluster_id, self.term, self.started_at = event.cluster_id, event.term, event.started_at
         if event.after is not None:
             self.starts[event.term] = event.after
-        if len(self.starts) > KEEP_STARTS:
+        if len(self.starts) > _KEEP_STARTS:
             del self.starts[next(iter(self.starts))]
 
     def _join(self, event: e.WorkerJoined) -> None:

@@ -59,6 +59,7 @@ class Coordinator:
         self._draft: Draft | None = None
         self._progress_at = 0.0
         self._unpublished: deque[tuple[Record, e.Event]] = deque()
+        self._ahead: dict[int, int] = {}  # of these, by their identity, those that may be told: their numbers
         self._waiting: deque[tuple[int, Callable[[BaseException | None], None]]] = deque()
         self._barriers = Waiters()
         self._released_at: dict[BarrierKey, float] = {}
@@ -154,13 +155,16 @@ class Coordinator:
     def apply(self, command: c.Command[c.Reply]) -> Applied[c.Reply]:
         """Applies a command and queues its events; the caller must await `settled` before it answers anybody."""
         self._check_running()
-        for settle in self._before:
-            settle()
+        self._settle_arrivals()
         now = self.now()
         applied = self.state.apply(command, now)
         if applied.events:
             self._record(applied.events, now, self.vault.take(command, applied.events))
         return applied
+
+    def _settle_arrivals(self) -> None:
+        for settle in self._before:
+            settle()
 
     def _check_running(self) -> None:
         if self.stopped.done():
@@ -175,6 +179,7 @@ class Coordinator:
         holds for it as long as it holds for everything before it."""
         record = self._numbered(event, now)
         if self._durable >= self._appended and self._journal.keep(record):
+            self._ahead[id(event)] = record.seq
             return True
         self._journal.append([record])
         self._appended = self._seq
@@ -194,8 +199,8 @@ class Coordinator:
         return record
 
     def record_of(self, event: Outcome) -> int:
-        """The number of its record as long as that is not durable, 0 after that."""
-        return next((record.seq for record, other in self._unpublished if other is event), 0)
+        """The number of its record if it may be told and is not durable yet, else 0."""
+        return self._ahead.get(id(event), 0)
 
     async def settled(self) -> None:
         """Returns when everything that has been decided so far is durable."""
@@ -229,6 +234,7 @@ class Coordinator:
         published: list[Record] = []
         while self._unpublished and self._unpublished[0][0].seq <= seq:
             record, event = self._unpublished.popleft()
+            self._ahead.pop(id(event), None)
             published.append(record)
             self._announce(event)
         if published:
@@ -303,8 +309,7 @@ class Coordinator:
             else:
                 future.set_result(outcome)
 
-        for settle in self._before:
-            settle()
+        self._settle_arrivals()
         waiter = self.arrive(arrival, tell)
         try:
             outcome = await future

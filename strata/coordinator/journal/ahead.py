@@ -31,6 +31,7 @@ class Ahead:
 
     def open(self, last_seq: int) -> list[Record]:
         """Returns what was told and is not in the journal, which ends with this number."""
+        found: list[Record] = []
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             found = _read(os.pread(self._file, _BYTES, 0), last_seq)
@@ -40,7 +41,6 @@ class Ahead:
                 os.fsync(self._file)
         except OSError as error:
             self._give_up(error)
-            return []
         return found
 
     def put(self, record: Record) -> bool:
@@ -49,9 +49,11 @@ class Ahead:
         if self._file < 0 or self._end + size > _BYTES:
             return False
         try:
-            os.pwritev(self._file, (head, record.body), self._end)
+            written = os.pwritev(self._file, (head, record.body), self._end)
         except OSError as error:
             self._give_up(error)
+            return False
+        if written < size:  # no room: the next one goes over it
             return False
         self._end += size
         self._last = record.seq

@@ -125,10 +125,8 @@ class Gathering:
 
     def _are_all_here(self, crowd: _Crowd) -> bool:
         alike = crowd.alike
-        opened = self._state.barriers.open.get(BarrierKey(crowd.task_id, alike.barrier_id, alike.step))
-        if opened is not None:
-            return len(crowd) >= opened.total - len(opened.arrivals)
-        return len(crowd) >= (alike.expected_participants or self._state.membership.world_size(crowd.task_id))
+        key = BarrierKey(crowd.task_id, alike.barrier_id, alike.step)
+        return len(crowd) >= self._state.barriers.num_missing(key, alike.expected_participants)
 
     # --- messages of agents that are known by their bytes
 

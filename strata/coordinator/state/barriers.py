@@ -122,7 +122,7 @@ class Barriers:
 
     def _create(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
         members: AbstractSet[str] = self._membership.names_in(key.task_id)
-        expected = arrival.expected or self._membership.world_size(key.task_id)
+        expected = self._expected(key, arrival.expected)
         if self._membership.groups[key.task_id].size == expected and not self._membership.is_full(key.task_id):
             held = {worker.rank for worker in self._membership.alive_in(key.task_id)}
             members = members | {_vacant(rank) for rank in range(expected) if rank not in held}
@@ -137,6 +137,14 @@ class Barriers:
             created_mono=now.monotonic,
             deadline=now.monotonic + (arrival.timeout_s or self._timeout_s),
         )
+
+    def _expected(self, key: BarrierKey, asked: int) -> int:
+        return asked or self._membership.world_size(key.task_id)
+
+    def num_missing(self, key: BarrierKey, asked: int) -> int:
+        """How many have to come yet, where members who ask for so many (0: for all) are about to."""
+        barrier = self.open.get(key)
+        return barrier.total - len(barrier.arrivals) if barrier is not None else self._expected(key, asked)
 
     def _check_same(self, barrier: OpenBarrier, arrival: BarrierArrival) -> None:
         if arrival.expected and arrival.expected != barrier.asked:

@@ -13,8 +13,6 @@ __all__ = ["KeptOutcomes"]
 
 _KEEP_S = 600.0
 _KEEP_ENTRIES = 200_000  # members summed over kept outcomes: bounds memory when steps are short and groups large
-
-
 _KEEP_LISTS = 64  # of those who fetched it: several thousand are in a few of them
 
 

@@ -148,39 +148,38 @@ async def test_a_release_is_not_told_before_what_it_rests_on() -> None:
     assert [type(item) for (item,) in told] == [e.BarrierReleased] * 2
 
 
-async def test_a_release_that_was_told_is_known_after_a_kill() -> None:
-    journal = MemoryJournal(keeps=True)
+async def told_ahead(journal: MemoryJournal) -> tuple[int, object]:
+    """Two ranks are released, and the journal has only kept it: its record, and what they were told."""
     coordinator = await opened(journal)
     for name in "ab":
         await coordinator.ask(register(name))
     journal.hold = True
     told = [tied(coordinator, name) for name in "ab"]
     await turns()
-    assert told[0]
-    journal.crash()
     journal.hold = False
+    assert told[0] == told[1]
+    return coordinator.seq, told[0][0]
+
+
+async def test_a_release_that_was_told_is_known_after_a_kill() -> None:
+    journal = MemoryJournal(keeps=True)
+    record, told = await told_ahead(journal)
+    journal.crash()
     again = await opened(journal)
-    assert await asyncio.wait_for(waiter(again, "a"), 1) == told[0][0]
-    assert not again.state.cluster.has_forgotten(1, coordinator.seq)
+    assert await asyncio.wait_for(waiter(again, "a"), 1) == told
+    assert not again.state.cluster.has_forgotten(1, record)
 
 
 async def test_a_power_failure_is_seen_by_who_was_told() -> None:
     journal = MemoryJournal(keeps=True)
-    coordinator = await opened(journal)
-    for name in "ab":
-        await coordinator.ask(register(name))
-    journal.hold = True
-    told = [tied(coordinator, name) for name in "ab"]
-    await turns()
-    assert told[0]
+    record, _ = await told_ahead(journal)
     journal.crash(power=True)
-    journal.hold = False
     again = await opened(journal)
-    assert again.state.cluster.has_forgotten(1, coordinator.seq)
-    assert not again.state.cluster.has_forgotten(1, coordinator.seq - 1)
+    assert again.state.cluster.has_forgotten(1, record)
+    assert not again.state.cluster.has_forgotten(1, record - 1)
     await again.close()
     third = await opened(journal)
-    assert third.state.cluster.has_forgotten(1, coordinator.seq), "a start from a snapshot knows it, too"
+    assert third.state.cluster.has_forgotten(1, record), "a start from a snapshot knows it, too"
 
 
 async def test_two_calls_of_one_member_wait_side_by_side(coordinator: Coordinator) -> None:

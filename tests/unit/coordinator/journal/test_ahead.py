@@ -8,6 +8,7 @@ import pytest
 from strata.coordinator.journal.ahead import Ahead
 from strata.coordinator.journal.base import Record
 from tests.support.journals import records
+from tests.support.small_disk import fill, small_disk
 
 
 def opened(path: Path, last_seq: int = 0) -> tuple[Ahead, list[Record]]:
@@ -86,3 +87,24 @@ def test_where_it_cannot_be_nothing_is_told_early(path: Path, caplog: pytest.Log
     assert "every release of a barrier waits for the disk" in caplog.text
     ahead.forget(1)
     ahead.close()
+
+
+def test_a_full_disk_takes_nothing_from_it(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", size_mb=2) as folder:
+        ahead, _ = opened(folder / "ahead")
+        fill(folder / "filler")
+        assert all(ahead.put(record) for record in records(1, 3))
+        ahead.close()
+        again, found = opened(folder / "ahead")
+        assert found == records(1, 3)
+        again.close()
+
+
+def test_on_a_disk_that_was_full_before_nothing_is_told_that_is_not_there(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", size_mb=2) as folder:
+        fill(folder / "filler")
+        ahead, _ = opened(folder / "ahead")
+        large = Record(1, 1.5, "Kind", bytes(400_000))
+        assert not ahead.put(large)
+        ahead.close()
+        assert opened(folder / "ahead")[1] == []
