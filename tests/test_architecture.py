@@ -30,7 +30,7 @@ LAYERS = (
     ("cluster",),
     ("storage", "sharding", "protocol", "grpcserver"),
     ("trust",),
-    ("config", "datadir", "error_codes", "lockfile", "log_budget", "logs", "network", "pages", "precedence"),
+    ("config", "datadir", "error_codes", "heap", "lockfile", "log_budget", "logs", "network", "pages", "precedence"),
     ("types", "errors", "clock", "ambient"),
 )
 WITHIN_A_ROW = {("types", "errors")}

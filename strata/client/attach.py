@@ -46,7 +46,7 @@ class Attachment:
         return opened
 
     def send(self, message: ag.AgentMessage) -> None:
-        """At the end of this turn of the loop. What is sent on a stream that has ended is lost."""
+        """At once. What is sent on a stream that has ended is lost."""
         self._stream.send(message.SerializeToString())
 
     async def ended(self, *, several: bool) -> StrataError:

@@ -102,7 +102,7 @@ class ClientStream(Wire):
     # --- for the caller
 
     def send(self, message: bytes) -> None:
-        """One message, at the end of this turn of the loop. A server that does not read is given up."""
+        """One message, at once. A server that does not read is given up."""
         try:
             self._out.send(message)
         except PeerTooSlow as error:
@@ -133,8 +133,8 @@ class ClientStream(Wire):
             key.to_bytes(2, "big") + value.to_bytes(4, "big")
             for key, value in ((Setting.ENABLE_PUSH, 0), (Setting.INITIAL_WINDOW_SIZE, WINDOW))
         )
-        self.write(PREFACE + build_frame(Kind.SETTINGS, 0, 0, settings))
-        self.credit(0, WINDOW - DEFAULT_WINDOW)
+        more = (WINDOW - DEFAULT_WINDOW).to_bytes(4, "big")
+        self.write(PREFACE + build_frame(Kind.SETTINGS, 0, 0, settings) + build_frame(Kind.WINDOW_UPDATE, 0, 0, more))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended = True
@@ -226,6 +226,11 @@ class ClientStream(Wire):
             self.ended.set_result(StreamEnd(code, details, metadata))
 
     # --- for both halves
+
+    def write(self, data: bytes) -> None:
+        """At once, not at the end of a turn: there is one stream, what is said is whole, and others wait for it."""
+        if not self._ended:
+            self._transport.write(data)
 
     def headers(self, stream: int, block: bytes, *, end: bool) -> bytes:
         return build_headers(stream, block, end=end)

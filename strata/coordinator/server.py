@@ -44,6 +44,7 @@ from strata.datadir import open_data_dir
 from strata.errors import InvalidConfig, NotLeader
 from strata.gate import Gate
 from strata.grpcserver.server import Server
+from strata.heap import keep_freed
 from strata.network import check_free, join_address, reachable_host, write_endpoint
 from strata.precedence import go_first
 from strata.protocol.generated import (
@@ -206,6 +207,7 @@ def run(settings: Settings) -> None:
     """Serves until SIGTERM or SIGINT, then stops in order."""
     gc.set_threshold(*_GC_THRESHOLDS)
     sys.setswitchinterval(_SWITCH_S)
+    keep_freed()
     if not go_first():
         _log.info("no right to go before other processes (CAP_SYS_NICE): on a host that is busy, barriers are slower")
     uvloop.run(_serve(settings))

@@ -17,6 +17,8 @@ __all__ = [
     "news_frame",
     "news_to_all",
     "order_part",
+    "release_news",
+    "releases_alike",
     "releases_message",
     "request_part",
     "ties_message",
@@ -33,6 +35,7 @@ _FRAME = _tag(ag.TieFrames, "frames")
 _TIE = _tag(ag.TieFrame, "tie", 0)
 _PAYLOAD = _tag(ag.TieFrame, "payload")
 _RELEASES = _tag(ag.TieFrame, "releases")
+_ALIKE = _tag(ag.Releases, "alike")
 _FIRST_ORDER = _tag(ag.Releases, "first_order", 0)
 _RESPONSE = _tag(rk.BarrierResult, "response")
 _ORDER = _tag(pb.BarrierResponse, "arrival_order", 0)
@@ -71,6 +74,16 @@ def request_part(request_id: str) -> bytes:
 def beat_words(status: bytes, sequence: int) -> bytes:
     """RankWords with the beat of one rank, as it would have said it itself; of a status as bytes, good or not."""
     return _field(_BEAT, _field(_STATUS, status)) + rk.RankWords(sequence=sequence).SerializeToString()
+
+
+def release_news(response: bytes) -> bytes:
+    """RankNews of a release that is written, without the request and the place."""
+    return _field(_RESULT, _field(_RESPONSE, response))
+
+
+def releases_alike(response: bytes) -> bytes:
+    """Releases with nothing but this one."""
+    return _field(_ALIKE, response)
 
 
 def releases_message(releases: bytes, first_order: int) -> bytes:

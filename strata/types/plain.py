@@ -23,6 +23,7 @@ class _Field(NamedTuple):
 
 
 _known: dict[Any, tuple[_Field, ...]] = {}  # by class
+_shared: dict[tuple[Any, Any], tuple[str, ...]] = {}  # names that two classes have
 
 
 def to_plain(record: Any) -> dict[str, Any]:
@@ -73,8 +74,11 @@ def from_plain(cls: type[_Record], values: Mapping[str, Any]) -> _Record:
 def shared(cls: type[Any], source: object) -> dict[str, Any]:
     """What `source` says in fields that `cls` has by the same name: a request becomes an event, and an event a record,
     without a list of fields in between."""
-    names = [field.name for field in _fields(cls)]
-    return {name: getattr(source, name) for name in names if hasattr(source, name)}
+    names = _shared.get((cls, type(source)))
+    if names is None:
+        known = tuple(field.name for field in _fields(cls) if hasattr(source, field.name))
+        names = _shared[cls, type(source)] = known
+    return {name: getattr(source, name) for name in names}
 
 
 def _plain(value: Any) -> Any:

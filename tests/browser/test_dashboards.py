@@ -118,7 +118,7 @@ def test_a_dashboard_is_arranged_saved_and_restored_in_another_browser(
         boards.open(other, page.url.split("?")[0].removeprefix(boards.url))
         expect(panel(other, "Best of all")).to_contain_text("0.5")
         expect(other.get_by_role("list", name="Groups by group")).to_contain_text("lr 0.1")  # saved with it
-        other.get_by_role("button", name="Remove Best of all").click(force=True)
+        other.get_by_role("button", name="Remove Best of all").click()
         other.get_by_role("button", name="Save", exact=True).click()
         expect(other.get_by_text("Saved as version 2.")).to_be_visible()
 
@@ -194,7 +194,7 @@ def test_a_line_panel_draws_metrics_and_formulas_over_any_x_in_groups(
 
 def saved_csv(page: Page, name: str, folder: Path) -> list[list[str]]:
     drawn(page, name)
-    page.get_by_role("button", name=f"Export {name}").click(force=True)
+    page.get_by_role("button", name=f"Export {name}").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Save CSV").click()
     download.value.save_as(folder / "chart.csv")
@@ -279,7 +279,7 @@ def test_runs_that_are_gone_and_ten_thousand_names(page: Page, boards: Boards, c
     answer = LOCAL.post(f"{boards.url}/api/runs/wide/points", json={"points": points})
     assert answer.status_code == 200, answer.text
     boards.open(page, boards.put("wide", [{"kind": "line", "id": "p", "title": "wide"}], runs=["wide"]))
-    page.get_by_role("button", name="Edit wide").click(force=True)
+    page.get_by_role("button", name="Edit wide").click()
     dialog = page.get_by_role("dialog", name="Lines panel")
     expect(dialog.get_by_placeholder("Search 10,000")).to_be_visible()
     assert dialog.get_by_role("group", name="Metrics").get_by_role("checkbox").count() < 60

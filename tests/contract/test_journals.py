@@ -54,6 +54,15 @@ async def test_what_is_queued_at_the_end_is_written(make: Open) -> None:
     await again.journal.close()
 
 
+async def test_a_body_in_parts_is_stored_whole(make: Open) -> None:
+    owner = await Owner.open(make())
+    owner.journal.append([Record(1, 1.5, "Kind", b"{", (b"names", b"}"))])
+    await owner.journal.close()
+    again = await Owner.open(make())
+    assert [(record.seq, record.body) for record in again.stored.records] == [(1, b"{names}")]
+    await again.journal.close()
+
+
 async def test_a_snapshot_stands_for_the_records_before_it(make: Open) -> None:
     owner = await Owner.open(make())
     owner.journal.append(records(1, 5))

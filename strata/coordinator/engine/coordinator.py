@@ -25,6 +25,7 @@ from strata.coordinator.state.cluster import Applied, ClusterState
 from strata.coordinator.state.now import Now, read_clock
 from strata.coordinator.state.outcomes import Outcome, encode_outcome, key_of
 from strata.coordinator.state.replies import BarrierReply
+from strata.coordinator.state.roll import Roll
 from strata.errors import Busy, NotLeader, Unavailable
 from strata.types.barriers import BarrierArrival, BarrierKey
 
@@ -86,7 +87,7 @@ class Coordinator:
         self.vault.restore(stored.private)
         self._seq = self._durable = stored.last_seq
         self._snapshot_seq = stored.snapshot_seq
-        self._unsaved_bytes = sum(len(record.body) for record in stored.records)
+        self._unsaved_bytes = sum(record.size for record in stored.records)
         self.feed.start_after(stored.snapshot_seq, stored.records)
         self.state.renew_leases(now)
         await self.ask(c.Start(cluster_id=uuid.uuid4().hex, after=self._seq))
@@ -189,9 +190,9 @@ class Coordinator:
         if not self._unpublished:
             self._progress_at = now.monotonic
         self._seq += 1
-        body = encode_outcome(event) if isinstance(event, Outcome) else e.encode_event(event)
-        record = Record(self._seq, now.wall, type(event).__name__, body)
-        self._unsaved_bytes += len(record.body)
+        first, *rest = encode_outcome(event) if isinstance(event, Outcome) else (e.encode_event(event),)
+        record = Record(self._seq, now.wall, type(event).__name__, first, tuple(rest))
+        self._unsaved_bytes += record.size
         self._unpublished.append((record, event))
         self._snapshots.note(record)
         if isinstance(event, e.BarrierReleased):
@@ -327,27 +328,25 @@ class Coordinator:
         now = self.now()
         reply, event = self.state.barriers.arrive(arrival, now)  # no command: its frame would cost a sixth
         return self._wait(
-            Waiter(reply.key, reply.round, {arrival.worker_id: arrival.request_id}, tell), reply, event, now
+            Waiter(reply.key, reply.round, Roll((arrival.worker_id,)), arrival.request_id, tell), reply, event, now
         )
 
-    def arrive_together(
-        self, arrival: BarrierArrival, task_id: str, requests: Mapping[str, str], tell: Tell
-    ) -> Waiter | None:
+    def arrive_together(self, arrival: BarrierArrival, task_id: str, roll: Roll, tell: Tell) -> Waiter | None:
         """`Barriers.arrive_together`, and who is told of it, as for one."""
         self._check_running()
         now = self.now()
-        arrived = self.state.barriers.arrive_together(arrival, task_id, requests, now)
+        arrived = self.state.barriers.arrive_together(arrival, task_id, roll, now)
         if arrived is None:
             return None
         reply, event = arrived
-        return self._wait(Waiter(reply.key, reply.round, requests, tell), reply, event, now)
+        return self._wait(Waiter(reply.key, reply.round, roll, arrival.request_id, tell), reply, event, now)
 
     def _wait(self, waiter: Waiter, reply: BarrierReply, event: Outcome | None, now: Now) -> Waiter:
         if event is not None:
             self.state.evolve(event, now)
             if self._record_release(event, now):
                 asyncio.get_running_loop().call_soon(self._announce_barrier, event)
-        outcome, members = reply.outcome, list(waiter.requests)
+        outcome, members = reply.outcome, waiter.roll.names
         if outcome is not None and self._durable >= self._seq:
             asyncio.get_running_loop().call_soon(waiter.tell, waiter, members, outcome)
         elif outcome is None or event is not None:

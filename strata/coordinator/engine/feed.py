@@ -59,7 +59,7 @@ class Feed:
         self._ring.extend(records)
         self._num_bytes += _size(records)
         while len(self._ring) > _RING or self._num_bytes > _BYTES:
-            self._num_bytes -= len(self._ring.popleft().body)
+            self._num_bytes -= self._ring.popleft().size
 
     def since(self, seq: int) -> list[Record] | None:
         """The records after `seq`; None when they are no longer all here (or never were)."""
@@ -79,4 +79,4 @@ class Feed:
 
 
 def _size(records: list[Record]) -> int:
-    return sum(len(record.body) for record in records)
+    return sum(record.size for record in records)

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from strata.coordinator.state.outcomes import Outcome, key_of
+from strata.coordinator.state.roll import Roll
 from strata.errors import Fenced
 from strata.types.barriers import BarrierKey
 
@@ -17,30 +18,32 @@ Tell = Callable[["Waiter", Sequence[str], Outcome | BaseException], None]
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """Members that came to one round of a barrier in one call. `tell` hears the outcome once for each of them, or why
-    there is none: which members, in the order of their arrival, and what. `gone` were told, or gave up."""
+    """Members that came to one round of a barrier in one call, with one request. `tell` hears the outcome once for each
+    of them, or why there is none: which members, in the order of their places, and what. `gone` were told, or gave
+    up."""
 
     key: BarrierKey
     round: int
-    requests: Mapping[str, str]  # worker → request id
+    roll: Roll
+    request_id: str
     tell: Tell
-    gone: AbstractSet[str] = frozenset()
+    gone: frozenset[str] = frozenset()
 
     def has(self, worker_id: str) -> bool:
-        return worker_id in self.requests and worker_id not in self.gone
+        return worker_id in self.roll.workers and worker_id not in self.gone
 
-    def take(self, members: AbstractSet[str]) -> list[str]:
+    def take(self, members: AbstractSet[str]) -> Sequence[str]:
         """Those of these who wait here: from now on they do not."""
-        if not self.gone and self.requests.keys() <= members:  # most often all of thousands
-            self.gone = self.requests.keys()
-            return list(self.requests)
-        taken = [name for name in self.requests if name in members and name not in self.gone]
+        if not self.gone and (members is self.roll.workers or self.roll.workers <= members):  # most often thousands
+            self.gone = self.roll.workers
+            return self.roll.names
+        taken = [name for name in self.roll.names if name in members and name not in self.gone]
         self.gone |= set(taken)
         return taken
 
     @property
     def is_over(self) -> bool:
-        return len(self.gone) == len(self.requests)
+        return len(self.gone) == len(self.roll)
 
 
 class _Round:
@@ -51,14 +54,14 @@ class _Round:
         self.alone: dict[str, tuple[Waiter, ...]] = {}
 
     def add(self, waiter: Waiter) -> None:
-        if len(waiter.requests) > 1:
+        if len(waiter.roll) > 1:
             self.crowds.append(waiter)
             return
-        (worker_id,) = waiter.requests
+        (worker_id,) = waiter.roll.names
         self.alone[worker_id] = (*self.alone.get(worker_id, ()), waiter)
 
     def __contains__(self, waiter: Waiter) -> bool:
-        return waiter in self.crowds or any(waiter in self.alone.get(worker_id, ()) for worker_id in waiter.requests)
+        return waiter in self.crowds or any(waiter in self.alone.get(worker_id, ()) for worker_id in waiter.roll.names)
 
     def all(self) -> list[Waiter]:
         return [*self.crowds, *(waiter for waiters in self.alone.values() for waiter in waiters)]
@@ -71,10 +74,10 @@ class _Round:
 
     def forget(self, waiter: Waiter) -> None:
         """Nobody waits in it any more."""
-        if len(waiter.requests) > 1:
+        if len(waiter.roll) > 1:
             self.crowds.remove(waiter)
             return
-        (worker_id,) = waiter.requests
+        (worker_id,) = waiter.roll.names
         others = tuple(item for item in self.alone[worker_id] if item is not waiter)
         if others:
             self.alone[worker_id] = others
@@ -93,13 +96,15 @@ class Waiters:
         self._rounds.setdefault((waiter.key, waiter.round), _Round()).add(waiter)
 
     def release(self, event: Outcome) -> None:
-        """Tells everybody whom the outcome is for. Who is not in it stays, to be fenced."""
+        """Tells everybody whom the outcome is for, of crowds the last first. Who is not in it stays, to be fenced."""
         place = (key_of(event), event.round)
         waiting = self._rounds.get(place)
         if waiting is None:
             return
-        members = frozenset(event.worker_ids)
-        for waiter in waiting.all():
+        waiters = waiting.all()
+        roll = waiters[0].roll
+        members = roll.workers if roll.names is event.worker_ids else frozenset(event.worker_ids)
+        for waiter in reversed(waiters):
             worker_ids = self._take(place, waiter, members)
             if worker_ids:
                 waiter.tell(waiter, worker_ids, event)
@@ -108,7 +113,7 @@ class Waiters:
         """Calls that the dead still hold open must end, whatever becomes of the barrier they wait at."""
         for place, waiting in list(self._rounds.items()):
             for waiter in list(waiting.at(reasons.keys())):
-                for worker_id in self._take(place, waiter, waiter.requests.keys() & reasons.keys()):
+                for worker_id in self._take(place, waiter, waiter.roll.workers & reasons.keys()):
                     why = Fenced(f"fenced: worker {worker_id} is out: {reasons[worker_id]}")
                     waiter.tell(waiter, (worker_id,), why)
 
@@ -120,7 +125,7 @@ class Waiters:
             return False
         return not any(other.has(worker_id) for other in waiting.at(names))
 
-    def _take(self, place: tuple[BarrierKey, int], waiter: Waiter, members: AbstractSet[str]) -> list[str]:
+    def _take(self, place: tuple[BarrierKey, int], waiter: Waiter, members: AbstractSet[str]) -> Sequence[str]:
         taken = waiter.take(members)
         if taken and waiter.is_over:
             waiting = self._rounds[place]

@@ -49,7 +49,7 @@ class Ahead:
         if self._file < 0 or self._end + size > _BYTES:
             return False
         try:
-            written = os.pwritev(self._file, (head, record.body), self._end)
+            written = os.pwritev(self._file, (head, record.first, *record.rest), self._end)
         except OSError as error:
             self._give_up(error)
             return False
@@ -78,8 +78,10 @@ def _head(record: Record) -> tuple[bytes, int]:
     """What stands before its body, and the length of both."""
     kind = record.kind.encode()
     head = _HEAD.pack(record.seq, record.at, len(kind)) + kind
-    length = len(head) + len(record.body)
-    return _SUM.pack(zlib.crc32(record.body, zlib.crc32(head)), length) + head, _SUM.size + length
+    length, crc = len(head) + record.size, zlib.crc32(head)
+    for part in (record.first, *record.rest):
+        crc = zlib.crc32(part, crc)
+    return _SUM.pack(crc, length) + head, _SUM.size + length
 
 
 def _read(data: bytes, last_seq: int) -> list[Record]:

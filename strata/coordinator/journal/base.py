@@ -13,12 +13,22 @@ OUTCOMES = ("BarrierBroke", "BarrierReleased")  # kinds of records that a snapsh
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One event as it is stored and streamed."""
+    """One event as it is stored and streamed. Its body is `first` and then `rest`, which other records may have, too: a
+    barrier's names are the same each time, and thousands of records are kept."""
 
     seq: int
     at: float
     kind: str
-    body: bytes
+    first: bytes
+    rest: tuple[bytes, ...] = ()
+
+    @property
+    def body(self) -> bytes:
+        return b"".join((self.first, *self.rest)) if self.rest else self.first
+
+    @property
+    def size(self) -> int:
+        return len(self.first) + sum(map(len, self.rest))
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ class SqliteJournal:
         self._commit_times.append(time.perf_counter() - started)
         if records and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._on_committed, records[-1].seq)
-        self._fold.wrote(sum(len(record.body) for record in records), connection)
+        self._fold.wrote(sum(record.size for record in records), connection)
         return None not in items
 
     def _on_committed(self, seq: int) -> None:

@@ -190,11 +190,8 @@ class CarriedTies:
         known = self._known
         if known is None or not message.endswith(known.tail):
             return False
-        terms = self._gathering.terms_of(message[: -len(known.tail)], len(known.tail))
-        if terms is None:
-            return False
-        self._gathering.add(*terms, known.company)
-        return True
+        tail = len(known.tail)
+        return self._gathering.add_known(message[:-tail], tail, known.company)
 
     def note_known(self, message: bytes, said: ag.TieFrames) -> None:
         """What was read of this AgentMessage need not be read again."""

@@ -48,7 +48,7 @@ class ReleaseQueue:
         finally:  # whatever became of one
             self._turns += 1
             if self._waiting:
-                loop.call_soon(lambda: loop.call_soon(self._go_on))  # in the turn between, what was told leaves
+                loop.call_soon(self._go_on)  # before that, what was told leaves
             else:
                 if self._turns > _LARGE:
                     loop.call_later(_LEFT_S, self._collect)

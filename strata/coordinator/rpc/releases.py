@@ -11,7 +11,7 @@ from strata.errors import BarrierFailed, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import ranks_pb2 as rk
-from strata.protocol.tie_frames import order_part, releases_message, request_part
+from strata.protocol.tie_frames import order_part, release_news, releases_alike, releases_message, request_part
 
 __all__ = ["ReleaseWriter", "to_result"]
 
@@ -74,8 +74,8 @@ class ReleaseWriter:
         response = convert.to_barrier_response(result_of(event, 0))
         response.meeting = self._name_of(event)
         response.term, response.record = self._position(event)
-        self._alike = rk.RankNews(result=rk.BarrierResult(response=response)).SerializeToString()
-        self._response = ag.Releases(alike=response).SerializeToString()
+        written = response.SerializeToString()
+        self._alike, self._response = release_news(written), releases_alike(written)
 
     def _name_of(self, event: BarrierReleased) -> str:
         """The same however often it is told, so that those who met have one."""

@@ -115,7 +115,7 @@ class Ties:
         together, self._together = self._together, {}
         for waiter, ties in together.items():
             for tie in ties():
-                tie.waiters[waiter.requests[tie.worker_id]] = waiter
+                tie.waiters[waiter.request_id] = waiter
 
     # --- what groups are told
 
@@ -356,13 +356,12 @@ class RankTie:
 
     def on_outcome(self, waiter: Waiter, worker_ids: Sequence[str], outcome: Outcome | BaseException) -> None:
         """Of a barrier that this rank waits at, `worker_ids` being itself."""
-        request_id = waiter.requests[self.worker_id]
-        self.waiters.pop(request_id, None)
+        self.waiters.pop(waiter.request_id, None)
         self._state.barriers.collected(waiter.key, worker_ids)
         if isinstance(outcome, Outcome):
-            self.send(self._ties.releases.write_alone(outcome, request_id, self.worker_id))
+            self.send(self._ties.releases.write_alone(outcome, waiter.request_id, self.worker_id))
         elif isinstance(outcome, StrataError):
-            self._answer(request_id, outcome)
+            self._answer(waiter.request_id, outcome)
         else:
             raise outcome
 

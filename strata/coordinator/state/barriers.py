@@ -5,8 +5,7 @@ An arrival is a set insert, so a retry is harmless. A death breaks the barrier a
 """
 
 import math
-from collections.abc import Iterable, KeysView, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from strata.cluster.events import BarrierBroke, BarrierReleased, MembersLost
@@ -16,6 +15,7 @@ from strata.coordinator.state.membership import Membership
 from strata.coordinator.state.now import Now
 from strata.coordinator.state.outcomes import Outcome, key_of
 from strata.coordinator.state.replies import BarrierReply
+from strata.coordinator.state.roll import Roll
 from strata.errors import InvalidArgument
 from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy
 
@@ -31,7 +31,7 @@ class OpenBarrier:
 
     key: BarrierKey
     round: int
-    members: AbstractSet[str] | None
+    members: frozenset[str] | None
     expected: int
     asked: int
     policy: BarrierPolicy
@@ -50,13 +50,13 @@ class OpenBarrier:
     def complete(self) -> bool:
         return len(self.arrivals) >= self.total
 
-    def has_place_for(self, worker_ids: KeysView[str]) -> bool:
+    def has_place_for(self, roll: Roll) -> bool:
         """Whether the round cannot be complete before the last of them is in it, and none of them is or was in it."""
-        if not self.arrivals.keys().isdisjoint(worker_ids) or not worker_ids.isdisjoint(self.absent):
+        if not self.arrivals.keys().isdisjoint(roll.workers) or not roll.workers.isdisjoint(self.absent):
             return False
         if self.members is None:
-            return len(self.arrivals) + len(worker_ids) <= self.expected
-        return worker_ids <= self.members
+            return len(self.arrivals) + len(roll) <= self.expected
+        return roll.is_within(self.members)
 
 
 class Barriers:
@@ -79,49 +79,52 @@ class Barriers:
         earlier = self._kept.outcome_for(key, arrival)
         if earlier is not None:
             return BarrierReply(key, earlier.round, earlier), None
-        return self._insert(self._round_of(key, arrival, now), {worker.worker_id: arrival.request_id}, now)
+        barrier = self._round_of(key, arrival, now)
+        self._make_place(barrier, worker.worker_id, arrival.request_id)
+        barrier.arrivals[worker.worker_id] = arrival.request_id
+        return self._look(barrier, now)
 
     def arrive_together(
-        self, arrival: BarrierArrival, task_id: str, requests: Mapping[str, str], now: Now
+        self, arrival: BarrierArrival, task_id: str, roll: Roll, now: Now
     ) -> tuple[BarrierReply, Outcome | None] | None:
-        """`arrive` for many of one group (worker → request id) who may all act and of whom `arrival` says what they
-        have in common, for little more than one costs. That they live is known by the beats of the same streams. None,
-        and nothing is done, when they must come one by one."""
+        """`arrive` for many of one group who may all act and of whom `arrival` says what they have in common, their
+        request included, for little more than one costs. That they live is known by the beats of the same streams.
+        None, and nothing is done, when they must come one by one."""
         key = BarrierKey(task_id, arrival.barrier_id, arrival.step)
-        if self._kept.knows_any(key, requests):
+        if self._kept.knows_any(key, roll.workers, arrival.request_id):
             return None
         barrier = self._round_of(key, arrival, now)
-        if not barrier.has_place_for(requests.keys()):
+        if not barrier.has_place_for(roll):
             return None
-        return self._fill(barrier, requests, now)
+        if len(roll) == barrier.total:  # all at once, which most often they are
+            outcome = self._released(barrier, roll.names, (arrival.request_id,), now)
+            return BarrierReply(key, barrier.round, outcome), outcome
+        barrier.arrivals.update(dict.fromkeys(roll.names, arrival.request_id))
+        return self._look(barrier, now)
 
     def _round_of(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
         barrier = self.open.get(key) or self._create(key, arrival, now)
         self._check_same(barrier, arrival)
         return barrier
 
-    def _insert(
-        self, barrier: OpenBarrier, requests: Mapping[str, str], now: Now
-    ) -> tuple[BarrierReply, Outcome | None]:
-        if barrier.members is not None and not requests.keys() <= barrier.members:
-            barrier.members |= requests.keys()
-        for worker_id in [name for name in barrier.absent if name in requests]:  # it shrank, and grows again
+    def _make_place(self, barrier: OpenBarrier, worker_id: str, request_id: str) -> None:
+        if barrier.members is not None and worker_id not in barrier.members:
+            barrier.members |= {worker_id}
+        if worker_id in barrier.absent:  # it shrank, and grows again
             barrier.absent.remove(worker_id)
             barrier.expected += 1
-        for worker_id in barrier.arrivals.keys() & requests.keys():
-            before = barrier.arrivals[worker_id]
-            if before and before != requests[worker_id]:
-                barrier.superseded.append((worker_id, before))
-        return self._fill(barrier, requests, now)
+        before = barrier.arrivals.get(worker_id)
+        if before and before != request_id:
+            barrier.superseded.append((worker_id, before))
 
-    def _fill(self, barrier: OpenBarrier, requests: Mapping[str, str], now: Now) -> tuple[BarrierReply, Outcome | None]:
+    def _look(self, barrier: OpenBarrier, now: Now) -> tuple[BarrierReply, Outcome | None]:
+        """Somebody came: is it complete?"""
         self.open[barrier.key] = barrier
-        barrier.arrivals.update(requests)
         outcome = self._release(barrier, now) if barrier.complete else None
         return BarrierReply(barrier.key, barrier.round, outcome), outcome
 
     def _create(self, key: BarrierKey, arrival: BarrierArrival, now: Now) -> OpenBarrier:
-        members: AbstractSet[str] = self._membership.names_in(key.task_id)
+        members = self._membership.names_in(key.task_id)
         expected = self._expected(key, arrival.expected)
         if self._membership.groups[key.task_id].size == expected and not self._membership.is_full(key.task_id):
             held = {worker.rank for worker in self._membership.alive_in(key.task_id)}
@@ -260,14 +263,19 @@ class Barriers:
         return f"{worker.label}, last heartbeat {self._membership.pulses.silent_s(worker_id, now):.1f} s ago"
 
     def _release(self, barrier: OpenBarrier, now: Now) -> BarrierReleased:
+        return self._released(barrier, tuple(barrier.arrivals), _request_ids(barrier), now)
+
+    def _released(
+        self, barrier: OpenBarrier, worker_ids: tuple[str, ...], request_ids: tuple[str, ...], now: Now
+    ) -> BarrierReleased:
         return BarrierReleased(
             task_id=barrier.key.task_id,
             barrier_id=barrier.key.barrier_id,
             step=barrier.key.step,
             round=barrier.round,
             generation=self._membership.groups[barrier.key.task_id].generation,
-            worker_ids=tuple(barrier.arrivals),
-            request_ids=_request_ids(barrier),
+            worker_ids=worker_ids,
+            request_ids=request_ids,
             absent=tuple(barrier.absent),
             created_at=barrier.created_at,
             at=now.wall,

@@ -1,7 +1,7 @@
 """How barriers ended, kept for members that ask late or again. Pure, bounded by time and by size."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from strata.cluster.events import BarrierBroke
@@ -77,18 +77,15 @@ class KeptOutcomes:
         newest = self._newest.get(key)
         return newest.event.round if newest is not None else 0
 
-    def knows_any(self, key: BarrierKey, requests: Mapping[str, str]) -> bool:
-        """Whether one of these (worker → request id) may have to be told an end that is known."""
+    def knows_any(self, key: BarrierKey, workers: frozenset[str], request_id: str) -> bool:
+        """Whether one of these, who came with this request, may have to be told an end that is known."""
         newest = self._newest.get(key)
         if newest is None:
             return False
-        if not newest.uncollected().isdisjoint(requests):
+        if not newest.uncollected().isdisjoint(workers):
             return True
-        answered = self._answers_at(key)
         return any(
-            not kept.answers[request_id].isdisjoint(requests)
-            for request_id in answered.keys() & set(requests.values())
-            for kept in answered[request_id]
+            not kept.answers[request_id].isdisjoint(workers) for kept in self._answers_at(key).get(request_id, ())
         )
 
     def outcome_for(self, key: BarrierKey, arrival: BarrierArrival) -> Outcome | None:

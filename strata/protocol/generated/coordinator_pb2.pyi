@@ -1045,6 +1045,7 @@ class BarrierResponse(_message.Message):
     barrier_id: _builtins.str
     participants: _builtins.int
     arrival_order: _builtins.int
+    """from 1; those who came within two milliseconds may stand in any order"""
     generation: _builtins.int
     meeting: _builtins.str
     """names this release: ranks that were there number their next requests by it, and so alike"""

@@ -1,6 +1,7 @@
 """Our own client of one stream, against our own server: messages of any size, ends of any kind."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -51,6 +52,21 @@ class Talk:
 
     async def next(self) -> bytes:
         return await asyncio.wait_for(self.heard.get(), 20)
+
+
+async def test_what_is_said_leaves_at_once() -> None:
+    """Before the loop has another turn, and whoever waits for it with it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        stream = await Talk().open(listener.getsockname()[1])
+        peer, _ = listener.accept()
+        with peer:
+            for message in (b"first", b"second"):
+                stream.send(message)
+                peer.settimeout(20)
+                said = b""
+                while not said.endswith(message):
+                    said += peer.recv(65_536)
+        stream.abort()
 
 
 async def test_messages_of_any_size_come_back_in_order(served: tuple[Server, int]) -> None:

@@ -29,6 +29,16 @@ def test_what_was_put_is_found_again(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_body_in_parts_is_found_whole(path: Path) -> None:
+    ahead, _ = opened(path)
+    parts = Record(1, 1.5, "Kind", b"{", (b"names", b"}"))
+    assert ahead.put(parts)
+    assert ahead.put(*records(2, 2))
+    whole = Record(1, 1.5, "Kind", b"{names}")
+    assert (parts.body, parts.size) == (whole.body, whole.size)
+    assert opened(path)[1] == [whole, *records(2, 2)]
+
+
 def test_what_does_not_continue_the_journal_is_left_alone(path: Path) -> None:
     """A journal that somebody has put back to yesterday."""
     ahead, _ = opened(path)

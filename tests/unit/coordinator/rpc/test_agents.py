@@ -41,10 +41,10 @@ async def test_every_member_is_told_its_own_place(cluster: Cluster) -> None:
     for stream, tie, worker_id in ((first, 1, "w0"), (second, 1, "w1"), (first, 2, "w2")):
         await stream.write(words(tie, arrival=worker_id))
     places = {}
-    for stream, worker_ids in ((first, {1: "w0", 2: "w2"}), (second, {1: "w1"})):
+    for stream, worker_ids in ((first, {2: "w2", 1: "w0"}), (second, {1: "w1"})):
         while (message := await asyncio.wait_for(stream.read(), 5)).WhichOneof("message") != "ties":
             pass
-        assert [frame.tie for frame in message.ties.frames] == list(worker_ids)
+        assert [frame.tie for frame in message.ties.frames] == list(worker_ids)  # who came last is told first
         for frame in message.ties.frames:
             result = rk.RankNews.FromString(frame.payload).result
             assert (result.request_id, result.error_code) == (f"r-{worker_ids[frame.tie]}", "")

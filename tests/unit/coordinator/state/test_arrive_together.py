@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from strata.coordinator.state.roll import Roll
 from strata.errors import StrataError
 from strata.types.barriers import BarrierArrival, BarrierKey, BarrierPolicy
 from tests.support.pure_cluster import PureCluster
@@ -12,8 +13,8 @@ NAMES = tuple("abcdef")
 KEYS = tuple(BarrierKey("", name, 0) for name in ("fail", "shrink", "wait", "three"))
 
 
-def _request(turn: int, name: str, *, alike: bool) -> str:
-    return str(turn) if alike else f"{turn}-{name}"
+def _requests(turn: int, names: list[str], *, alike: bool) -> dict[str, str]:
+    return {name: str(turn) if alike else f"{turn}-{name}" for name in names}
 
 
 def _arrival(key: BarrierKey, worker_id: str, request_id: str) -> BarrierArrival:
@@ -34,9 +35,15 @@ def _one_by_one(cluster: PureCluster, key: BarrierKey, requests: dict[str, str])
             cluster.events.append(event)
 
 
-def _together(cluster: PureCluster, key: BarrierKey, requests: dict[str, str]) -> bool:
-    common = _arrival(key, next(iter(requests)), "")
-    arrived = cluster.state.barriers.arrive_together(common, "", requests, cluster.now())
+def _together(
+    cluster: PureCluster, key: BarrierKey, requests: dict[str, str], rolls: dict[tuple[str, ...], Roll]
+) -> bool:
+    """With one request; those who have one each come one by one."""
+    names = tuple(requests)
+    common = _arrival(key, names[0], requests[names[0]])
+    roll = rolls.setdefault(names, Roll(names))  # the same ones come again
+    is_one = len(set(requests.values())) == 1
+    arrived = cluster.state.barriers.arrive_together(common, "", roll, cluster.now()) if is_one else None
     if arrived is None:
         _one_by_one(cluster, key, requests)
         return False
@@ -46,11 +53,12 @@ def _together(cluster: PureCluster, key: BarrierKey, requests: dict[str, str]) -
     return True
 
 
-@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("always", [True, False])
 @pytest.mark.parametrize("seed", range(20))
-def test_it_is_the_same_as_one_by_one(seed: int, alike: bool) -> None:
-    """Whether they come with one request or each with its own."""
+def test_it_is_the_same_as_one_by_one(seed: int, always: bool) -> None:
+    """Whether they always come with one request, or each with its own now and then."""
     random = Random(seed)
+    rolls: dict[tuple[str, ...], Roll] = {}
     single, many = PureCluster(), PureCluster()
     for cluster in (single, many):
         cluster.join_all(*NAMES[:4])
@@ -61,14 +69,14 @@ def test_it_is_the_same_as_one_by_one(seed: int, alike: bool) -> None:
         chosen = random.sample(alive, random.randint(1, len(alive)))
         match random.choice(("arrive", "arrive", "arrive", "arrive", "again", "withdraw", "collect", "join", "lose")):
             case "arrive":
-                requests = {name: _request(turn, name, alike=alike) for name in chosen}
+                requests = _requests(turn, chosen, alike=always or turn % 3 > 0)
                 _one_by_one(single, key, requests)
-                num_together += _together(many, key, requests)
+                num_together += _together(many, key, requests, rolls)
             case "again":
                 earlier = random.randrange(turn + 1)
-                requests = {name: _request(earlier, name, alike=alike) for name in chosen}
+                requests = _requests(earlier, chosen, alike=always or earlier % 3 > 0)
                 _one_by_one(single, key, requests)
-                num_together += _together(many, key, requests)
+                num_together += _together(many, key, requests, rolls)
             case "withdraw":
                 for barriers in (single.state.barriers, many.state.barriers):
                     if key in barriers.open:
