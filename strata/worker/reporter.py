@@ -128,25 +128,29 @@ class Reporter:
     def describe(self, said: Description, status: str = "", reason: str = "") -> None:
         """Tells what this run is, or how it ended; without a status it goes on as it was."""
         now_ms = time.time_ns() // 1_000_000
+        told = tm.RunInfo(
+            run_id=self._run_id,
+            project=_printable(said.project)[:255],
+            name=_printable(said.name)[:255],
+            tags=said.tags,
+            group=said.group,
+            job_type=said.job_type,
+            notes=said.notes,
+            task_id=self._place.task_id,
+            config_json=_config_json(said.config),
+            started_at_ms=now_ms if status == "running" else 0,
+            status=status,
+            reason=_printable(reason)[:1000],
+            host=self._host,
+            pid=os.getpid(),
+            process_started_ms=round(psutil.Process().create_time() * 1000),
+            updated_at_ms=now_ms,
+        )
+        if status == "running":  # before its first points: of a run that has only those nobody can tell that it died
+            self._put(tm.Batch(batch_id=new_batch().batch_id, runs=[told]))
+            return
         with self._lock:
-            self._extras.runs.add(
-                run_id=self._run_id,
-                project=_printable(said.project)[:255],
-                name=_printable(said.name)[:255],
-                tags=said.tags,
-                group=said.group,
-                job_type=said.job_type,
-                notes=said.notes,
-                task_id=self._place.task_id,
-                config_json=_config_json(said.config),
-                started_at_ms=now_ms if status == "running" else 0,
-                status=status,
-                reason=_printable(reason)[:1000],
-                host=self._host,
-                pid=os.getpid(),
-                process_started_ms=round(psutil.Process().create_time() * 1000),
-                updated_at_ms=now_ms,
-            )
+            self._extras.runs.append(told)
 
     def summarize(self, name: str, value: Any) -> None:
         """Tells a value of the run as a whole; None takes it back."""

@@ -34,6 +34,16 @@ def test_an_offline_run_keeps_points_config_and_its_end(run: Run) -> None:
     assert told[0].config_json == '{"lr": 0.001}'
 
 
+def test_who_it_is_is_said_before_any_point(run: Run) -> None:
+    """A process that stops between the two would leave a run of which nobody knows whose it is, or that it died."""
+    run.log({"loss": 0.5}, step=1)
+    run.reporter.secure()
+    first, *others = kept_batches(run)
+    assert [info.status for info in first.runs] == ["running"]
+    assert not first.points.value
+    assert [value for batch in others for value in batch.points.value] == [0.5]
+
+
 @pytest.mark.parametrize(
     "bad", [{"": 1.0}, {"loss": object()}, {7: 1.0}, {"x" * 300: 1.0}, None, 5, {"loss": b"bytes"}]
 )
