@@ -6,7 +6,6 @@ of fifty. What the kernel is asked for is measured in docs/adr/0008; where it re
 
 import contextlib
 import ctypes
-import errno
 import logging
 import os
 import platform
@@ -23,7 +22,8 @@ _RESET_ON_FORK = 1
 # Since Linux 6.12 a thread has slices of the length that it asks for, 0.1 to 100 ms. Its share stays the same, but who
 # has short ones is let in at once where somebody with longer ones runs. Older kernels take no notice.
 _SHORT_NS, _LONG_NS = 100_000, 20_000_000
-_FIRST = -10  # takes privileges
+_REAL_TIME = 1  # the lowest such priority; takes privileges, as do levels below 0
+_FIRST = -10
 _AFTER = 5  # a quarter of a core that somebody else wants whole; the page stays alive beside any training
 
 
@@ -46,15 +46,21 @@ def go_first() -> bool:
     nice = _niceness()
     if nice is None:
         return True
-    wish = {"slice_ns": _SHORT_NS, "flags": _RESET_ON_FORK}
-    refused = _ask(os.SCHED_OTHER, nice=_FIRST if nice == 0 else nice, **wish)
-    if refused not in (errno.EPERM, errno.EACCES):
-        _tell(refused)
-        if nice == 0:
-            share_of_session(_FIRST)
+    if nice == 0 and _go_at_once():
+        share_of_session(_FIRST)
         return True
-    _tell(_ask(os.SCHED_OTHER, nice=nice, **wish))
-    return False
+    _tell(_ask(os.SCHED_OTHER, nice=nice, slice_ns=_SHORT_NS, flags=_RESET_ON_FORK))
+    return nice != 0
+
+
+def _go_at_once() -> bool:
+    """A thread of the fair class that is woken while it goes to sleep may wait for a tick behind one that should give
+    way to it. One of the real-time class does not; where only that is refused, a large share is better than none."""
+    wishes = (
+        (os.SCHED_RR, {"priority": _REAL_TIME}),
+        (os.SCHED_OTHER, {"nice": _FIRST, "slice_ns": _SHORT_NS}),
+    )
+    return any(_ask(policy, **wish, flags=_RESET_ON_FORK) == 0 for policy, wish in wishes)
 
 
 def go_after_others() -> None:

@@ -209,7 +209,10 @@ def run(settings: Settings) -> None:
     sys.setswitchinterval(_SWITCH_S)
     keep_freed()
     if not go_first():
-        _log.info("no right to go before other processes (CAP_SYS_NICE): on a host that is busy, barriers are slower")
+        _log.info(
+            "no right to go before other processes (CAP_SYS_NICE, or an RLIMIT_RTPRIO of 1): on a host that is busy, "
+            "barriers are slower"
+        )
     uvloop.run(_serve(settings))
 
 

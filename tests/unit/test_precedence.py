@@ -10,6 +10,8 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is asked for")
 
+_SYS_NICE, _SYS_RESOURCE = 23, 24  # the kernel's numbers of capabilities
+
 _BEGIN = """
 import ctypes, os, pathlib, subprocess, sys, threading
 from strata.precedence import go_after_others, go_first
@@ -39,8 +41,16 @@ def ran(script: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def may_go_first() -> bool:
-    return ran("os.setpriority(os.PRIO_PROCESS, 0, -1) if os.geteuid() == 0 else print('no')") == []
+def nobody(**limits: int) -> str:
+    """A line after which the script is another user, with a right or two."""
+    given = "".join(f"resource.setrlimit(resource.RLIMIT_{name}, ({value},) * 2); " for name, value in limits.items())
+    return f"import resource; {given}os.geteuid() == 0 and os.setuid(65534); "
+
+
+def has(capability: int) -> bool:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (held,) = (int(line.split()[1], 16) for line in lines if line.startswith("CapEff"))
+    return bool(held >> capability & 1)
 
 
 def has_slices() -> bool:
@@ -56,17 +66,25 @@ with_slices = pytest.mark.skipif(not has_slices(), reason="before Linux 6.12 sli
 
 
 @as_it_is
-@pytest.mark.skipif(os.geteuid() != 0, reason="takes rights")
-def test_who_goes_first_goes_alone() -> None:
-    if not may_go_first():
-        pytest.skip("a container without CAP_SYS_NICE")
-    assert ran("assert go_first(); tell(); in_thread(tell); in_process()") == [f"-10 {os.SCHED_OTHER}", "0 0", "0"]
+@pytest.mark.parametrize(
+    ("capability", "rights", "level"),
+    [
+        (_SYS_NICE, "", f"0 {os.SCHED_RR}"),
+        (_SYS_RESOURCE, nobody(RTPRIO=1), f"0 {os.SCHED_RR}"),
+        (_SYS_RESOURCE, nobody(NICE=30), f"-10 {os.SCHED_OTHER}"),
+    ],
+    ids=["root", "a limit for real time", "a limit for levels"],
+)
+def test_who_goes_first_goes_alone(capability: int, rights: str, level: str) -> None:
+    if not has(capability):
+        pytest.skip("takes a capability")
+    script = "assert go_first(); tell(); in_thread(tell); in_process(); in_thread(lambda: (go_first(), tell()))"
+    assert ran(rights + script) == [level, "0 0", "0", level]
 
 
 @as_it_is
 def test_without_the_right_it_is_told_and_nothing_else_changes() -> None:
-    drop = "os.geteuid() == 0 and os.setuid(65534)"
-    assert ran(f"{drop}; assert not go_first(); tell(); in_thread(tell)") == ["0 0", "0 0"]
+    assert ran(f"{nobody()}assert not go_first(); tell(); in_thread(tell)") == ["0 0", "0 0"]
 
 
 @as_it_is
@@ -77,7 +95,7 @@ def test_who_goes_after_others_takes_all_that_it_starts_along() -> None:
 @as_it_is
 @with_slices
 def test_slices_are_short_for_the_one_and_long_for_the_other() -> None:
-    assert ran("go_first(); tell_slice(); in_thread(lambda: (go_first(), tell_slice()))") == ["100000", "100000"]
+    assert ran(f"{nobody()}go_first(); tell_slice(); in_thread(lambda: (go_first(), tell_slice()))") == ["100000"] * 2
     assert ran("go_after_others(); tell_slice(); in_thread(tell_slice)") == ["20000000", "20000000"]
 
 
