@@ -24,7 +24,7 @@ from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.status import to_status, to_text, to_trailers
 from strata.protocol.tie_frames import order_part
-from strata.protocol.words import OwnWords, lone_arrival, lone_beat
+from strata.protocol.words import OwnWords, lone_arrival, lone_beat, read_terms
 from strata.trust.proofs import Proofs
 
 __all__ = ["Relay"]
@@ -43,8 +43,8 @@ class _Rank:
     def terms(self, payload: bytes) -> bytes | None:
         """What it says of a lone arrival without its own name. None if it says anything else."""
         known = self._own.taken_from(payload) if self._own is not None else None
-        if known is not None:
-            return known[0]
+        if known is not None and _can_be_read(known):
+            return known
         arrival = lone_arrival(payload)
         if arrival is None:
             return None
@@ -200,6 +200,14 @@ class Relay:
         outgoing, self._outgoing = self._outgoing, ag.AgentMessage()
         if self._send is not None and outgoing.ties.frames:
             self._send(outgoing)
+
+
+def _can_be_read(terms: bytes) -> bool:
+    try:
+        read_terms(terms)
+    except ValueError:
+        return False
+    return True
 
 
 def _bound(path: Path) -> socket.socket:

@@ -59,16 +59,17 @@ class ClientStream(Wire):
     __slots__ = (
         "_block",
         "_in",
+        "_on_message",
         "_out",
         "_peer_window",
         "_trailers",
-        "_uncredited",
         "blocked",
         "ended",
         "heard_at",
         "held",
         "max_frame",
         "max_message",
+        "uncredited",
         "unread",
         "window",
     )
@@ -85,7 +86,8 @@ class ClientStream(Wire):
         self._trailers = TrailerReader()
         self._block: bytearray | None = None
         self._peer_window = DEFAULT_WINDOW
-        self._uncredited = 0
+        self._on_message = on_message
+        self.uncredited = 0
         self.window = DEFAULT_WINDOW
         self.max_frame = MAX_FRAME_BYTES
         self.max_message = 4 << 20
@@ -96,8 +98,8 @@ class ClientStream(Wire):
         self.ended: asyncio.Future[StreamEnd] = asyncio.get_running_loop().create_future()
         self._out = Outbound(self, _STREAM, DEFAULT_WINDOW, build_request(path, "strata", metadata))
         self._in = Inbound(self, _STREAM, bytes, "identity")
-        self._in.listen(on_message)
-        self.ear = (_STREAM, self._hear)
+        self._in.listen(self._hear, self._failed)
+        self.ear = self._in
 
     # --- for the caller
 
@@ -157,14 +159,13 @@ class ClientStream(Wire):
             self._finish(error.code, error.details)
             self.abort()
 
-    def _hear(self, payload: bytes) -> bool:
+    def _hear(self, payload: bytes) -> None:
         self.heard_at = time.monotonic()
-        try:
-            return not self.ended.done() and self._in.hear(payload)
-        except Unreadable as error:
-            self._finish(error.code, error.details)
-            self.abort()
-            return True
+        if not self.ended.done():
+            self._on_message(payload)
+
+    def _failed(self, error: Exception) -> None:
+        raise error
 
     def on_frame(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
         match kind:
@@ -239,7 +240,7 @@ class ClientStream(Wire):
         self.write(build_frame(Kind.WINDOW_UPDATE, 0, stream, size.to_bytes(4, "big")))
 
     def consumed(self, size: int) -> None:
-        self._uncredited += size
-        if self._uncredited >= WINDOW // 2:
-            self.credit(0, self._uncredited)
-            self._uncredited = 0
+        self.uncredited += size
+        if self.uncredited >= WINDOW // 2:
+            self.credit(0, self.uncredited)
+            self.uncredited = 0

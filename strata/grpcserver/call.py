@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Protocol
 
 import grpc
 
-from strata.grpcserver.frames import PREFIX, Fault
+from strata.grpcserver.frames import Fault
 from strata.grpcserver.headers import Metadata, RequestHead, build_trailers
 from strata.grpcserver.inbound import Inbound, InLink, Unreadable
 from strata.grpcserver.outbound import Link, Outbound, PeerTooSlow
@@ -37,11 +37,9 @@ class Refusal:
 
 
 class CallLink(InLink, Link, Protocol):
-    """What a call needs of its connection: the links of both its halves, and the end of a stream. `taken` is what the
-    peer has used of the connection's window."""
+    """What a call needs of its connection: the links of both its halves, and the end of a stream."""
 
     peer_window: int
-    taken: int
     ear: Ear | None
 
     def reset(self, stream: int, fault: Fault) -> None: ...
@@ -107,28 +105,17 @@ class Call:
             return
         try:
             self._in.feed(data, start, end)
-        except Exception as error:
-            self._failed(error)
+        except Unreadable as error:
+            self.end(error.code, error.details)
 
     def _failed(self, error: Exception) -> None:
+        """A message could not be read, or its listener raised: that is for whoever called `listen`."""
         if isinstance(error, Unreadable):
             self.end(error.code, error.details)
-        elif self._listening is None:
-            raise error
-        else:
-            self._in.mute()  # it is the listener's own, and for whoever called `listen`
-            if not self._listening.done():
-                self._listening.set_exception(error)
-
-    def _hear(self, payload: bytes) -> bool:
-        """A whole message for the listener; False if it must be fed."""
-        try:
-            if not self._in.hear(payload):
-                return False
-        except Exception as error:
-            self._failed(error)
-        self._link.taken += PREFIX.size + len(payload)
-        return True
+            return
+        self._in.mute()
+        if self._listening is not None and not self._listening.done():
+            self._listening.set_exception(error)
 
     def feed_end(self) -> None:
         if self._closed or self._in.ended:
@@ -175,11 +162,11 @@ class Call:
         """Gives every message to `listener` as it comes, until the peer has no more. What the listener raises ends it,
         and is raised here."""
         try:
-            self._in.listen(listener)
+            self._in.listen(listener, self._failed)
         except Exception:
             self._in.mute()
             raise
-        self._link.ear = (self._stream, self._hear)
+        self._link.ear = self._in
         if not self._in.ended:
             self._listening = asyncio.get_running_loop().create_future()
             await self._listening
@@ -282,7 +269,7 @@ class Call:
 
     def _close(self) -> None:
         self._closed = True
-        if self._link.ear is not None and self._link.ear[0] == self._stream:
+        if self._link.ear is self._in:
             self._link.ear = None
         self._in.drop()
         if self._timer is not None:

@@ -88,13 +88,13 @@ class Connection(Wire):
         "_listeners",
         "_reader",
         "_service",
-        "_uncredited",
+        "_unconsumed",
         "blocked",
         "held",
         "max_frame",
         "max_message",
         "peer_window",
-        "taken",
+        "uncredited",
         "unread",
         "window",
     )
@@ -108,7 +108,7 @@ class Connection(Wire):
         self._block: tuple[int, int, bytearray] | None = None  # stream, flags, what came: while CONTINUATION is due
         self._last_stream = 0
         self._listeners: list[Callable[[], None]] = []
-        self._uncredited = 0  # of what was taken of the connection's window, what has been read
+        self._unconsumed = 0  # of the connection's window: what came and nobody has read
         self._announced = False
         self._draining = False
         self._check: Check
@@ -118,7 +118,7 @@ class Connection(Wire):
         self.max_frame = MAX_FRAME_BYTES
         self.blocked: dict[int, Outbound] = {}
         self.held = 0
-        self.taken = 0
+        self.uncredited = 0
         self.unread = 0
 
     # --- asyncio
@@ -157,8 +157,8 @@ class Connection(Wire):
         if self._block is not None:
             raise ConnectionFault(Fault.PROTOCOL_ERROR, "headers were interrupted by another frame")
         size = end - start
-        self.taken += size
-        if self.taken > _CONNECTION_WINDOW:
+        self._unconsumed += size
+        if self._unconsumed + self.uncredited > _CONNECTION_WINDOW:
             raise ConnectionFault(Fault.FLOW_CONTROL_ERROR, "more was sent than the connection's window allows")
         call = self._calls.get(stream)
         if call is None:
@@ -179,7 +179,7 @@ class Connection(Wire):
         match kind:
             case Kind.DATA:
                 body = strip_padding(flags & ~Flag.PRIORITY, payload)
-                self.taken += len(payload) - len(body)
+                self._unconsumed += len(payload) - len(body)
                 self.consumed(len(payload) - len(body))
                 self.on_data(stream, flags, body, 0, len(body))
             case Kind.HEADERS:
@@ -314,11 +314,11 @@ class Connection(Wire):
 
     def consumed(self, size: int) -> None:
         """Credits bytes to the peer: they were read, or never will be."""
-        self._uncredited += size
-        if self._uncredited >= _CONNECTION_WINDOW // 2:
-            self.credit(0, self._uncredited)
-            self.taken -= self._uncredited
-            self._uncredited = 0
+        self._unconsumed -= size
+        self.uncredited += size
+        if self.uncredited >= _CONNECTION_WINDOW // 2:
+            self.credit(0, self.uncredited)
+            self.uncredited = 0
 
     def _unblock(self) -> None:
         """Lets streams that wait for the connection's window go on, in order, until the window is used up."""

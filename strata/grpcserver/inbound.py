@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import grpc
 
-from strata.grpcserver.frames import PREFIX
+from strata.grpcserver.frames import FRAME_HEADER, MAX_FRAME_BYTES, MESSAGE_HEADER, PREFIX
 from strata.grpcserver.limits import MAX_UNREAD_BYTES
 
 __all__ = ["WINDOW", "InLink", "Inbound", "Unreadable"]
@@ -30,10 +30,12 @@ class Unreadable(Exception):
 
 
 class InLink(Protocol):
-    """What the receiving half of a stream needs of its connection. `unread` is what all streams keep in memory."""
+    """What the receiving half of a stream needs of its connection. `unread` is what all streams keep in memory,
+    `uncredited` what was read of the connection's window and not given back yet."""
 
     max_message: int
     unread: int
+    uncredited: int
 
     def credit(self, stream: int, size: int) -> None: ...
 
@@ -47,14 +49,17 @@ class Inbound:
     __slots__ = (
         "_early",
         "_encoding",
+        "_failed",
+        "_head",
         "_inbox",
         "_link",
         "_listener",
         "_max",
         "_owed",
         "_partial",
-        "_room",
+        "_size",
         "_stream",
+        "_unconsumed",
         "_waiter",
         "decode",
         "ended",
@@ -67,12 +72,14 @@ class Inbound:
         self.decode = decode
         self._max = link.max_message
         self._encoding = encoding
-        self._room = WINDOW
-        self._owed = 0
+        self._unconsumed = 0  # of the stream's window: what came and nobody has read
+        self._owed = 0  # what was read and not credited yet
         self._early = 0  # of the message that is assembled: what has been credited already
         self._partial = bytearray()
         self._inbox: deque[tuple[bytes, int]] = deque()  # messages, and what is owed for each
         self._listener: Callable[[Any], None] | None = None
+        self._failed: Callable[[Exception], None]
+        self._size, self._head = -1, b""  # of the last message that was heard whole, with its frame
         self._waiter: asyncio.Future[None] | None = None
 
     # --- from the connection
@@ -87,14 +94,30 @@ class Inbound:
         self._partial += data[start:end]
         self._assemble()
 
-    def hear(self, payload: bytes) -> bool:
-        """`feed` of a whole message to a listener. False, and nothing is done, if there is none, or in the middle of
-        another message."""
-        if self._partial or self._listener is None:
+    def hear(self, data: bytes) -> bool:
+        """`feed` of frames that are one message for the listener, whole and plain, and nothing else. Most of what ranks
+        and agents say is that, and begins as the last one did; frame by frame it would cost twice as much. False, and
+        nothing is done, if it is anything else."""
+        begins_alike = len(data) == self._size and data.startswith(self._head)
+        if (self._partial or not begins_alike) and not self._is_whole(data):
             return False
-        size = PREFIX.size + len(payload)
-        self._spend(size)
-        self._take(payload, size)
+        size = len(data) - FRAME_HEADER.size
+        self._owed += size
+        self._link.uncredited += size
+        if self._owed >= WINDOW // 2:
+            self._owe(0)
+        self._tell(data[MESSAGE_HEADER.size :])
+        return True
+
+    def _is_whole(self, data: bytes) -> bool:
+        size = len(data) - FRAME_HEADER.size
+        length = size - PREFIX.size
+        if self._listener is None or self._partial or not 0 <= length <= self._max or size > MAX_FRAME_BYTES:
+            return False
+        head = MESSAGE_HEADER.pack(size >> 8, size & 0xFF, 0, 0, self._stream, 0, length)
+        if not data.startswith(head):
+            return False
+        self._size, self._head = len(data), head
         return True
 
     def feed_end(self) -> None:
@@ -104,8 +127,8 @@ class Inbound:
         self._wake()
 
     def _spend(self, size: int) -> None:
-        self._room -= size
-        if self._room < 0:
+        self._unconsumed += size
+        if self._unconsumed + self._owed > WINDOW:
             raise Unreadable(grpc.StatusCode.RESOURCE_EXHAUSTED, "more was sent than the window allows")
 
     def _assemble(self) -> None:
@@ -145,11 +168,18 @@ class Inbound:
     def _take(self, payload: bytes, owed: int) -> None:
         if self._listener is not None:
             self._owe(owed)
-            self._listener(payload if self.decode is bytes else self._read(payload))
+            self._tell(payload)
             return
         self._inbox.append((payload, owed))
         self._keep(len(payload))
         self._wake()
+
+    def _tell(self, payload: bytes) -> None:
+        assert self._listener is not None
+        try:
+            self._listener(payload if self.decode is bytes else self._read(payload))
+        except Exception as error:
+            self._failed(error)
 
     def _keep(self, size: int) -> None:
         link = self._link
@@ -185,17 +215,18 @@ class Inbound:
     def drop(self) -> None:
         """Discards what has come and what still comes."""
         self._link.unread -= self._early + sum(len(payload) for payload, _ in self._inbox)
-        self._link.consumed(WINDOW - self._room - self._owed)
-        self._room, self._owed, self._early = WINDOW, 0, 0
+        self._link.consumed(self._unconsumed)
+        self._unconsumed = self._owed = self._early = 0
         self._inbox.clear()
         self._partial.clear()
 
     def __len__(self) -> int:
         return len(self._inbox)
 
-    def listen(self, listener: Callable[[Any], None]) -> None:
-        """From now on every message goes to `listener`, those that wait first."""
-        self._listener = listener
+    def listen(self, listener: Callable[[Any], None], failed: Callable[[Exception], None]) -> None:
+        """From now on every message goes to `listener`, those that wait first. `failed` hears what it raises later, and
+        of what cannot be read."""
+        self._listener, self._failed = listener, failed
         while self._inbox:
             listener(self.pop())
 
@@ -204,11 +235,12 @@ class Inbound:
         self._listener = lambda message: None
 
     def _owe(self, size: int) -> None:
+        """So much was read."""
         self._link.consumed(size)
+        self._unconsumed -= size
         self._owed += size
         if self._owed >= WINDOW // 2:
             self._link.credit(self._stream, self._owed)
-            self._room += self._owed
             self._owed = 0
 
     def _wake(self) -> None:

@@ -33,7 +33,20 @@ class Link(Protocol):
 class Outbound:
     """Counts what the peer allows. `head` goes out before the first message. After `finish` nothing more is sent."""
 
-    __slots__ = ("_begun", "_ended", "_head", "_held", "_link", "_queue", "_stream", "_trailers", "_waiters", "window")
+    __slots__ = (
+        "_begun",
+        "_ended",
+        "_head",
+        "_header",
+        "_held",
+        "_link",
+        "_queue",
+        "_size",
+        "_stream",
+        "_trailers",
+        "_waiters",
+        "window",
+    )
 
     def __init__(self, link: Link, stream: int, window: int, head: bytes = RESPONSE_HEAD) -> None:
         self.window = window
@@ -42,6 +55,7 @@ class Outbound:
         self._stream = stream
         self._queue: deque[bytes] = deque()
         self._held = 0
+        self._size, self._header = -1, b""  # of the last message: most often the next one is as long
         self._begun = False
         self._ended = False
         self._trailers: bytes | None = None
@@ -59,7 +73,9 @@ class Outbound:
             return
         self.window -= size
         link.window -= size
-        frame = MESSAGE_HEADER.pack(size >> 8, size & 0xFF, 0, 0, self._stream, 0, length) + payload
+        if size != self._size:
+            self._size, self._header = size, MESSAGE_HEADER.pack(size >> 8, size & 0xFF, 0, 0, self._stream, 0, length)
+        frame = self._header + payload
         link.write(frame if self._begun else self._begin() + frame)
 
     def finish(self, trailers: bytes) -> None:

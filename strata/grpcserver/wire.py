@@ -8,15 +8,13 @@ import asyncio
 import time
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
+from typing import Protocol
 
 from strata.grpcserver.frames import (
     FRAME_HEADER,
     LARGEST_WINDOW,
     MAX_FRAME_BYTES,
-    MESSAGE_HEADER,
     PREFACE,
-    PREFIX,
     ConnectionFault,
     Fault,
     Kind,
@@ -39,8 +37,12 @@ _PLAIN_HTTP = (
 )
 
 
-# A stream, and who takes whole messages of it. It answers False for one that must come frame by frame after all.
-Ear = tuple[int, Callable[[bytes], bool]]
+class Ear(Protocol):
+    """Of the stream that says the most."""
+
+    def hear(self, data: bytes) -> bool:
+        """Whether these bytes were one message of it, whole and plain, and nothing else. False, and nothing is done,
+        for what must come frame by frame."""
 
 
 class Turns:
@@ -50,19 +52,17 @@ class Turns:
     of its own is `behind` all others."""
 
     def __init__(self) -> None:
-        self._unsent: list[Wire] = []
+        self.unsent: list[Wire] = []  # who has something to write at the end of this turn
         self._late: deque[tuple[Wire, float]] = deque()  # each since when
         self._behind: deque[tuple[Wire, float]] = deque()
         self._resuming = False
         self._reading_ends = 0.0  # in this turn of the loop, if something was read in it
 
-    def flush_soon(self, wire: "Wire") -> None:
-        if not self._unsent:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._unsent.append(wire)
+    def flush_soon(self) -> None:
+        asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        unsent, self._unsent = self._unsent, []
+        unsent, self.unsent = self.unsent, []
         for wire in unsent:
             wire.flush()
 
@@ -184,7 +184,7 @@ class Wire(asyncio.Protocol):
         elif self._behind or self.paused or (len(data) > LITTLE_BYTES and self._turns.is_over()):
             self._buffer = data
             self._fall_behind(len(data), late=True)
-        elif self._take_whole(data):
+        elif self.ear is not None and self.ear.hear(data):
             self._buffer = b""
         else:
             self._take(data)
@@ -205,17 +205,6 @@ class Wire(asyncio.Protocol):
         if not self._reads and not self._behind and not self._ended:
             self._reads = True
             self._transport.resume_reading()
-
-    def _take_whole(self, data: bytes) -> bool:
-        """Whether these bytes were one message for the ear, whole and plain, and nothing else. Most of what ranks and
-        agents say is that, and to take it frame by frame costs twice as much."""
-        size = len(data) - FRAME_HEADER.size
-        length = size - PREFIX.size
-        if self.ear is None or length < 0 or size > MAX_FRAME_BYTES:
-            return False
-        stream, hear = self.ear
-        plain = (size >> 8, size & 0xFF, Kind.DATA, 0, stream, 0, length)
-        return MESSAGE_HEADER.unpack_from(data) == plain and hear(data[MESSAGE_HEADER.size :])
 
     def _take(self, data: bytes) -> None:
         try:
@@ -282,7 +271,10 @@ class Wire(asyncio.Protocol):
         """All writes of one turn of the loop leave together, and those of all connections one right after the other: a
         peer that is woken for each write costs more than the write."""
         if not self._outgoing:
-            self._turns.flush_soon(self)
+            unsent = self._turns.unsent
+            if not unsent:
+                self._turns.flush_soon()
+            unsent.append(self)
         self._outgoing.append(data)
 
     def flush(self) -> None:

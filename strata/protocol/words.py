@@ -50,17 +50,13 @@ class OwnWords:
         # Of the last arrival: its length, all until its name ends, and where its incarnation begins.
         self._length, self._head, self._cut = 0, b"", 0
 
-    def taken_from(self, words: bytes) -> tuple[bytes, pb.BarrierRequest] | None:
-        """The rest of a lone arrival of this rank, as it is and as `read_terms` reads it: a thousand who meet say it
-        alike. None if these words are anything else, or not in the order in which protobuf writes them."""
+    def taken_from(self, words: bytes) -> bytes | None:
+        """The rest of a lone arrival of this rank, for `read_terms`: a thousand who meet say it alike. None if these
+        words are anything else, or not in the order in which protobuf writes them."""
         is_like_last = len(words) == self._length and words.startswith(self._head)
         if not (is_like_last and words.startswith(self._incarnation, self._cut)) and not self._look_into(words):
             return None
-        terms = words[len(self._head) : self._cut] + words[self._cut + len(self._incarnation) :]
-        try:
-            return terms, read_terms(terms)
-        except (DecodeError, ValueError):
-            return None
+        return words[len(self._head) : self._cut] + words[self._cut + len(self._incarnation) :]
 
     def _look_into(self, words: bytes) -> bool:
         start = _start_of_arrival(words)
@@ -89,9 +85,12 @@ def lone_beat(words: bytes) -> rk.RankWords | None:
 
 @lru_cache(maxsize=16)
 def read_terms(alike: bytes) -> pb.BarrierRequest:
-    """What arrivals have in common: one message for all who say the same, not to be changed. Raises DecodeError, and
-    ValueError if it names one of them."""
-    terms = pb.BarrierRequest.FromString(alike)
+    """What arrivals have in common: one message for all who say the same, not to be changed. Raises ValueError if it
+    cannot be read, or names one of them."""
+    try:
+        terms = pb.BarrierRequest.FromString(alike)
+    except DecodeError:
+        raise ValueError("what is alike cannot be read") from None
     if terms.worker_id or terms.incarnation:
         raise ValueError("what is alike names a rank")
     return terms

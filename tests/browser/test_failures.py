@@ -97,7 +97,7 @@ def test_observatory_killed_no_point_is_lost(page: Page, site: Site, console_err
     held = page.evaluate(HELD, site.task)
     truth = site.series("loss", from_step=before["step"], to_step=after["step"])
     assert truth["steps"] == list(range(before["step"], after["step"] + 1)), "the server itself has every step"
-    # As many points as it has room for is what the chart asked for, lows and highs of longer stretches: each was logged.
+    # A chart asks for as many points as it has room for, lows and highs of longer stretches: each was logged.
     long = site.series("loss", from_step=max(0, after["step"] - 1500), to_step=after["step"])
     told = dict(zip(long["steps"], long["values"], strict=True))
     both = {step: value for step, value in zip(held["steps"], held["values"], strict=True) if step in told}

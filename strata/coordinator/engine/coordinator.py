@@ -156,14 +156,15 @@ class Coordinator:
     def apply(self, command: c.Command[c.Reply]) -> Applied[c.Reply]:
         """Applies a command and queues its events; the caller must await `settled` before it answers anybody."""
         self._check_running()
-        self._settle_arrivals()
+        self.settle_arrivals()
         now = self.now()
         applied = self.state.apply(command, now)
         if applied.events:
             self._record(applied.events, now, self.vault.take(command, applied.events))
         return applied
 
-    def _settle_arrivals(self) -> None:
+    def settle_arrivals(self) -> None:
+        """Hears those who came until now: what comes next must not overtake them."""
         for settle in self._before:
             settle()
 
@@ -310,7 +311,7 @@ class Coordinator:
             else:
                 future.set_result(outcome)
 
-        self._settle_arrivals()
+        self.settle_arrivals()
         waiter = self.arrive(arrival, tell)
         try:
             outcome = await future

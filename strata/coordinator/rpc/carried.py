@@ -27,7 +27,6 @@ from strata.protocol.tie_frames import (
     ties_message,
     written_frame,
 )
-from strata.protocol.words import read_terms
 
 __all__ = ["CarriedTies"]
 
@@ -75,14 +74,12 @@ class CarriedTies:
 
     def close(self) -> None:
         """The agent's stream has ended."""
-        self._gathering.settle()
         for tie in self._carried.values():
             tie.close(broken=True)
 
     # --- one rank
 
     def _on_frame(self, frame: ag.TieFrame) -> None:
-        self._gathering.settle()  # nothing that a rank says overtakes its arrival
         number = frame.tie
         try:
             words = rk.RankWords.FromString(frame.payload) if frame.payload else None
@@ -167,7 +164,7 @@ class CarriedTies:
             return None
         if len(self._beating) >= _COMPANIES:
             self._beating.clear()
-        company = self._beating[numbers] = Company(self, ties)
+        company = self._beating[numbers] = Company(ties, self._release)
         return company
 
     def _beat_as_one(self, company: Company, said: ag.Beats) -> bool:
@@ -206,13 +203,12 @@ class CarriedTies:
 
     def _arrive(self, said: ag.Arrivals) -> None:
         try:
-            alike = read_terms(said.alike)
             company = self._companies.get(said.company) or self._find(said.company)
             alone = list(_alone(said)) if company is None or said.request_ids else []
         except (DecodeError, ValueError):
             raise InvalidArgument("an agent's arrivals cannot be read") from None
-        if company is not None and not alone:
-            self._gathering.add(said.alike, alike, company)
+        if company is not None and not alone and not self._gathering.add(said.alike, company):
+            raise InvalidArgument("what an agent's arrivals have in common cannot be read")
         for frame in alone:
             self._on_frame(frame)
         self._ties.coordinator.meter.count("Tie", len(alone))
@@ -228,15 +224,16 @@ class CarriedTies:
             return None
         if len(self._companies) >= _COMPANIES:
             self._companies.clear()
-        company = self._companies[said] = Company(self, ties)
+        company = self._companies[said] = Company(ties, self._release)
         return company
 
-    def release(self, event: Outcome, request_id: str, company: Company, place: int) -> None:
+    def _release(self, company: Company, event: Outcome, request_id: str, place: int) -> None:
         """A message of its own, behind what waits: thousands of hosts are told, and a turn of the loop for each would
         cost more than the message."""
         writer = self._ties.releases
         if isinstance(event, BarrierReleased):
-            self._flush()
+            if self._outgoing:
+                self._flush()
             self._send(writer.write_all(event, request_id, company.numbers(), place))
             return
         news = writer.write(event, request_id, 0)

@@ -2,9 +2,9 @@
 so what is known of them is kept.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, chain
-from typing import Protocol
 
 from strata.cluster.members import Group
 from strata.coordinator.rpc.ties import RankTie
@@ -12,24 +12,23 @@ from strata.coordinator.state.outcomes import Outcome
 from strata.coordinator.state.roll import Roll
 from strata.protocol.generated import agents_pb2 as ag
 
-__all__ = ["Company", "Party", "Road"]
+__all__ = ["Company", "Party"]
 
 
-class Road(Protocol):
-    """The way by which ties come."""
-
-    def release(self, event: Outcome, request_id: str, company: "Company", place: int) -> None:
-        """Tells those whose wait with this request has ended, well or not. If they are released, the first of them has
-        this place, the next one the next."""
+# Tells a company whose wait with this request has ended, well or not. If its ranks are released, the first of them has
+# this place, the next one the next.
+Release = Callable[["Company", Outcome, str, int], None]
 
 
 class Company:
-    """Ranks of one group that came by one road and have said their hello. It is good as long as their ties are."""
+    """Ranks of one group that came by one road and have said their hello. It is good as long as their ties are.
+    `release` tells them by that road."""
 
-    __slots__ = ("_numbers", "group", "names", "party", "road", "task_id", "ties")
+    __slots__ = ("_numbers", "_release", "group", "names", "party", "release", "task_id", "ties")
 
-    def __init__(self, road: Road, ties: Sequence[RankTie]) -> None:
-        self.road = road
+    def __init__(self, ties: Sequence[RankTie], release: Release) -> None:
+        self._release = release
+        self.release = partial(release, self)
         self.ties = ties
         self.task_id = ties[0].task_id
         self.names = [tie.worker_id for tie in ties]
@@ -42,6 +41,10 @@ class Company:
         if self.group is not group and all(tie.group is group for tie in self.ties):
             self.group = group
         return self.group is group
+
+    def apart(self) -> "list[Company]":
+        """Each of its ranks alone."""
+        return [Company((tie,), self._release) for tie in self.ties]
 
     def numbers(self) -> bytes:
         """The numbers of their ties, as Releases have them."""
@@ -86,6 +89,4 @@ class Party:
     def only(self, worker_ids: Collection[str]) -> list[Company]:
         """These of its ranks, each alone: somebody else may stand between their places."""
         names = set(worker_ids)
-        return [
-            Company(company.road, (tie,)) for company in self.places for tie in company.ties if tie.worker_id in names
-        ]
+        return [one for company in self.places for one in company.apart() if one.names[0] in names]

@@ -7,7 +7,8 @@ import gc
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, TypeVarTuple
+
+from strata.coordinator.state.outcomes import Outcome
 
 __all__ = ["ReleaseQueue"]
 
@@ -17,7 +18,7 @@ _LARGE = 5  # turns of a barrier after which there is more to collect than a nex
 _LEFT_S = 0.01  # after which the last of them have left
 _OLDER = 20  # every so many times those that outlived earlier passes are looked at, too
 
-Ts = TypeVarTuple("Ts")
+Tell = Callable[[Outcome, str, int], None]
 
 
 class ReleaseQueue:
@@ -26,13 +27,13 @@ class ReleaseQueue:
     (of 10,000 ranks in every third, for 5 to 11 ms)."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Callable[..., None], Iterator[tuple[Any, ...]]]] = deque()
+        self._waiting: deque[tuple[Outcome, str, Iterator[tuple[Tell, int]]]] = deque()
         self._turns = 0
         self._num_passes = 0
 
-    def add(self, tell: Callable[[*Ts], None], hosts: Iterator[tuple[*Ts]]) -> None:
-        """`tell` is called with what `hosts` yields, for one after the other."""
-        self._waiting.append((tell, hosts))
+    def add(self, outcome: Outcome, request_id: str, hosts: Iterator[tuple[Tell, int]]) -> None:
+        """Tells each of these how it ended for those who came with this request, and the place of its first rank."""
+        self._waiting.append((outcome, request_id, hosts))
         if len(self._waiting) == 1:
             self._go_on(_FIRST)
 
@@ -56,10 +57,10 @@ class ReleaseQueue:
 
     def _tell(self, number: int) -> None:
         while self._waiting and number:
-            tell, hosts = self._waiting[0]
-            for host in islice(hosts, number):
+            outcome, request_id, hosts = self._waiting[0]
+            for tell, place in islice(hosts, number):
                 number -= 1
-                tell(*host)
+                tell(outcome, request_id, place)
             if number:
                 self._waiting.popleft()
 

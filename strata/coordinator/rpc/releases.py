@@ -40,7 +40,8 @@ class ReleaseWriter:
 
     def write(self, event: Outcome, request_id: str, place: int) -> bytes:
         """The serialised RankNews for one member; its place counts if it is released."""
-        self._prepare(event, request_id)
+        if event is not self._event or request_id != self._request_id:
+            self._prepare(event, request_id)
         return self._news + order_part(place) if isinstance(event, BarrierReleased) else self._news
 
     def write_alone(self, event: Outcome, request_id: str, worker_id: str) -> bytes:
@@ -50,7 +51,8 @@ class ReleaseWriter:
     def write_all(self, event: BarrierReleased, request_id: str, numbers: bytes, place: int) -> bytes:
         """The message for members that one agent tells, of whom the first has this place, and so on; `numbers` are
         those of their ties, as Releases have them."""
-        self._prepare(event, request_id)
+        if event is not self._event or request_id != self._request_id:
+            self._prepare(event, request_id)
         releases = self._releases.get(numbers)
         if releases is None:
             request = ag.Releases(request_id=request_id).SerializeToString()
@@ -58,8 +60,6 @@ class ReleaseWriter:
         return releases_message(releases, place)
 
     def _prepare(self, event: Outcome, request_id: str) -> None:
-        if event is self._event and request_id == self._request_id:
-            return
         if event is not self._event:
             self._event = event
             self._fill(event)

@@ -35,7 +35,12 @@ class StraightTies(rk_grpc.RanksServicer):
         def end(error: StrataError) -> None:
             context.end(to_status(error), to_text(error), to_trailers(error))
 
-        tie = RankTie(self._ties, admit, context.send_bytes, end)
+        send, write = context.send_bytes, self._ties.releases.write
+        tie = RankTie(self._ties, admit, send, end)
+
+        def release(_: Company, event: Outcome, request_id: str, place: int) -> None:
+            send(write(event, request_id, place))
+
         own: OwnWords | None = None
         alone: Company | None = None
 
@@ -44,26 +49,23 @@ class StraightTies(rk_grpc.RanksServicer):
             if own is None or alone is None:
                 self._hear(tie, words, context)
                 if tie.worker_id:
-                    own, alone = OwnWords(tie.worker_id, tie.caller.incarnation), Company(self, (tie,))
+                    own, alone = OwnWords(tie.worker_id, tie.caller.incarnation), Company((tie,), release)
                 return
             terms = own.taken_from(words)
-            if terms is None:
+            if terms is None or not self._gathering.add(terms, alone):
                 self._hear(tie, words, context)
-            else:
-                self._gathering.add(*terms, alone)
 
         try:
             await context.listen_bytes(hear)
-            self._close(tie)
+            tie.close()
         except StrataError as error:
-            self._close(tie)
+            tie.close()
             await fail(context, error)
         except asyncio.CancelledError:
-            self._close(tie, broken=True)
+            tie.close(broken=True)
             raise
 
     def _hear(self, tie: RankTie, payload: bytes, context: Context) -> None:
-        self._gathering.settle()  # nothing that a rank says overtakes its arrival
         self._meter.count("Tie")
         self._ties.coordinator.check_leads()
         try:
@@ -73,13 +75,3 @@ class StraightTies(rk_grpc.RanksServicer):
         if words.HasField("hello"):
             check_rank(context, words.hello, self._ties.state.tasks)
         tie.hear(words)
-
-    def _close(self, tie: RankTie, *, broken: bool = False) -> None:
-        self._gathering.settle()
-        tie.close(broken=broken)
-
-    # --- what several of them are told
-
-    def release(self, event: Outcome, request_id: str, company: Company, place: int) -> None:
-        """Each rank is alone in its company."""
-        company.ties[0].send(self._ties.releases.write(event, request_id, place))

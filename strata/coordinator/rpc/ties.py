@@ -260,7 +260,10 @@ class RankTie:
         return self.caller.worker_id
 
     def hear(self, words: rk.RankWords) -> None:
-        """Raises the StrataError with which the stream must end."""
+        """Raises the StrataError with which the stream must end. Nothing that a rank says of barriers overtakes its
+        arrival; a beat does, because a thousand of them would part those who come together."""
+        if words.arrivals or words.withdrawn or not self.caller.worker_id:
+            self._coordinator.settle_arrivals()
         if not self.caller.worker_id:
             self._greet(words)
         if words.HasField("beat"):
@@ -277,6 +280,7 @@ class RankTie:
 
     def close(self, *, broken: bool = False) -> None:
         """The rank says no more here. If it did not say so, it is suspect until it is heard of again."""
+        self._coordinator.settle_arrivals()
         self._ties.note_waits()
         waiters, self.waiters = self.waiters, {}
         for waiter in waiters.values():

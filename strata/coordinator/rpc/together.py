@@ -61,53 +61,49 @@ class Gathering:
         self._coordinator = ties.coordinator
         self._state = ties.state
         self._crowds: list[_Crowd] = []
-        self._looks = self._waits = False  # at the end of this turn; for others
+        self._looks = False  # at the end of this turn
+        self._patience: asyncio.TimerHandle | None = None  # while these wait for others
         self._told: Outcome | None = None
         self._told_from = 0  # how many stand in it before those who were told
-        self._heads: dict[tuple[bytes, int], tuple[bytes, pb.BarrierRequest]] = {}
+        self._heads: dict[tuple[bytes, int], bytes] = {}
         self._coordinator.settle_first(self.settle)
 
-    def add(self, terms: bytes, alike: pb.BarrierRequest, company: Company) -> None:
-        """Takes the arrivals of ranks that have said their hello. What else they say must `settle` these first.
-        `alike` is what `terms` say."""
-        if not self._looks:
-            self._looks = True
-            asyncio.get_running_loop().call_soon(self._look)
+    def add(self, terms: bytes, company: Company) -> bool:
+        """Takes the arrivals of ranks that have said their hello. False if these are no terms."""
         crowd = self._crowds[-1] if self._crowds else None
         if crowd is None or crowd.terms != terms or crowd.task_id != company.task_id:
-            crowd = _Crowd(company.task_id, terms, alike)
+            try:
+                crowd = _Crowd(company.task_id, terms, read_terms(terms))
+            except ValueError:
+                return False
             self._crowds.append(crowd)
         crowd.companies.append(company)
         crowd.size += len(company.names)
+        if not self._looks:
+            self._looks = True
+            asyncio.get_running_loop().call_soon(self._look)
+        return True
 
     def add_known(self, head: bytes, tail: int, company: Company) -> bool:
         """The same for what an agent's message says that begins like this, and in whose last so many bytes the company
         is named. What a thousand agents send at one barrier differs only in these, so it is read once. False if it was
         not."""
         terms = self._heads.get((head, tail))
-        if terms is None:
-            return False
-        self.add(*terms, company)
-        return True
+        return terms is not None and self.add(terms, company)
 
     def note_terms(self, head: bytes, tail: int, terms: bytes) -> None:
         """What such a message says."""
         if len(self._heads) >= _HEADS:
             self._heads.clear()
-        self._heads[head, tail] = terms, read_terms(terms)
+        self._heads[head, tail] = terms
 
     def _look(self) -> None:
         """Those who came in this turn are heard now, or a moment later with others."""
         self._looks = False
         if len(self._crowds) != 1 or self._are_all_here(self._crowds[0]):
             self.settle()
-        elif not self._waits:
-            self._waits = True
-            asyncio.get_running_loop().call_later(_PATIENCE_S, self._wait_no_more)
-
-    def _wait_no_more(self) -> None:
-        self._waits = False
-        self.settle()
+        elif self._patience is None:
+            self._patience = asyncio.get_running_loop().call_later(_PATIENCE_S, self.settle)
 
     def _are_all_here(self, crowd: _Crowd) -> bool:
         alike = crowd.alike
@@ -118,6 +114,9 @@ class Gathering:
         """Hears those who came until now."""
         if not self._crowds:
             return
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
         crowds, self._crowds = self._crowds, []
         for crowd in crowds:
             self._coordinator.meter.count("Tie", crowd.size)
@@ -179,7 +178,8 @@ class Gathering:
             for tie in ties:
                 tie.waiters.pop(waiter.request_id, None)
         places = self._places(party, companies, outcome) if is_whole else _places_of(companies, outcome)
-        self._ties.releasing.add(partial(_release, outcome, waiter.request_id), zip(companies, places, strict=True))
+        releases = [company.release for company in companies]
+        self._ties.releasing.add(outcome, waiter.request_id, zip(releases, places, strict=True))
 
     def _places(self, party: Party, companies: Sequence[Company], outcome: Outcome) -> Sequence[int]:
         """That of each company's first rank. The party's ranks stand one behind the other, and most often before those
@@ -200,7 +200,3 @@ def _places_of(companies: Sequence[Company], outcome: Outcome) -> Sequence[int]:
         return [0] * len(companies)
     places = places_in(outcome)
     return [places[company.names[0]] for company in companies]
-
-
-def _release(outcome: Outcome, request_id: str, company: Company, place: int) -> None:
-    company.road.release(outcome, request_id, company, place)

@@ -79,13 +79,13 @@ async def test_windows_are_given_back_for_messages_that_come_alone() -> None:
         await asyncio.sleep(0)
     assert len(desk.heard) == 3_000
     assert not sink.closed
-    assert 0 <= connection.taken < 16 << 20
+    assert 0 <= connection._unconsumed + connection.uncredited < 16 << 20
     for _ in range(3_000):  # the same in company
         connection.data_received(data(bytes(8_000)) + data(b""))
         connection.window = connection._calls[1].out.window = 1 << 30
         await asyncio.sleep(0)
     assert len(desk.heard) == 9_000
-    assert 0 <= connection.taken < 16 << 20
+    assert 0 <= connection._unconsumed + connection.uncredited < 16 << 20
 
 
 async def test_a_listener_that_fails_hears_no_more_and_others_go_on() -> None:

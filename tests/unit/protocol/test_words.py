@@ -91,7 +91,8 @@ def test_what_is_left_without_a_rank_s_own_words_is_what_all_say(values: dict[st
     request = pb.BarrierRequest(worker_id="w" * 130, incarnation="i")
     request.MergeFrom(terms)
     taken = OWN.taken_from(rk.RankWords(arrivals=[request]).SerializeToString())
-    assert taken == (terms.SerializeToString(), terms)
+    assert taken == terms.SerializeToString()
+    assert read_terms(taken) == terms
 
 
 @pytest.mark.parametrize(
@@ -110,9 +111,22 @@ def test_the_words_of_another_are_not_taken(said: pb.BarrierRequest) -> None:
 def test_who_names_itself_twice_is_not_taken_for_everybody() -> None:
     own = pb.BarrierRequest(worker_id="w" * 130, incarnation="i").SerializeToString()
     body = own + pb.BarrierRequest(worker_id="v").SerializeToString()  # the last one counts, as protobuf reads it
-    assert OWN.taken_from(b"\x22" + bytes([len(body) & 0x7F | 0x80, len(body) >> 7]) + body) is None
-    with pytest.raises(ValueError, match="names a rank"):
-        read_terms(own)
+    taken = OWN.taken_from(b"\x22" + bytes([len(body) & 0x7F | 0x80, len(body) >> 7]) + body)
+    for names_one in (own, taken):
+        with pytest.raises(ValueError, match="names a rank"):
+            read_terms(names_one)
+
+
+def test_what_is_no_message_is_not_taken_for_everybody() -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_terms(b"\xff")
+
+
+def terms_or_none(taken: bytes) -> pb.BarrierRequest | None:
+    try:
+        return read_terms(taken)
+    except ValueError:
+        return None
 
 
 def test_noise_of_a_rank_is_never_taken_for_another_s() -> None:
@@ -124,8 +138,8 @@ def test_noise_of_a_rank_is_never_taken_for_another_s() -> None:
         for _ in range(rng.randrange(4)):
             words[rng.randrange(len(words))] = rng.randrange(256)
         taken, read = OWN.taken_from(bytes(words)), parsed(bytes(words))
-        if taken is not None and read is not None:
+        if taken is not None and read is not None and (terms := terms_or_none(taken)) is not None:
             assert read.worker_id == "w" * 130
             read.ClearField("worker_id")
             read.ClearField("incarnation")
-            assert taken[1] == read
+            assert terms == read

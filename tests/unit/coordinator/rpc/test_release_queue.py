@@ -4,7 +4,22 @@ import asyncio
 
 import pytest
 
+from strata.cluster.events import BarrierReleased
 from strata.coordinator.rpc.release_queue import ReleaseQueue
+from strata.coordinator.state.outcomes import Outcome
+
+_OUTCOME = BarrierReleased(
+    task_id="t",
+    barrier_id="b",
+    step=1,
+    round=1,
+    generation=1,
+    worker_ids=("w",),
+    request_ids=("r",),
+    absent=(),
+    created_at=0.0,
+    at=1.0,
+)
 
 
 class _Hosts:
@@ -14,9 +29,10 @@ class _Hosts:
         self.queue = ReleaseQueue()
 
     def release(self, *numbers: int) -> None:
-        self.queue.add(self._tell, iter([(number,) for number in numbers]))
+        self.queue.add(_OUTCOME, "r", iter([(self._tell, number) for number in numbers]))
 
-    def _tell(self, number: int) -> None:
+    def _tell(self, outcome: Outcome, request_id: str, number: int) -> None:
+        assert (outcome, request_id) == (_OUTCOME, "r")
         if number == self._broken:
             raise ConnectionError("as asked")
         self.told.append(number)
