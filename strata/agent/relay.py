@@ -65,6 +65,8 @@ class Relay:
         self._ranks: dict[int, _Rank] = {}  # by the numbers of their ties
         self._outgoing = ag.AgentMessage()
         self._arriving: dict[int, _Rank] = {}  # whom the last frame of it is about
+        self._alike = b""  # what they all said
+        self._known: tuple[tuple[int, ...], bytes] = (), b""  # who arrived together last: their ties, as a Company
         self._beats = HeldBeats()
         self._takes_beats = self._takes_crowds = False
         self._beats_due: asyncio.Handle | None = None
@@ -153,9 +155,9 @@ class Relay:
         if alike is None:
             self._say(ag.TieFrame(tie=number, payload=payload))
             return
-        same = bool(self._arriving) and self._outgoing.ties.frames[-1].arrivals.alike == alike
-        if not same or number in self._arriving:  # only with the one before: nothing may overtake
-            self._say(ag.TieFrame(arrivals=ag.Arrivals(alike=alike)))
+        if not self._arriving or alike != self._alike or number in self._arriving:  # else with the one before alone:
+            self._say(ag.TieFrame(arrivals=ag.Arrivals(alike=alike)))  # nothing may overtake
+            self._alike = alike
         self._arriving[number] = rank
 
     def _hold(self, number: int, beat: rk.RankWords) -> None:
@@ -186,14 +188,15 @@ class Relay:
         """Those who have arrived are who the last frame is about. Who of them came first in this turn says nothing, so
         they stand by their ties: the same company is the same bytes."""
         arriving, self._arriving = sorted(self._arriving.items()), {}
-        if arriving:
+        if not arriving:
+            return
+        ties = tuple(tie for tie, _ in arriving)
+        if ties != self._known[0]:
             ranks = [rank for _, rank in arriving]
-            company = ag.Company(
-                ties=[tie for tie, _ in arriving],
-                worker_ids=[rank.worker_id for rank in ranks],
-                incarnations=[rank.incarnation for rank in ranks],
-            )
-            self._outgoing.ties.frames[-1].arrivals.company = company.SerializeToString()
+            worker_ids, incarnations = [rank.worker_id for rank in ranks], [rank.incarnation for rank in ranks]
+            company = ag.Company(ties=ties, worker_ids=worker_ids, incarnations=incarnations)
+            self._known = ties, company.SerializeToString()
+        self._outgoing.ties.frames[-1].arrivals.company = self._known[1]
 
     def _flush(self) -> None:
         self._close_company()

@@ -25,7 +25,7 @@ from strata.grpcserver.frames import (
 )
 from strata.grpcserver.headers import TrailerReader, build_request
 from strata.grpcserver.inbound import WINDOW, Inbound, Unreadable
-from strata.grpcserver.outbound import Outbound, PeerTooSlow
+from strata.grpcserver.outbound import Outbound
 from strata.grpcserver.wire import Turns, Wire
 
 __all__ = ["ClientStream", "StreamEnd"]
@@ -104,12 +104,8 @@ class ClientStream(Wire):
     # --- for the caller
 
     def send(self, message: bytes) -> None:
-        """One message, at once. A server that does not read is given up."""
-        try:
-            self._out.send(message)
-        except PeerTooSlow as error:
-            self._finish(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
-            self.abort()
+        """One message. A server that does not read is given up."""
+        self._out.send(message)
 
     def finish(self) -> None:
         """Says that no more comes."""
@@ -232,6 +228,10 @@ class ClientStream(Wire):
         """At once, not at the end of a turn: there is one stream, what is said is whole, and others wait for it."""
         if not self._ended:
             self._transport.write(data)
+
+    def too_slow(self, stream: int, sentence: str) -> None:
+        self._finish(grpc.StatusCode.RESOURCE_EXHAUSTED, sentence)
+        self.abort()
 
     def headers(self, stream: int, block: bytes, *, end: bool) -> bytes:
         return build_headers(stream, block, end=end)

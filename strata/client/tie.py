@@ -289,7 +289,8 @@ class Tie:
             return
         request, on_result = waiting
         response = result.response
-        self._told = max(self._told, (response.term, response.record))
+        if response.record:
+            self._told = max(self._told, (response.term, response.record))
         if response.meeting and not (self._arrivals and self._waits_also_at(request)):
             self._meeting, self._since = response.meeting, 0
         on_result(error or response)

@@ -13,7 +13,7 @@ import grpc
 from strata.grpcserver.frames import Fault
 from strata.grpcserver.headers import Metadata, RequestHead, build_trailers
 from strata.grpcserver.inbound import Inbound, InLink, Unreadable
-from strata.grpcserver.outbound import Link, Outbound, PeerTooSlow
+from strata.grpcserver.outbound import Link, Outbound
 from strata.grpcserver.wire import Ear
 
 __all__ = ["Call", "CallLink", "Refusal"]
@@ -67,6 +67,7 @@ class Call:
         "_timer",
         "caller",
         "out",
+        "send_bytes",
     )
 
     def __init__(
@@ -86,6 +87,7 @@ class Call:
         self.caller = caller
         self._in = Inbound(link, stream, decode, head.encoding)
         self.out = Outbound(link, stream, link.peer_window)
+        self.send_bytes = self.out.send  # `send` of a message that is serialised already
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._listening: asyncio.Future[None] | None = None
@@ -185,13 +187,6 @@ class Call:
         """Sends a message without waiting. A peer that does not read is cut off."""
         self.send_bytes(self._encode(message))
 
-    def send_bytes(self, payload: bytes) -> None:
-        """`send` of a message that is serialised already."""
-        try:
-            self.out.send(payload)
-        except PeerTooSlow as error:
-            self.end(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
-
     def set_code(self, code: grpc.StatusCode) -> None:
         self._status = (code, self._status[1] if self._status else "")
 
@@ -216,8 +211,6 @@ class Call:
             self.finish(*(self._status or (grpc.StatusCode.OK, "")))
         except _Aborted:
             return
-        except PeerTooSlow as error:
-            self.finish(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         except Unreadable as error:
             self.finish(error.code, error.details)
         except Exception as error:

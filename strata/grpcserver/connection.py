@@ -304,6 +304,9 @@ class Connection(Wire):
     def credit(self, stream: int, size: int) -> None:
         self.write(build_frame(Kind.WINDOW_UPDATE, 0, stream, size.to_bytes(4, "big")))
 
+    def too_slow(self, stream: int, sentence: str) -> None:
+        self._calls[stream].end(grpc.StatusCode.RESOURCE_EXHAUSTED, sentence)
+
     def reset(self, stream: int, fault: Fault) -> None:
         self.write(build_frame(Kind.RST_STREAM, 0, stream, fault.to_bytes(4, "big")))
 

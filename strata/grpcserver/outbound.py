@@ -8,16 +8,12 @@ from strata.grpcserver.frames import FRAME_HEADER, MESSAGE_HEADER, PREFIX, Kind
 from strata.grpcserver.headers import RESPONSE_HEAD
 from strata.grpcserver.limits import MAX_HELD_BYTES
 
-__all__ = ["Link", "Outbound", "PeerTooSlow"]
-
-
-class PeerTooSlow(Exception):
-    """More waits for this peer than may be held for it."""
+__all__ = ["Link", "Outbound"]
 
 
 class Link(Protocol):
-    """What a stream needs of its connection. `blocked` are the streams that wait for the connection, not for a window
-    of their own; `held` is what all streams hold back."""
+    """What a stream needs of its connection, which is told when more waits for its peer than may be held. `blocked` are
+    the streams that wait for the connection, not for a window of their own; `held` is what all streams hold back."""
 
     window: int
     max_frame: int
@@ -27,7 +23,11 @@ class Link(Protocol):
 
     def write(self, data: bytes) -> None: ...
 
+    def write_now(self, data: bytes) -> None: ...
+
     def headers(self, stream: int, block: bytes, *, end: bool) -> bytes: ...
+
+    def too_slow(self, stream: int, sentence: str) -> None: ...
 
 
 class Outbound:
@@ -62,7 +62,7 @@ class Outbound:
         self._waiters: list[asyncio.Future[None]] = []
 
     def send(self, payload: bytes) -> None:
-        """One message. Raises PeerTooSlow when the peer has not read for too long."""
+        """One message: the first one with what else is written in this turn of the loop, those that follow at once."""
         if self._ended:
             return
         length = len(payload)
@@ -75,8 +75,10 @@ class Outbound:
         link.window -= size
         if size != self._size:
             self._size, self._header = size, MESSAGE_HEADER.pack(size >> 8, size & 0xFF, 0, 0, self._stream, 0, length)
-        frame = self._header + payload
-        link.write(frame if self._begun else self._begin() + frame)
+        if self._begun:
+            link.write_now(self._header + payload)
+        else:
+            link.write(self._begin() + self._header + payload)
 
     def finish(self, trailers: bytes) -> None:
         """Ends the stream after what is still held."""
@@ -137,7 +139,8 @@ class Outbound:
 
     def _hold(self, data: bytes) -> None:
         if self._link.held > MAX_HELD_BYTES:
-            raise PeerTooSlow(f"{self._link.held:,} bytes wait for a peer that does not read")
+            self._link.too_slow(self._stream, f"{self._link.held:,} bytes wait for a peer that does not read")
+            return
         for at in range(0, len(data), self._link.max_frame):  # in frames' sizes, so that no long tail is copied often
             self._queue.append(data[at : at + self._link.max_frame])
         self._held += len(data)

@@ -277,6 +277,13 @@ class Wire(asyncio.Protocol):
             unsent.append(self)
         self._outgoing.append(data)
 
+    def write_now(self, data: bytes) -> None:
+        """At once, or behind what was written in this turn."""
+        if self._outgoing:
+            self._outgoing.append(data)
+        elif not self._ended:
+            self._transport.write(data)
+
     def flush(self) -> None:
         outgoing, self._outgoing = self._outgoing, []
         if outgoing and not self._ended:

@@ -13,13 +13,14 @@ from strata.protocol.generated import ranks_pb2 as rk
 
 __all__ = [
     "beat_words",
+    "begun_releases",
+    "first_order_part",
     "heard_part",
     "news_frame",
     "news_to_all",
     "order_part",
     "release_news",
     "releases_alike",
-    "releases_message",
     "request_part",
     "ties_message",
     "written_frame",
@@ -86,23 +87,18 @@ def releases_alike(response: bytes) -> bytes:
     return _field(_ALIKE, response)
 
 
-def releases_message(releases: bytes, first_order: int) -> bytes:
-    """A CoordinatorMessage with Releases of which everything else is written."""
-    order = _first_order(first_order)
-    return _releases_head(len(releases) + len(order)) + releases + order
+def begun_releases(releases: bytes, missing: int) -> bytes:
+    """A CoordinatorMessage with these Releases, of which the last so many bytes are missing: `first_order_part`."""
+    size = len(releases) + missing
+    inner = _RELEASES + _varint(size)
+    frame = _FRAME + _varint(len(inner) + size) + inner
+    return _TIES + _varint(len(frame) + size) + frame + releases
 
 
 @lru_cache(maxsize=1 << 14)
-def _first_order(place: int) -> bytes:
+def first_order_part(place: int) -> bytes:
+    """The rest of Releases: the place of the first rank."""
     return _FIRST_ORDER + _varint(place)
-
-
-@lru_cache(maxsize=64)
-def _releases_head(size: int) -> bytes:
-    """What stands before so many bytes of Releases."""
-    inner = _RELEASES + _varint(size)
-    frame = _FRAME + _varint(len(inner) + size) + inner
-    return _TIES + _varint(len(frame) + size) + frame
 
 
 @lru_cache(maxsize=1 << 14)

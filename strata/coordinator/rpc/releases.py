@@ -11,7 +11,14 @@ from strata.errors import BarrierFailed, StrataError
 from strata.protocol import convert
 from strata.protocol.generated import agents_pb2 as ag
 from strata.protocol.generated import ranks_pb2 as rk
-from strata.protocol.tie_frames import order_part, release_news, releases_alike, releases_message, request_part
+from strata.protocol.tie_frames import (
+    begun_releases,
+    first_order_part,
+    order_part,
+    release_news,
+    releases_alike,
+    request_part,
+)
 
 __all__ = ["ReleaseWriter", "to_result"]
 
@@ -36,7 +43,8 @@ class ReleaseWriter:
         self._alike = b""  # what all are told, without their request: RankNews
         self._response = b""  # of a release, without the request: Releases
         self._news = b""  # with the request: RankNews
-        self._releases: dict[bytes, bytes] = {}  # by the numbers of ties, which are the same on most hosts: Releases
+        self._begun: dict[tuple[bytes, int], bytes] = {}  # messages by numbers of ties, which are the same on most
+        # hosts, and by the length of what is missing: the place
 
     def write(self, event: Outcome, request_id: str, place: int) -> bytes:
         """The serialised RankNews for one member; its place counts if it is released."""
@@ -53,11 +61,13 @@ class ReleaseWriter:
         those of their ties, as Releases have them."""
         if event is not self._event or request_id != self._request_id:
             self._prepare(event, request_id)
-        releases = self._releases.get(numbers)
-        if releases is None:
+        order = first_order_part(place)
+        begun = self._begun.get((numbers, len(order)))
+        if begun is None:
             request = ag.Releases(request_id=request_id).SerializeToString()
-            releases = self._releases[numbers] = self._response + numbers + request
-        return releases_message(releases, place)
+            begun = begun_releases(self._response + numbers + request, len(order))
+            self._begun[numbers, len(order)] = begun
+        return begun + order
 
     def _prepare(self, event: Outcome, request_id: str) -> None:
         if event is not self._event:
@@ -65,7 +75,7 @@ class ReleaseWriter:
             self._fill(event)
         self._request_id = request_id
         self._news = self._alike + request_part(request_id)
-        self._releases = {}
+        self._begun = {}
 
     def _fill(self, event: Outcome) -> None:
         if isinstance(event, BarrierBroke):

@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from strata.client.client_stream import ClientStream
+from strata.grpcserver import outbound
 from strata.grpcserver.call import Call
 from strata.grpcserver.server import Server
 
@@ -116,3 +117,16 @@ async def test_what_is_sent_after_an_abort_is_lost_and_nothing_else(served: tupl
     end = await asyncio.wait_for(stream.ended, 20)
     assert end.code() is grpc.StatusCode.UNAVAILABLE
     assert talk.heard.empty()
+
+
+async def test_a_server_that_never_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbound, "MAX_HELD_BYTES", 1 << 20)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        stream = await Talk().open(listener.getsockname()[1])
+        num_sent = 0
+        while not stream.ended.done():
+            stream.send(b"e" * 500_000)
+            num_sent += 1
+        end = stream.ended.result()
+    assert (end.code(), num_sent) == (grpc.StatusCode.RESOURCE_EXHAUSTED, 4)
+    assert "bytes wait for a peer that does not read" in end.details()

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import grpc
 import pytest
 from hpack import Encoder
 
+from strata.grpcserver import outbound
 from strata.grpcserver.frames import (
     DEFAULT_WINDOW,
     FRAME_HEADER,
@@ -134,6 +136,35 @@ async def test_the_connections_window_counts_all_streams(peer: Peer) -> None:
     while received < 2 * 60_005:
         received += len((await peer.until(Kind.DATA))[2])
     assert received == 2 * 60_005
+
+
+async def test_a_peer_that_asks_and_never_reads_loses_its_call_and_no_other(
+    peer: Peer, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is held for it is bounded. When it reads after all, it gets what was held, and is told why no more comes."""
+    monkeypatch.setattr(outbound, "MAX_HELD_BYTES", 3 * DEFAULT_WINDOW)
+    peer.send(build_frame(Kind.HEADERS, Flag.END_HEADERS, 1, head("Listen")))
+    while not desk.cancelled.is_set():
+        peer.send(build_frame(Kind.DATA, 0, 1, message(b"z" * 16_000)))
+        await peer.writer.drain()
+        await asyncio.sleep(0)
+    held = (len(desk.heard) - 1) * len(message(b"z" * 16_000))
+    assert 4 * DEFAULT_WINDOW < held < 5 * DEFAULT_WINDOW
+    peer.send(build_frame(Kind.HEADERS, Flag.END_HEADERS, 3, head()))
+    peer.send(build_frame(Kind.DATA, Flag.END_STREAM, 3, message(b"another")))
+    peer.send(*[build_frame(Kind.WINDOW_UPDATE, 0, stream, (1 << 20).to_bytes(4, "big")) for stream in (0, 1)])
+    received = {1: b"", 3: b""}
+    ended: dict[int, bytes] = {}
+    async with asyncio.timeout(60):
+        while len(ended) < 2:
+            kind, flags, stream, payload = await peer.frame()
+            if kind == Kind.DATA:
+                received[stream] += payload
+            elif kind == Kind.HEADERS and flags & Flag.END_STREAM:
+                ended[stream] = payload
+    assert len(received[1]) == held
+    assert received[3] == message(b"another")
+    assert b"bytes wait for a peer that does not read" in unquote_to_bytes(ended[1])
 
 
 async def test_nothing_is_heard_after_a_listener_failed(peer: Peer, desk: Desk) -> None:

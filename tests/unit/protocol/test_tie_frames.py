@@ -7,11 +7,12 @@ from strata.protocol.generated import coordinator_pb2 as pb
 from strata.protocol.generated import ranks_pb2 as rk
 from strata.protocol.tie_frames import (
     beat_words,
+    begun_releases,
+    first_order_part,
     heard_part,
     news_frame,
     news_to_all,
     order_part,
-    releases_message,
     request_part,
     ties_message,
     written_frame,
@@ -29,7 +30,8 @@ def test_releases_and_ends_are_one_message() -> None:
     alike = pb.BarrierResponse(released=True, barrier_id="b" * 200, participants=10_000, generation=7, absent=["w"])
     for size in (1, 40, 300):
         releases = ag.Releases(alike=alike, ties=range(1, size), request_id="r")
-        written = releases_message(releases.SerializeToString(), 10_000)
+        place = first_order_part(10_000)
+        written = begun_releases(releases.SerializeToString(), len(place)) + place
         releases.first_order = 10_000
         message = ag.CoordinatorMessage(ties=ag.TieFrames(frames=[ag.TieFrame(releases=releases)]))
         assert written == message.SerializeToString()
