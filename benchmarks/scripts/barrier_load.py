@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import psutil
@@ -44,6 +43,7 @@ RANKS_PER_AGENT = 8
 REAL_RANKS = 100
 TIES = 0x2A  # the first byte of a CoordinatorMessage that carries some
 RESULT = 0x32  # the first byte of RankNews of a barrier
+Moment = tuple[float, float]  # by the clock, and of this thread's CPU
 
 
 def arrival(number: int, step: int, request_id: str = "") -> pb.BarrierRequest:
@@ -199,14 +199,17 @@ class Agent:
 
 class BarrierLoad(Load):
     _rounds = ROUNDS
+    _pause_s = 0.0
 
     async def all_ranks(self, number: int) -> dict[str, float]:
         return await self.barrier(number, number)
 
-    async def barrier(self, number: int, real: int = REAL_RANKS, rounds: int = ROUNDS) -> dict[str, float]:
+    async def barrier(
+        self, number: int, real: int = REAL_RANKS, rounds: int = ROUNDS, pause_ms: int = 0
+    ) -> dict[str, float]:
         """A thousand ranks have a thousand processors, this process has one: what they do at once it would do one after
-        the other."""
-        self._rounds = rounds
+        the other. Between two barriers they are busy elsewhere for so long."""
+        self._rounds, self._pause_s = rounds, pause_ms / 1000
         await self.register_all(number, f"{RUN}-task")
         turns = Turns()
         connections = await connect_all(self.address, number - real, self._on_rank_message)
@@ -284,15 +287,18 @@ class BarrierLoad(Load):
             meeting = result.meeting
             self.on_message(None, b"")
 
-        def prepare(step: int) -> Callable[[], None]:
+        def prepare(step: int) -> Callable[[], Moment]:
             places.clear()
-            requests = [arrival(rank, step) for rank in range(len(ties))]
+            *others, (last, request) = [(tie, arrival(rank, step)) for rank, tie in enumerate(ties)]
             send_ready = ready.prepare(step, meeting)
 
-            def send() -> None:
+            def send() -> Moment:
                 send_ready()
-                for tie, request in zip(ties, requests, strict=True):
-                    tie.arrive(request, on_result)
+                for tie, other in others:
+                    tie.arrive(other, on_result)
+                moment = _now()
+                last.arrive(request, on_result)
+                return moment
 
             return send
 
@@ -346,15 +352,21 @@ class BarrierLoad(Load):
         message = rk.RankWords(arrivals=[arrival(0, 0, "r")] * ranks).SerializeToString()
         for connection in connections:
             connection.open(TIE)
-        send = partial(_send_all, connections, [message] * number)
+
+        def send() -> Moment:
+            _send_all(connections[:-1], [message] * (number - 1))
+            moment = _now()
+            connections[-1].send(message)
+            return moment
+
         return await self._time_rounds(number, number * ranks, lambda step: send, lambda: None)
 
     async def _time_rounds(
-        self, number: int, ranks: int, prepare: Callable[[int], Callable[[], None]], check: Callable[[], None]
+        self, number: int, ranks: int, prepare: Callable[[int], Callable[[], Moment]], check: Callable[[], None]
     ) -> dict[str, float]:
-        """From the last arrival that was sent to the last release that was received, all arriving at once; and the CPU
-        that this process took in that time, in which it plays all of them. Python's collector is off meanwhile: it
-        would stop all ranks at once, which are many processes in truth."""
+        """From the moment before the last arrival is sent, all right after one another, to the last release that was
+        received; and the CPU that this process took in that time, in which it plays all of them. Python's collector is
+        off meanwhile: it would stop all ranks at once, which are many processes in truth."""
         taken: list[float] = []
         own_s = 0.0
         gc.collect()
@@ -364,9 +376,9 @@ class BarrierLoad(Load):
         for step in range(self._rounds + 3):
             send = prepare(step)
             self.expect(number)
-            send()
-            await asyncio.sleep(0)  # what was said in this turn of the loop leaves now
-            sent, own = time.perf_counter(), time.thread_time()
+            if self._pause_s:
+                await asyncio.sleep(self._pause_s)
+            sent, own = send()
             await self.all_here()
             if step >= 3:
                 taken.append(time.perf_counter() - sent)
@@ -380,6 +392,10 @@ class BarrierLoad(Load):
             "client_cpu_us": own_s / (ranks * self._rounds) * 1e6,
             "server_cpu_us": (cpu_s(self.pid) - before) / arrivals * 1e6,
         }
+
+
+def _now() -> Moment:
+    return time.perf_counter(), time.thread_time()
 
 
 def _send_all(connections: Sequence[Connection], messages: Sequence[bytes]) -> None:
