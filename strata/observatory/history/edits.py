@@ -53,7 +53,9 @@ class RunEditor:
         self._last_ms = 0
 
     def known(self, run_id: str) -> RunInfo:
-        """Raises NotFound for a run that there is none of."""
+        """Raises NotFound for a run that there is none of. Who has just sent points finds theirs."""
+        if self._live.runs.info(run_id) is None:
+            self._live.tick()
         info = self._live.runs.info(run_id)
         if info is None:
             raise NotFound(f"there is no run {run_id[:80]!r}", hint="GET /runs lists them.")

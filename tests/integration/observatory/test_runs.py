@@ -79,6 +79,18 @@ def test_a_name_and_notes_are_kept_and_bad_ones_refused(shared_observatory: Obse
     assert delete(process, "edited", host="evil.example").status_code == 403
 
 
+@pytest.mark.parametrize("door", ["info", "summary", "texts", "heat", "media"])
+def test_who_has_just_sent_points_finds_the_run_by_every_door(
+    shared_observatory: ObservatoryProcess, door: str
+) -> None:
+    """Pages are told four times a second; who asks is not told that there is no such run until then."""
+    for number in range(5):
+        send(shared_observatory, batch_of(f"{door}-{number}", {f"{door}-{number}": range(1)}))
+        assert status(shared_observatory, f"/api/runs/{door}-{number}/{door}") == 200
+    send(shared_observatory, batch_of(f"named-{door}", {f"named-{door}": range(1)}))
+    assert patch(shared_observatory, f"named-{door}", {"name": "at once"}).json()["name"] == "at once"
+
+
 async def test_a_deleted_run_goes_from_every_open_page_and_stays_gone(shared_observatory: ObservatoryProcess) -> None:
     process = shared_observatory
     send(process, batch_of("del-1", {"doomed": range(10), "bystander": range(10)}, "running"))
