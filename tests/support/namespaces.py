@@ -147,8 +147,8 @@ class Site:
         return self.hosts[-1]
 
     def listen(self) -> None:
-        """Keeps every byte that goes over the bridge."""
-        command = ["tcpdump", "-i", self._tag, "-U", "-s", "0", "-Z", "root", "-w", str(self.capture)]
+        """Keeps every byte that goes over the bridge, those of the last second as well."""
+        command = ["tcpdump", "-i", self._tag, "--immediate-mode", "-U", "-s", "0", "-Z", "root", "-w", self.capture]
         self._listener = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         assert self._listener.stderr is not None
         assert b"listening on" in self._listener.stderr.readline(), "tcpdump does not listen"
