@@ -148,7 +148,8 @@ class Site:
 
     def listen(self) -> None:
         """Keeps every byte that goes over the bridge, those of the last second as well."""
-        command = ["tcpdump", "-i", self._tag, "--immediate-mode", "-U", "-s", "0", "-Z", "root", "-w", self.capture]
+        command = ["tcpdump", "-i", self._tag, "--immediate-mode", "-U", "-s", "0", "-Z", "root"]
+        command += ["-w", str(self.capture)]
         self._listener = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         assert self._listener.stderr is not None
         assert b"listening on" in self._listener.stderr.readline(), "tcpdump does not listen"
