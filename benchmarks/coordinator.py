@@ -32,9 +32,6 @@ BARRIERS = SCRIPTS / "barrier_load.py"
 
 _ROOT = SCRIPTS.parent.parent
 _LOAD = SCRIPTS / "coordinator_load.py"
-# asyncio reads into 256 KB. Whether the C library asks the system for them each time, which makes a floor three times
-# as slow, depends on what the process has freed before: here it never does.
-_KEPT = {"MALLOC_MMAP_THRESHOLD_": str(16 << 20), "MALLOC_TRIM_THRESHOLD_": str(32 << 20)}
 _RANK_BYTES = 16  # of a release in the journal: a name
 _BEHIND = "barrier of 1,000 ranks behind 125 agents"
 _BEHIND_AGENTS = (
@@ -110,8 +107,7 @@ def _floor_load(
     """The same load on the bare TCP server; participants 0 = it answers every message at once. `disk` are the bytes
     that it commits before it releases a barrier."""
     command = [sys.executable, str(SCRIPTS / "tcp_floor.py"), str(participants), loop, str(disk)]
-    env = os.environ | {"PYTHONPATH": str(_ROOT)} | _KEPT
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(_ROOT)}, stdout=subprocess.PIPE, text=True)
     stack.callback(process.wait)
     stack.callback(process.kill)
     assert process.stdout is not None

@@ -32,10 +32,10 @@ _ROUNDS = 4_000
 _PAUSE_MS = 2
 _RATE = 100_000
 _CLIENTS = 500
-_OTHER_HOSTS = "the coordinator waits 3 us for a processor, 20 at p99; what is left is colder caches (ADR 8)."
+_OTHER_HOSTS = "the coordinator waits 3 us for a processor, 20 at p99; why the rest takes longer is not known (ADR 8)."
 _SAME_HOST = (
     "it is the ranks that wait: where both processors are taken the kernel puts them behind the coordinator, or behind "
-    "the observatory until its next tick; neither an order of processes nor processors of their own mend that (ADR 8)."
+    "the observatory until its next tick; to pin who serves the page mends that, and leaves it seconds behind (ADR 8)."
 )
 
 

@@ -38,18 +38,18 @@ class _Rank:
     def __init__(self, call: Call) -> None:
         self.call = call
         self.worker_id = self.incarnation = ""
-        self._own: OwnWords | None = None
+        self.own: OwnWords | None = None  # another one for another name
 
     def terms(self, payload: bytes) -> bytes | None:
         """What it says of a lone arrival without its own name. None if it says anything else."""
-        known = self._own.taken_from(payload) if self._own is not None else None
+        known = self.own.taken_from(payload) if self.own is not None else None
         if known is not None and _can_be_read(known):
             return known
         arrival = lone_arrival(payload)
         if arrival is None:
             return None
         self.worker_id, self.incarnation = arrival.worker_id, arrival.incarnation
-        self._own = OwnWords(self.worker_id, self.incarnation)
+        self.own = OwnWords(self.worker_id, self.incarnation)
         arrival.ClearField("worker_id")
         arrival.ClearField("incarnation")
         return arrival.SerializeToString()
@@ -66,7 +66,7 @@ class Relay:
         self._outgoing = ag.AgentMessage()
         self._arriving: dict[int, _Rank] = {}  # whom the last frame of it is about
         self._alike = b""  # what they all said
-        self._known: tuple[tuple[int, ...], bytes] = (), b""  # who arrived together last: their ties, as a Company
+        self._known: tuple[list[OwnWords | None], bytes] = [], b""  # who arrived together last, and as a Company
         self._beats = HeldBeats()
         self._takes_beats = self._takes_crowds = False
         self._beats_due: asyncio.Handle | None = None
@@ -190,12 +190,12 @@ class Relay:
         arriving, self._arriving = sorted(self._arriving.items()), {}
         if not arriving:
             return
-        ties = tuple(tie for tie, _ in arriving)
-        if ties != self._known[0]:
+        who = [rank.own for _, rank in arriving]
+        if who != self._known[0]:
             ranks = [rank for _, rank in arriving]
             worker_ids, incarnations = [rank.worker_id for rank in ranks], [rank.incarnation for rank in ranks]
-            company = ag.Company(ties=ties, worker_ids=worker_ids, incarnations=incarnations)
-            self._known = ties, company.SerializeToString()
+            company = ag.Company(ties=[tie for tie, _ in arriving], worker_ids=worker_ids, incarnations=incarnations)
+            self._known = who, company.SerializeToString()
         self._outgoing.ties.frames[-1].arrivals.company = self._known[1]
 
     def _flush(self) -> None:

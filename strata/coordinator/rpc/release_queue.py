@@ -12,7 +12,7 @@ from strata.coordinator.state.outcomes import Outcome
 
 __all__ = ["ReleaseQueue"]
 
-_AT_ONCE = 128  # hosts in one turn of the loop: that takes 0.6 ms
+_AT_ONCE = 128  # hosts in one turn of the loop: that takes less than a millisecond
 _LARGE = 1  # turns of a barrier after which there is more to collect than a next one would leave alone
 _LEFT_S = 0.01  # after which the last of them have left
 _OLDER = 20  # every so many times those that outlived earlier passes are looked at, too

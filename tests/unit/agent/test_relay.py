@@ -113,6 +113,18 @@ def _arrival(rank: int, **values: Any) -> bytes:
     return rk.RankWords(arrivals=[pb.BarrierRequest(**(request | values))]).SerializeToString()
 
 
+async def test_who_arrives_under_another_name_is_passed_on_under_that_name(host: Host) -> None:
+    """What was said of a company before is not said of somebody else; whether it is true, the coordinator knows."""
+    host.relay.attach(host.said.put_nowait, takes_crowds=True)
+    stream, _ = await host.rank()
+    for rank in (0, 0, 1, 1, 0):
+        stream.send(_arrival(rank))
+        (frame,) = (await asyncio.wait_for(host.said.get(), 20)).ties.frames
+        company = ag.Company.FromString(frame.arrivals.company)
+        assert company == ag.Company(ties=[1], worker_ids=[f"w{rank}"], incarnations=[f"i{rank}"])
+    stream.abort()
+
+
 @pytest.mark.parametrize("turns", [1, 2])
 async def test_arrivals_of_one_turn_at_one_barrier_are_put_together(host: Host, turns: int) -> None:
     """In a second turn, too, when it is known what is a rank's own."""

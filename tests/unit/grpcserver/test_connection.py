@@ -144,10 +144,11 @@ async def test_a_peer_that_asks_and_never_reads_loses_its_call_and_no_other(
     """What is held for it is bounded. When it reads after all, it gets what was held, and is told why no more comes."""
     monkeypatch.setattr(outbound, "MAX_HELD_BYTES", 3 * DEFAULT_WINDOW)
     peer.send(build_frame(Kind.HEADERS, Flag.END_HEADERS, 1, head("Listen")))
-    while not desk.cancelled.is_set():
-        peer.send(build_frame(Kind.DATA, 0, 1, message(b"z" * 16_000)))
-        await peer.writer.drain()
-        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        while not desk.cancelled.is_set():
+            peer.send(build_frame(Kind.DATA, 0, 1, message(b"z" * 16_000)))
+            await peer.writer.drain()
+            await asyncio.sleep(0)
     held = (len(desk.heard) - 1) * len(message(b"z" * 16_000))
     assert 4 * DEFAULT_WINDOW < held < 5 * DEFAULT_WINDOW
     peer.send(build_frame(Kind.HEADERS, Flag.END_HEADERS, 3, head()))
